@@ -1,5 +1,6 @@
 # make run    check the theorems and the claims; the report is report/index.html
 # make test   ruff, mypy and the tests
+# make format ruff format, where make test finds a file that is not
 # Both set up .venv by themselves, and again when pyproject.toml or constraints.txt changes.
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 LAYERS := attnproof/symbolic attnproof/numeric attnproof/theorems attnproof/programs
 
-.PHONY: run test lint types tests clean
+.PHONY: run test format lint types tests clean
 
 run: $(VENV)/.run
 	$(BIN)/attnproof run --jobs $(JOBS) --html report --json report/results.json
@@ -16,7 +17,11 @@ run: $(VENV)/.run
 test: $(VENV)/.dev
 	$(MAKE) --keep-going lint types tests  # one finding must not hide the others
 
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+
 lint: $(VENV)/.dev
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/ruff check --select TID251 $(LAYERS)
 

@@ -41,9 +41,13 @@ SMALL = (1, 2)  # bounds that are tried where none is named
 Made = tuple[str, Any, Any]
 FORMED = "by its form"
 OF_CONTENTS = (
-    "what is added to q·k", "the scores", "the values that are read", "what is added, all together",
-    "keys, all together", "queries, all together",
-)  # fmt: skip
+    "what is added to q·k",
+    "the scores",
+    "the values that are read",
+    "what is added, all together",
+    "keys, all together",
+    "queries, all together",
+)
 
 
 def made(
@@ -177,9 +181,10 @@ def by_form(e: Encoding) -> set[int]:
     variables |= {r.term, c.term, most.term}
     held = frozenset(given.named(name).term for name, given in contents)
     return {
-        k for k, (_, numbers, token) in enumerate(_symbolic(e))
+        k
+        for k, (_, numbers, token) in enumerate(_symbolic(e))
         if token is None and bounded(numbers.term, frozenset(variables), held)
-    }  # fmt: skip
+    }
 
 
 def exceeded(e: Encoding) -> tuple[str, Counter[str]] | None:

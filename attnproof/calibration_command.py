@@ -88,44 +88,83 @@ def _depth(depth: Depth) -> str:
 
 def _constants(found: Calibration) -> Grid:
     columns = (
-        "dtype", "function", "power", "digits", "product's", "sums", "softmax", "products",
+        "dtype",
+        "function",
+        "power",
+        "digits",
+        "product's",
+        "sums",
+        "softmax",
+        "products",
         "if wider",
-    )  # fmt: skip
-    return Grid(f"Constants ({ORDERS})", columns, tuple(
-        (
-            c.dtype, f"{c.function_error:.2f}", f"{c.power_error:.2f}",
-            f"{-log2(c.accumulate):.0f}", f"{-log2(c.product):.0f}", _depth(c.sums),
-            _depth(c.softmax), _depth(c.products), "never" if c.narrow is None else str(c.narrow),
-        ) for c in found.constants
-    ))  # fmt: skip
+    )
+    return Grid(
+        f"Constants ({ORDERS})",
+        columns,
+        tuple(
+            (
+                c.dtype,
+                f"{c.function_error:.2f}",
+                f"{c.power_error:.2f}",
+                f"{-log2(c.accumulate):.0f}",
+                f"{-log2(c.product):.0f}",
+                _depth(c.sums),
+                _depth(c.softmax),
+                _depth(c.products),
+                "never" if c.narrow is None else str(c.narrow),
+            )
+            for c in found.constants
+        ),
+    )
 
 
 def _kernels(found: Calibration) -> Grid:
     seen = {(r.kernel, r.dtype): r for r in found.kernels}
     columns = ("dtype", "kernel", "exp, u", "seen", "any queries", "full blocks", "stores")
     sampled = found.kernels[0].sampled if found.kernels else "none"
-    return Grid(f"Attention kernels ({sampled} each)", columns, tuple(
-        (
-            c.dtype, k.kernel, f"{k.exponential_error:.2f}",
-            f"{seen[k.kernel, c.dtype].error:.2f}", _depth(k.any_queries), _depth(k.full_blocks),
-            " and ".join(w for w in KEPT if getattr(k, f"{w}_stored")) or "nothing",
-        ) for c in found.constants for k in c.kernels
-    ))  # fmt: skip
+    return Grid(
+        f"Attention kernels ({sampled} each)",
+        columns,
+        tuple(
+            (
+                c.dtype,
+                k.kernel,
+                f"{k.exponential_error:.2f}",
+                f"{seen[k.kernel, c.dtype].error:.2f}",
+                _depth(k.any_queries),
+                _depth(k.full_blocks),
+                " and ".join(w for w in KEPT if getattr(k, f"{w}_stored")) or "nothing",
+            )
+            for c in found.constants
+            for k in c.kernels
+        ),
+    )
 
 
 def _functions(found: Calibration) -> Grid:
-    return Grid("Functions", ("function", "dtype", "error, u", "with margin", "sampled"), tuple(
-        (r.function, r.dtype, f"{r.error:.2f}", f"{r.used:.2f}", r.sampled)
-        for r in found.functions
-    ))  # fmt: skip
+    return Grid(
+        "Functions",
+        ("function", "dtype", "error, u", "with margin", "sampled"),
+        tuple(
+            (r.function, r.dtype, f"{r.error:.2f}", f"{r.used:.2f}", r.sampled)
+            for r in found.functions
+        ),
+    )
 
 
 def _orders(found: Calibration) -> Grid:
     columns = ("operation", "dtype", "roundings at n terms", "digits", "model")
-    return Grid("Orders of sums", columns, tuple(
-        (
-            r.operation, r.dtype,
-            ", ".join(f"{d} at {n:,}" for n, d in zip(r.lengths, r.depths, strict=True)),
-            f"{r.bits}" if r.nearest else f"{r.bits}, cut off", _depth(r.model),
-        ) for r in found.orders
-    ))  # fmt: skip
+    return Grid(
+        "Orders of sums",
+        columns,
+        tuple(
+            (
+                r.operation,
+                r.dtype,
+                ", ".join(f"{d} at {n:,}" for n, d in zip(r.lengths, r.depths, strict=True)),
+                f"{r.bits}" if r.nearest else f"{r.bits}, cut off",
+                _depth(r.model),
+            )
+            for r in found.orders
+        ),
+    )

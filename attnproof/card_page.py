@@ -202,11 +202,14 @@ def _named(laws: list[str]) -> str:
 
 NAME = 24  # columns for the name of an encoding
 MEANING = {
-    "proved": "proved, for all sizes", "refuted": "refuted by a witness",
-    "measured": "measured only", "misread": "misread: its code and its term differ",
-    "undecided": "undecided", "does not apply": "does not apply",
+    "proved": "proved, for all sizes",
+    "refuted": "refuted by a witness",
+    "measured": "measured only",
+    "misread": "misread: its code and its term differ",
+    "undecided": "undecided",
+    "does not apply": "does not apply",
     "internal error": "internal error of attnproof",
-}  # fmt: skip
+}
 IF = "*"
 WIDE = 150  # columns from which the laws are listed in two blocks
 

@@ -115,20 +115,26 @@ class Table(_Shown):
 def only(record: TableRecord, encoding: str) -> TableRecord:
     """The part of a table that speaks of one encoding."""
     cells = tuple(c for c in record.cells if c.encoding == encoding)
-    return record.model_copy(update={
-        "encodings": tuple(e for e in record.encodings if e.id == encoding),
-        "cells": cells,
-        "requirements": tuple(w for w in record.requirements if w.encoding == encoding),
-        "broken": (),
-        "unfinished": tuple(name for name in record.unfinished if name == encoding),
-        "seconds": sum(c.seconds for c in cells),
-    })  # fmt: skip
+    return record.model_copy(
+        update={
+            "encodings": tuple(e for e in record.encodings if e.id == encoding),
+            "cells": cells,
+            "requirements": tuple(w for w in record.requirements if w.encoding == encoding),
+            "broken": (),
+            "unfinished": tuple(name for name in record.unfinished if name == encoding),
+            "seconds": sum(c.seconds for c in cells),
+        }
+    )
 
 
 def card(
-    encoding: Wanted, laws: Iterable[str | EncodingLaw] = (), *, numeric: bool = False,
-    tell: Tell | None = None, limit: float = LIMIT,
-) -> Card:  # fmt: skip
+    encoding: Wanted,
+    laws: Iterable[str | EncodingLaw] = (),
+    *,
+    numeric: bool = False,
+    tell: Tell | None = None,
+    limit: float = LIMIT,
+) -> Card:
     """The card of an encoding: a class, an instance, an id such as ``"rope"``, or a file.
 
     An instance with values for its parameters is asked about with these values.  ``laws`` are
@@ -144,9 +150,14 @@ def card(
 
 
 def table(
-    encodings: Iterable[Wanted] = (), laws: Iterable[str | EncodingLaw] = (), *, jobs: int = 1,
-    numeric: bool = False, tell: Tell | None = None, limit: float = LIMIT,
-) -> Table:  # fmt: skip
+    encodings: Iterable[Wanted] = (),
+    laws: Iterable[str | EncodingLaw] = (),
+    *,
+    jobs: int = 1,
+    numeric: bool = False,
+    tell: Tell | None = None,
+    limit: float = LIMIT,
+) -> Table:
     """Encodings × laws: these, or all that are found (:func:`load_encodings`).
 
     ``jobs`` is the number of processes, ``limit`` what a law may take, in seconds of the thread.
@@ -156,9 +167,9 @@ def table(
     kinds = found.kinds if found else in_order(kinds_of(named))
     broken = found.broken if found else ()
     chosen = laws_of(laws)
-    return Table(tabulate(
-        kinds, chosen, broken=broken, jobs=jobs, numeric=numeric, tell=tell, limit=limit
-    ))  # fmt: skip
+    return Table(
+        tabulate(kinds, chosen, broken=broken, jobs=jobs, numeric=numeric, tell=tell, limit=limit)
+    )
 
 
 def laws_of(wanted: Iterable[str | EncodingLaw]) -> Sequence[EncodingLaw]:
@@ -211,7 +222,9 @@ def _with(made: Encoding) -> type[Encoding]:
 
     told = ", ".join(f"{name} = {value}" for name, value in values.items())
     body = {
-        "__init__": start, "__module__": kind.__module__, "__doc__": kind.__doc__,
+        "__init__": start,
+        "__module__": kind.__module__,
+        "__doc__": kind.__doc__,
         "title": f"{kind.title or kind.__name__} with {told}",
-    }  # fmt: skip
+    }
     return type(kind.__name__, (kind,), body)

@@ -61,17 +61,25 @@ def decided(kind: type[Encoding], law: EncodingLaw, *, limit_seconds: float = LI
         except Misread as misread:
             part = translate.misread(misread.found)
             return CellRecord(
-                encoding=kind.id(), law=law.id, verdict="misread", why=str(misread),
-                error=str(misread).removeprefix(f"{kind.__name__}."), evidence=(part,),
+                encoding=kind.id(),
+                law=law.id,
+                verdict="misread",
+                why=str(misread),
+                error=str(misread).removeprefix(f"{kind.__name__}."),
+                evidence=(part,),
                 seconds=perf_counter() - start,
-            )  # fmt: skip
+            )
         except OutOfTime:
             told = f"nothing was known of it after {limit_seconds:g} s"
             seconds = perf_counter() - start
             return CellRecord(
-                encoding=kind.id(), law=law.id, verdict="undecided", why=told, seconds=seconds,
+                encoding=kind.id(),
+                law=law.id,
+                verdict="undecided",
+                why=told,
+                seconds=seconds,
                 evidence=(UndecidedEvidence(says="", why=told, seconds=seconds),),
-            )  # fmt: skip
+            )
 
 
 def _within(
@@ -79,8 +87,13 @@ def _within(
 ) -> CellRecord:
     why_not = idle(kind, law.group) or law.applies(kind)
     if why_not:
-        return CellRecord(encoding=kind.id(), law=law.id, verdict="does not apply", why=why_not,
-                          seconds=perf_counter() - start)  # fmt: skip
+        return CellRecord(
+            encoding=kind.id(),
+            law=law.id,
+            verdict="does not apply",
+            why=why_not,
+            seconds=perf_counter() - start,
+        )
     encoding = kind()
     asked = law.statement(encoding)
     if isinstance(asked, Answer):
@@ -108,10 +121,11 @@ def _within(
         spend()
         first = settled(law, encoding, most_of(tried)[0], effort)
     untried = [
-        kind.hypotheses()[name] for name in kind.hypotheses()
+        kind.hypotheses()[name]
+        for name in kind.hypotheses()
         if set(letters(encoding, name)) <= set(law.letters)
         and not any(name in under for under in tried)
-    ]  # fmt: skip
+    ]
     told = "".join(f"; not tried, for no values are known that obey it: {one}" for one in untried)
     cell = _cell(kind, law, first, start)
     return cell.model_copy(update={"why": cell.why + told}) if told else cell
@@ -170,9 +184,13 @@ OPPOSITE = {"proved": "refuted", "refuted": "proved"}
 
 
 def _cell(
-    kind: type[Encoding], law: EncodingLaw, told: Settled, start: float, *,
+    kind: type[Encoding],
+    law: EncodingLaw,
+    told: Settled,
+    start: float,
+    *,
     without: Settled | None = None,
-) -> CellRecord:  # fmt: skip
+) -> CellRecord:
     found = told.found
     evidence = translate.evidence(found)
     needed = None if without is None else _refutation(translate.evidence(without.found))
@@ -226,23 +244,39 @@ def _answered(kind: type[Encoding], law: EncodingLaw, answer: Answer, start: flo
     part: Evidence
     if answer.verdict == "proved":
         part = ProvedEvidence(
-            says=answer.certified_by, steps=sum(answer.rules.values()), rules=dict(answer.rules),
-            assumptions=(), readings=answer.readings, seconds=seconds,
-        )  # fmt: skip
+            says=answer.certified_by,
+            steps=sum(answer.rules.values()),
+            rules=dict(answer.rules),
+            assumptions=(),
+            readings=answer.readings,
+            seconds=seconds,
+        )
     elif answer.verdict == "refuted":
         witness = WitnessRecord(
-            sizes={}, values={}, text=answer.how, place=(), left="", right="", gap="0",
+            sizes={},
+            values={},
+            text=answer.how,
+            place=(),
+            left="",
+            right="",
+            gap="0",
             certified_by=answer.certified_by,
-        )  # fmt: skip
+        )
         part = RefutedEvidence(says="", witness=witness, seconds=seconds)
     else:
         part = UndecidedEvidence(says="", why=answer.how, seconds=seconds)
     return CellRecord(
-        encoding=kind.id(), law=law.id, verdict=cast("CellVerdict", answer.verdict),
-        why=answer.how, statement=Formula(latex="", text=answer.claimed), evidence=(part,),
-        witness=answer.how if answer.verdict == "refuted" else "", seconds=seconds,
-        under=answer.under, obeyed=answer.obeyed,
-    )  # fmt: skip
+        encoding=kind.id(),
+        law=law.id,
+        verdict=cast("CellVerdict", answer.verdict),
+        why=answer.how,
+        statement=Formula(latex="", text=answer.claimed),
+        evidence=(part,),
+        witness=answer.how if answer.verdict == "refuted" else "",
+        seconds=seconds,
+        under=answer.under,
+        obeyed=answer.obeyed,
+    )
 
 
 DTYPES = ("float64", "float32", "bfloat16")
@@ -297,30 +331,55 @@ def _defined(part: MeasuredEvidence) -> MeasuredEvidence:
     """A measurement; one that met no number in the definition itself says nothing."""
     if part.status != "non-finite" or "float64 reference" not in part.reason:
         return part
-    return part.model_copy(update={
-        "status": "skipped", "error": None, "tolerance": None,
-        "reason": f"{UNDEFINED} (entry {', '.join(map(str, part.worst))})",
-    })  # fmt: skip
+    return part.model_copy(
+        update={
+            "status": "skipped",
+            "error": None,
+            "tolerance": None,
+            "reason": f"{UNDEFINED} (entry {', '.join(map(str, part.worst))})",
+        }
+    )
 
 
 def _without(cell: CellRecord, reason: str) -> CellRecord:
     """The cell with both kinds of numbers, which say why there are none."""
     measured_ = MeasuredEvidence(
-        says="", implementation="no implementation", device="cpu", dtype="float64", sizes={},
-        seed=0, sampled="nothing", error=None, tolerance=None, worst=(), seconds=0.0,
-        status="skipped", reason=reason,
-    )  # fmt: skip
+        says="",
+        implementation="no implementation",
+        device="cpu",
+        dtype="float64",
+        sizes={},
+        seed=0,
+        sampled="nothing",
+        error=None,
+        tolerance=None,
+        worst=(),
+        seconds=0.0,
+        status="skipped",
+        reason=reason,
+    )
     exact_ = ExactEvidence(
-        says="", primes=(), sizes={}, seed=0, compared=0, undefined=0, status="skipped", error="",
-        argument="", reason=reason, seconds=0.0,
-    )  # fmt: skip
+        says="",
+        primes=(),
+        sizes={},
+        seed=0,
+        compared=0,
+        undefined=0,
+        status="skipped",
+        error="",
+        argument="",
+        reason=reason,
+        seconds=0.0,
+    )
     return cell.model_copy(update={"evidence": (*cell.evidence, measured_, exact_)})
 
 
 def _judged(
-    cell: CellRecord, found: tuple[MeasuredEvidence, ...], failed: str,
+    cell: CellRecord,
+    found: tuple[MeasuredEvidence, ...],
+    failed: str,
     exact: tuple[ExactEvidence, ...] = (),
-) -> dict[str, object]:  # fmt: skip
+) -> dict[str, object]:
     """What measurements make of a cell; a number never raises a verdict to proved."""
     evidence = (*cell.evidence, *found, *exact)
     held = [part for part in found if part.status == "held"]

@@ -94,9 +94,15 @@ def _side(told: Formula, claimed: Statement, expected: Expected, found: Found) -
     verdict, chain, evidence = found
     why = against(expected, verdict, evidence)
     return {
-        "statement": told, "verdict": verdict, "expected": expected, "ok": not why, "why": why,
-        "assumed": translate.hypotheses(claimed), "chain": chain, "evidence": evidence,
-    }  # fmt: skip
+        "statement": told,
+        "verdict": verdict,
+        "expected": expected,
+        "ok": not why,
+        "why": why,
+        "assumed": translate.hypotheses(claimed),
+        "chain": chain,
+        "evidence": evidence,
+    }
 
 
 def _built(theorem: Theorem) -> tuple[Statement, AxisMismatch | None]:
@@ -249,9 +255,11 @@ def written(error: AxisMismatch, path: Path) -> Formula:
     found = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef)
-        and lines and node.lineno <= lines[-1] <= (node.end_lineno or node.lineno)
-    ]  # fmt: skip
+        if isinstance(node, ast.stmt)
+        and not isinstance(node, ast.FunctionDef)
+        and lines
+        and node.lineno <= lines[-1] <= (node.end_lineno or node.lineno)
+    ]
     if not found:
         return Formula(latex="", text="")
     inner: ast.AST = found[-1]

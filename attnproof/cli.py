@@ -21,9 +21,14 @@ except KeyboardInterrupt:  # before there is a command that could tell of it
 from .options import app
 
 PARTS = (
-    "theorem_commands", "encoding_commands", "real_code.commands", "scale_commands",
-    "comparing.commands", "sweep_commands", "calibration_command",
-)  # fmt: skip
+    "theorem_commands",
+    "encoding_commands",
+    "real_code.commands",
+    "scale_commands",
+    "comparing.commands",
+    "sweep_commands",
+    "calibration_command",
+)
 for part in PARTS:  # in the order of the help
     import_module(f".{part}", __package__)
 
@@ -44,12 +49,14 @@ def _app(
 
 
 RECORDS = {
-    "": ("records", "Results"), "--table": ("card_records", "TableRecord"),
-    "--sweep": ("sweeping.records", "SweepRecord"), "--code": ("real_code.records", "CodesRecord"),
+    "": ("records", "Results"),
+    "--table": ("card_records", "TableRecord"),
+    "--sweep": ("sweeping.records", "SweepRecord"),
+    "--code": ("real_code.records", "CodesRecord"),
     "--equal": ("comparing.records", "EqualRecord"),
     "--classes": ("comparing.records", "ClassesRecord"),
     "--calibration": ("numeric.calibration.record", "Calibration"),
-}  # fmt: skip
+}
 
 
 @app.command()
@@ -65,9 +72,13 @@ def schema(
 ) -> int:
     """The JSON schema of the record."""
     asked = {
-        "--table": table, "--sweep": of_sweep, "--code": code, "--equal": equal,
-        "--classes": classes, "--calibration": calibration,
-    }  # fmt: skip
+        "--table": table,
+        "--sweep": of_sweep,
+        "--code": code,
+        "--equal": equal,
+        "--classes": classes,
+        "--calibration": calibration,
+    }
     given = [flag for flag, on in asked.items() if on]
     if len(given) > 1:
         raise UsageError(f"wanted one record, got {' and '.join(given)}; give one of them at most")
@@ -114,9 +125,10 @@ def main(arguments: list[str] | None = None) -> int:
 def _app_for(word: str) -> typer.Typer:
     """The app with one command, if the word names one: typer reads the options of all it has."""
     named = [
-        one for one in app.registered_commands
+        one
+        for one in app.registered_commands
         if one.callback is not None and word == (one.name or one.callback.__name__)
-    ]  # fmt: skip
+    ]
     if not named:
         return app
     found = copy(app)

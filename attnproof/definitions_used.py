@@ -58,9 +58,13 @@ def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionR
     term = min(
         plainest,
         key=lambda t: (
-            abs(t.ndim - 2), t not in written, -_usual(known, t), _size(t), latex(t),
+            abs(t.ndim - 2),
+            t not in written,
+            -_usual(known, t),
+            _size(t),
+            latex(t),
         ),
-    )  # fmt: skip
+    )
     first, _, _ = (known.__doc__ or "").strip().partition("\n")
     return DefinitionRecord(
         name=known.name,

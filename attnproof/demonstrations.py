@@ -50,9 +50,14 @@ def _run(name: str, path: Path, shown: Demonstration) -> DemonstrationRecord:
     why = tuple(_against(row) for row in records if row.agrees is row.expected_to_differ)
     outcome: Outcome = "reproduced" if all(compared) else "differs"
     return DemonstrationRecord(
-        id=name, **_said(name, shown), rows=records, outcome=outcome, ok=not why, why=why,
+        id=name,
+        **_said(name, shown),
+        rows=records,
+        outcome=outcome,
+        ok=not why,
+        why=why,
         seconds=seconds,
-    )  # fmt: skip
+    )
 
 
 def _said(name: str, shown: Demonstration | None) -> dict[str, Any]:
@@ -83,10 +88,21 @@ def _line(text: str | None) -> str:
 
 
 def _failed(
-    name: str, shown: Demonstration | None, why: str, seconds: float, *, error: str = "",
+    name: str,
+    shown: Demonstration | None,
+    why: str,
+    seconds: float,
+    *,
+    error: str = "",
     traceback: str = "",
-) -> DemonstrationRecord:  # fmt: skip
+) -> DemonstrationRecord:
     return DemonstrationRecord(
-        id=name, **_said(name, shown), rows=(), outcome="failed", ok=False, why=(error or why,),
-        traceback=traceback, seconds=seconds,
-    )  # fmt: skip
+        id=name,
+        **_said(name, shown),
+        rows=(),
+        outcome="failed",
+        ok=False,
+        why=(error or why,),
+        traceback=traceback,
+        seconds=seconds,
+    )

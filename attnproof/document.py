@@ -18,18 +18,44 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 SIGNS = {
-    "proved": "✓", "refuted": "✗", "ill-typed": "✗", "measured": "≈", "misread": "≠",
-    "undecided": "?", "does not apply": "·", "internal error": "!",
-    "true as written": "✓", "true under a stated correction": "~", "false as written": "✗",
-    "not checkable": "–", "reproduced": "✓", "differs": "✗", "failed": "?",
-    "held": "✓", "violated": "✗", "non-finite": "!", "skipped": "–",
-    "exact": "✓", "broken": "✗", "unchecked": "✗", "not asked": "–",
-    "met": "✓", "not met": "✗", "open": "?",
-}  # fmt: skip
+    "proved": "✓",
+    "refuted": "✗",
+    "ill-typed": "✗",
+    "measured": "≈",
+    "misread": "≠",
+    "undecided": "?",
+    "does not apply": "·",
+    "internal error": "!",
+    "true as written": "✓",
+    "true under a stated correction": "~",
+    "false as written": "✗",
+    "not checkable": "–",
+    "reproduced": "✓",
+    "differs": "✗",
+    "failed": "?",
+    "held": "✓",
+    "violated": "✗",
+    "non-finite": "!",
+    "skipped": "–",
+    "exact": "✓",
+    "broken": "✗",
+    "unchecked": "✗",
+    "not asked": "–",
+    "met": "✓",
+    "not met": "✗",
+    "open": "?",
+}
 COLOURS = {
-    "✓": "green", "✗": "magenta", "≈": "cyan", "≠": "red", "?": "yellow", "!": "red", "~": "cyan",
-    "–": "dim", "·": "dim",
-}  # fmt: skip
+    "✓": "green",
+    "✗": "magenta",
+    "≈": "cyan",
+    "≠": "red",
+    "?": "yellow",
+    "!": "red",
+    "~": "cyan",
+    "–": "dim",
+    "·": "dim",
+}
 
 
 def sign(verdict: str) -> str:

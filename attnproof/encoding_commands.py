@@ -160,11 +160,16 @@ def _of_files(files: Sequence[Path], found: Encodings) -> list[type[Encoding]]:
 
 
 def _decide(
-    kinds: Sequence[type[Encoding]], laws: Sequence[EncodingLaw],
-    broken: Sequence[BrokenEncoding], json: Path | None, *,
-    jobs: int = 1, numeric: bool = False, limit: float | None = None,
+    kinds: Sequence[type[Encoding]],
+    laws: Sequence[EncodingLaw],
+    broken: Sequence[BrokenEncoding],
+    json: Path | None,
+    *,
+    jobs: int = 1,
+    numeric: bool = False,
+    limit: float | None = None,
     lines: bool = False,
-) -> TableRecord:  # fmt: skip
+) -> TableRecord:
     """Decide with a bar; an interrupt before anything was decided leaves nothing."""
     require_file(json)
     if numeric:
@@ -176,7 +181,12 @@ def _decide(
 
     with table_progress(Console(stderr=True), len(kinds), len(laws), lines=lines) as tell:
         record = tabulate(
-            kinds, laws, broken=broken, jobs=jobs, numeric=numeric, tell=tell,
+            kinds,
+            laws,
+            broken=broken,
+            jobs=jobs,
+            numeric=numeric,
+            tell=tell,
             limit=LIMIT if limit is None else limit,
         )
     if record.unfinished and not record.cells:

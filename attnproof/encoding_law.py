@@ -120,9 +120,15 @@ class EncodingLaw:
 
 
 def law(
-    title: str, *, group: str, example: str, breaks: str, some: bool = False,
-    applies: Applies = always, given: Mapping[str, Callable[[Encoding], Given]] | None = None,
-) -> Callable[[Body], EncodingLaw]:  # fmt: skip
+    title: str,
+    *,
+    group: str,
+    example: str,
+    breaks: str,
+    some: bool = False,
+    applies: Applies = always,
+    given: Mapping[str, Callable[[Encoding], Given]] | None = None,
+) -> Callable[[Body], EncodingLaw]:
     """Declare a law; its id is the name of the function, with hyphens."""
 
     def wrap(body: Body) -> EncodingLaw:
@@ -135,9 +141,13 @@ def law(
 
 
 def stated(
-    body: Body, encoding: Encoding, given: Mapping[str, Callable[[Encoding], Given]],
-    under: Sequence[str] = (), *, in_a_row: bool = False,
-) -> Statement | Answer:  # fmt: skip
+    body: Body,
+    encoding: Encoding,
+    given: Mapping[str, Callable[[Encoding], Given]],
+    under: Sequence[str] = (),
+    *,
+    in_a_row: bool = False,
+) -> Statement | Answer:
     """The statement that a law's function makes of an encoding.
 
     Raises :class:`~attnproof.conformance.Misread` for one whose code is not what its terms say.
@@ -224,18 +234,22 @@ def _supposed(encoding: Encoding, name: str, values: Mapping[str, Any]) -> list[
 
 
 def _facts(
-    encoding: Encoding, names: list[str], given: Mapping[str, Given],
-    equations: list[tuple[Term, Term]], laws: list[Hypothesis],
-) -> dict[str, Hypothesis | Instance]:  # fmt: skip
+    encoding: Encoding,
+    names: list[str],
+    given: Mapping[str, Given],
+    equations: list[tuple[Term, Term]],
+    laws: list[Hypothesis],
+) -> dict[str, Hypothesis | Instance]:
     """The facts of the encoding that speak of these names alone, as far as they are proved.
 
     They stand before what a law claims.  One that is not proved is left out, so that it cannot
     refute the law.
     """
     told = {
-        says: fact for says, fact in encoding.facts().items()
+        says: fact
+        for says, fact in encoding.facts().items()
         if _free_in(fact) - set(encoding.declared()) <= set(names)
-    }  # fmt: skip
+    }
     if not told:
         return {}
     claims = {says: _general(fact).claim for says, fact in told.items()}
@@ -260,8 +274,11 @@ def _free_in(fact: Hypothesis | Instance) -> set[str]:
 def _names(claims: list[Claim], equations: list[tuple[Term, Term]]) -> set[str]:
     """Every name that occurs in what is claimed and assumed."""
     parts = {part for term in _sides(claims, equations) for part in postorder(term)}
-    return {str(t.data if t.op == "index" else t.data[0])
-            for t in parts if t.op in ("var", "call", "index") and t.data}  # fmt: skip
+    return {
+        str(t.data if t.op == "index" else t.data[0])
+        for t in parts
+        if t.op in ("var", "call", "index") and t.data
+    }
 
 
 def _sides(claims: Iterable[Claim], equations: list[tuple[Term, Term]]) -> list[Term]:

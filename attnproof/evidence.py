@@ -94,7 +94,7 @@ class ProvedEvidence(Record):
     assumptions: tuple[str, ...]
     readings: tuple[str, ...] = Field(
         default=(),
-        description="Under what it means what it says, phrases that follow \"if\": divisors not 0, "
+        description='Under what it means what it says, phrases that follow "if": divisors not 0, '
         "and the like; they are part of the verdict.",
     )
     seconds: float = Field(ge=0)
@@ -183,13 +183,15 @@ class MeasuredEvidence(Record):
     status: Status
     reason: str
     rounding: str = Field(
-        default="", validation_alias=AliasChoices("rounding", "profile"),
+        default="",
+        validation_alias=AliasChoices("rounding", "profile"),
         description="The model behind the tolerance, in words.",
     )
     design: str = Field(default="normal", description="The input distribution that decided.")
     designs: tuple[str, ...] = Field(default=("normal",), description="All that were tried.")
     policies: tuple[PolicyRecord, ...] = Field(
-        default=(), validation_alias=AliasChoices("policies", "judged"),
+        default=(),
+        validation_alias=AliasChoices("policies", "judged"),
         description="What each policy says; violated if any says so.",
     )
 
@@ -280,9 +282,7 @@ class InternalErrorEvidence(Record):
     seconds: float = Field(ge=0)
 
 
-def limits(
-    evidence: Iterable[Evidence], assumed: Iterable[Formula] = ()
-) -> tuple[Condition, ...]:
+def limits(evidence: Iterable[Evidence], assumed: Iterable[Formula] = ()) -> tuple[Condition, ...]:
     r"""Under what something is proved: the hypotheses, then what each conclusion asks for.
 
     What all conclusions ask for is said once; what one asks for, with its name.
@@ -303,7 +303,14 @@ def limits(
 
 
 Evidence = Annotated[
-    ProvedEvidence | RefutedEvidence | IllTypedEvidence | MisreadEvidence | MeasuredEvidence
-    | ExactEvidence | DerivedEvidence | UndecidedEvidence | InternalErrorEvidence,
+    ProvedEvidence
+    | RefutedEvidence
+    | IllTypedEvidence
+    | MisreadEvidence
+    | MeasuredEvidence
+    | ExactEvidence
+    | DerivedEvidence
+    | UndecidedEvidence
+    | InternalErrorEvidence,
     Field(discriminator="kind"),
 ]

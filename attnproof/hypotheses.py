@@ -58,8 +58,9 @@ def obeys(made: Encoding, under: Sequence[str]) -> bool:
 
     def said(encoding: Encoding) -> dict[str, Any]:
         every = [one for name in under for one in getattr(encoding, name)()]
-        return {str(k): equal(*one) if isinstance(one, tuple) else one
-                for k, one in enumerate(every)} or {"": equal(0, 0)}  # fmt: skip
+        return {
+            str(k): equal(*one) if isinstance(one, tuple) else one for k, one in enumerate(every)
+        } or {"": equal(0, 0)}
 
     asked = stated(said, made, {})
     return not isinstance(asked, Answer) and decide(asked, refuting=False).verdict == "proved"

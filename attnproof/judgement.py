@@ -62,8 +62,11 @@ def against(expected: Expected, verdict: Verdict, evidence: Sequence[Evidence]) 
     elif expected != "ill-typed":
         assert_never(expected)
     told += [f"misread: {e.text}" for e in evidence if isinstance(e, MisreadEvidence)]
-    told += [e.why for e in evidence
-             if isinstance(e, UndecidedEvidence | InternalErrorEvidence) and e.why]  # fmt: skip
+    told += [
+        e.why
+        for e in evidence
+        if isinstance(e, UndecidedEvidence | InternalErrorEvidence) and e.why
+    ]
     return tuple(dict.fromkeys(told))
 
 

@@ -63,9 +63,11 @@ def size_names(terms: Iterable[Term]) -> set[str]:
 
 
 def named(
-    name: str, encoding: Encoding, given: Mapping[str, Callable[[Encoding], Given]],
+    name: str,
+    encoding: Encoding,
+    given: Mapping[str, Callable[[Encoding], Given]],
     in_a_row: bool = False,
-) -> tuple[dict[str, Given], Any]:  # fmt: skip
+) -> tuple[dict[str, Given], Any]:
     """The givens behind a name of the table, and its value."""
     if name in given:
         own = given[name](encoding)
@@ -81,10 +83,20 @@ def named(
     one = natural("a position") if whole else positions(*axes)
     values = width if encoding.defines("add") else e
     table = {
-        "Q": real(r, width), "K": real(c, width), "V": real(c, values), "x": real(width),
-        "y": real(width), "u": positions(r, *axes), "p": positions(c, *axes), "a": one, "b": one,
-        "s": one, "i": natural(), "j": natural(), "sigma": permutation(c),
-    }  # fmt: skip
+        "Q": real(r, width),
+        "K": real(c, width),
+        "V": real(c, values),
+        "x": real(width),
+        "y": real(width),
+        "u": positions(r, *axes),
+        "p": positions(c, *axes),
+        "a": one,
+        "b": one,
+        "s": one,
+        "i": natural(),
+        "j": natural(),
+        "sigma": permutation(c),
+    }
     if name not in table:
         raise TypeError(f"a law speaks of {', '.join(table)}, or of its own `given`; not {name!r}")
     return {name: table[name]}, table[name].named(name)

@@ -71,10 +71,11 @@ JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="W
 StoreFile = Annotated[
     Path | None,
     typer.Option(
-        "--store", metavar="FILE",
+        "--store",
+        metavar="FILE",
         help="Where finished work is kept; by default in the user's cache.",
     ),
-]  # fmt: skip
+]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Check anew what the store has, and replace it there.")
 ]

@@ -241,8 +241,14 @@ def _control(control: ControlRecord) -> Iterator[str]:
     expected = "as expected" if control.verdict == wanted else f"expected {wanted}"
     yield from filled(f"{verdict_line(sign(control.verdict), control.conditions)} ({expected})")
     proof = _chain(control.chain, ()) if control.verdict == "proved" else ()
-    for part in (proof, _witnesses(control), _misread(control), _undecided(control),
-                 _derived(control), _numbers(control)):  # fmt: skip
+    for part in (
+        proof,
+        _witnesses(control),
+        _misread(control),
+        _undecided(control),
+        _derived(control),
+        _numbers(control),
+    ):
         yield from part
 
 
@@ -268,9 +274,10 @@ def kernel_steps(decision: Decision) -> list[list[str]]:
 
 
 ROLES = {
-    "printed": "what is printed", "disproof": "shows that what is printed is false",
+    "printed": "what is printed",
+    "disproof": "shows that what is printed is false",
     "corrected": "what is right",
-}  # fmt: skip
+}
 
 
 def claim_page(claim: ClaimRecord, results: Results) -> str:

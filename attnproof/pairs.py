@@ -48,9 +48,7 @@ def _proved(asked: Statement | Answer) -> bool:
     return False
 
 
-def _among_others(
-    e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any
-) -> Claim:
+def _among_others(e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any) -> Claim:
     one = e.mark(Q[row], K[column], u[row], p[column])
     return equal(e.marks(Q, K, u, p)[row, column], one)
 
@@ -69,17 +67,26 @@ def _by_itself(kind: type[Encoding]) -> bool:
 
 
 def _rows(
-    e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any,
-    x: Any, y: Any, a: Any, b: Any,
-) -> dict[str, Claim]:  # fmt: skip
+    e: Encoding,
+    Q: Any,
+    K: Any,
+    u: Any,
+    p: Any,
+    row: Any,
+    column: Any,
+    x: Any,
+    y: Any,
+    a: Any,
+    b: Any,
+) -> dict[str, Claim]:
     """One of many tokens is as a row of one, and that as one that is no row."""
     query, key = Q[row][None], K[column][None]
     return {
-        "a query among others":
-            equal(e.encode_query(Q, u)[row], e.encode_query(query, u[row][None])[0]),
+        "a query among others": equal(
+            e.encode_query(Q, u)[row], e.encode_query(query, u[row][None])[0]
+        ),
         "a key among others": equal(e.encode(K, p)[column], e.encode(key, p[column][None])[0]),
-        "a row of one query":
-            equal(e.encode_query(x[None], a[None])[0], e.encode_query(x, a)),
+        "a row of one query": equal(e.encode_query(x[None], a[None])[0], e.encode_query(x, a)),
         "a row of one key": equal(e.encode(y[None], b[None])[0], e.encode(y, b)),
     }
 

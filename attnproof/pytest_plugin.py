@@ -28,9 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--attnproof-dtype", choices=DTYPES, default="float32", help="What inputs are drawn in."
     )
     group.addoption(
-        "--attnproof-device", default="cpu", metavar="auto|cpu|cuda|mps",
+        "--attnproof-device",
+        default="cpu",
+        metavar="auto|cpu|cuda|mps",
         help="Where inputs are put.",
-    )  # fmt: skip
+    )
 
 
 def _seed(text: str) -> int:

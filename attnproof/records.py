@@ -88,9 +88,15 @@ class ClaimRecord(Record):
     place: str
     origin: Literal["document", "extension", "cross"]
     kind: Literal[
-        "definition", "theorem", "property", "step", "example", "numeric-demo", "convention",
+        "definition",
+        "theorem",
+        "property",
+        "step",
+        "example",
+        "numeric-demo",
+        "convention",
         "heuristic",
-    ]  # fmt: skip
+    ]
     says: str = Field(description="Restated, with every hypothesis.")
     verdict: ClaimVerdict
     expected: ClaimVerdict

@@ -165,13 +165,16 @@ def _declared(found: Any) -> list[type[Encoding]]:
     if not isinstance(found, ModuleType):
         raise TypeError(f"wanted a module or a subclass of attnproof.Encoding, got {found!r}")
     kinds = [
-        value for name, value in vars(found).items()
+        value
+        for name, value in vars(found).items()
         if _is_own(value, found) and not name.startswith("_")
-    ]  # fmt: skip
+    ]
     if not kinds:
         hidden = [n for n, v in vars(found).items() if n.startswith("_") and _is_own(v, found)]
-        why = f"{hidden[0]} begins with _ and is its own affair" if hidden else (
-            "no subclass of attnproof.Encoding; `attnproof new NAME` writes one"
+        why = (
+            f"{hidden[0]} begins with _ and is its own affair"
+            if hidden
+            else ("no subclass of attnproof.Encoding; `attnproof new NAME` writes one")
         )
         raise TypeError(f"it declares no encoding: {why}")
     return kinds

@@ -91,9 +91,7 @@ def _outcomes(
         yield outcome
 
 
-def _demonstrated(
-    files: Mapping[str, Path], kept: Kept | None
-) -> Iterator[DemonstrationRecord]:
+def _demonstrated(files: Mapping[str, Path], kept: Kept | None) -> Iterator[DemonstrationRecord]:
     """The record of each demonstration, in order; those in the store are not run."""
     if kept is None:
         yield from demonstrate(files)

@@ -49,9 +49,7 @@ class WayRecord(Record):
     worst: tuple[int, ...] = Field(description="Head, row and column of that entry.")
     reason: str
     rounding: str = Field(description="The model behind the tolerance.")
-    policies: tuple[PolicyRecord, ...] = Field(
-        validation_alias=AliasChoices("policies", "judged")
-    )
+    policies: tuple[PolicyRecord, ...] = Field(validation_alias=AliasChoices("policies", "judged"))
     seconds: float = Field(ge=0, description="Of the check, the kernel included.")
     kernel_seconds: float = Field(ge=0)
     forwards: float = Field(ge=0, description="The seconds in forwards over all rows; 0: none.")
@@ -98,10 +96,14 @@ def scale_record(
 ) -> ScaleRecord:
     """The record of what was found."""
     return ScaleRecord(
-        made=datetime.now(UTC).isoformat(timespec="seconds"), attnproof=__version__, torch=torch,
-        threads=threads, ways=tuple(map(WayRecord.of, found)), unfinished=tuple(unfinished),
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        attnproof=__version__,
+        torch=torch,
+        threads=threads,
+        ways=tuple(map(WayRecord.of, found)),
+        unfinished=tuple(unfinished),
         errors=tuple(errors),
-    )  # fmt: skip
+    )
 
 
 class SharedEquation(Record):
@@ -142,8 +144,11 @@ def sharded_record(
 ) -> ShardedRecord:
     """The record of what was found: for each, what is expected, and whether of the control."""
     return ShardedRecord(
-        made=datetime.now(UTC).isoformat(timespec="seconds"), attnproof=__version__, torch=torch,
-        theorem=theorem, processes=processes,
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        attnproof=__version__,
+        torch=torch,
+        theorem=theorem,
+        processes=processes,
         equations=tuple(
             SharedEquation(
                 control=control,
@@ -152,7 +157,7 @@ def sharded_record(
             )
             for expected, control, m in found
         ),
-    )  # fmt: skip
+    )
 
 
 def lines_of(record: ShardedRecord) -> Iterator[str]:
@@ -175,11 +180,20 @@ def scale_table(record: ScaleRecord) -> Table:
     """A line for each way: error over tolerance, what it cost, what it held."""
     first = record.ways[0]
     table = headed(
-        "", "way", "dtype", "error", "tolerance", "policy", "share", "s", "forwards", "MiB",
+        "",
+        "way",
+        "dtype",
+        "error",
+        "tolerance",
+        "policy",
+        "share",
+        "s",
+        "forwards",
+        "MiB",
         title=f"{first.kernel} on {first.device}: {first.heads} × {first.tokens:,} tokens of "
         f"{first.width}{', causal' * first.causal}",
         caption="share: of a policy's limit, above 1 a no; MiB: beyond the inputs",
-    )  # fmt: skip
+    )
     for way in record.ways:
         beyond = "" if way.bytes_beyond is None else f"{way.bytes_beyond / 2**20:.0f}"
         applied = [p for p in way.policies if p.status != "skipped"]

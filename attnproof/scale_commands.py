@@ -46,10 +46,11 @@ ScaleDtype = Annotated[
 Ways = Annotated[
     list[str] | None,
     typer.Option(
-        "--way", metavar="WAY",
+        "--way",
+        metavar="WAY",
         help="sampled, clustered, alone, queries, keys or reach; by size if none; repeatable.",
     ),
-]  # fmt: skip
+]
 KernelName = Annotated[str, typer.Option(metavar="auto|flash|efficient|cudnn|math")]
 Causal = Annotated[bool, typer.Option("--causal", help="Each row sees keys up to its own place.")]
 Schema = Annotated[bool, typer.Option("--schema", help="Print the JSON schema of the record.")]
@@ -87,9 +88,15 @@ def scale(
 
 
 def calls_of(
-    tokens: int, heads: int, width: int, dtypes: Sequence[Dtype], causal: bool, kernel: str,
-    device: str, seed: int,
-) -> list[Call]:  # fmt: skip
+    tokens: int,
+    heads: int,
+    width: int,
+    dtypes: Sequence[Dtype],
+    causal: bool,
+    kernel: str,
+    device: str,
+    seed: int,
+) -> list[Call]:
     """What is asked of the kernel, in each dtype; torch is loaded here.
 
     Raises :class:`UsageError` where torch, the kernel or the constants of rounding are not there.
@@ -147,9 +154,15 @@ def _found(
             if fault is None:
                 return found, told, []
             says = told[0] if told else ""
-            return found, told, [InternalErrorEvidence(
-                says=says, why=fault.told, traceback=fault.traceback, seconds=0.0
-            )]  # fmt: skip
+            return (
+                found,
+                told,
+                [
+                    InternalErrorEvidence(
+                        says=says, why=fault.told, traceback=fault.traceback, seconds=0.0
+                    )
+                ],
+            )
     return found, [], []
 
 
@@ -216,8 +229,13 @@ def _theorem(
             (expected, control, m)
             for statement, expected, control in claimed
             for m in measure_sharded(
-                statement, mesh, scale=scale.value, device=where,
-                dtype=dtype_named(dtype.value), seed=seed, expected=expected,
+                statement,
+                mesh,
+                scale=scale.value,
+                device=where,
+                dtype=dtype_named(dtype.value),
+                seed=seed,
+                expected=expected,
             )
         ]
         first, count = mesh.get_rank() == 0, mesh.size()
@@ -243,9 +261,10 @@ def _own(device: str) -> str:
 
 
 def _recorded(
-    found: Sequence[Found], missing: Sequence[str] = (),
+    found: Sequence[Found],
+    missing: Sequence[str] = (),
     errors: Sequence[InternalErrorEvidence] = (),
-) -> ScaleRecord:  # fmt: skip
+) -> ScaleRecord:
     """The record of what was found, which is printed."""
     import torch
     from rich.console import Console

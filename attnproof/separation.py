@@ -58,9 +58,13 @@ def told_apart(enc: Encoding, here: Any, there: Any, i: Any, j: Any, k: int = 0)
         zero = as_array(0)
         return differ(own, other, zero, ("no number that tells them apart is known", zero), zero)
     return differ(
-        own, other, gap, ("if the codes were equal", advice(enc.tell, other, other, k)), ("", 0),
+        own,
+        other,
+        gap,
+        ("if the codes were equal", advice(enc.tell, other, other, k)),
+        ("", 0),
         form,
-    )  # fmt: skip
+    )
 
 
 def advice(told: Callable[..., Any], one: Any, other: Any, k: int) -> Any:

@@ -122,9 +122,14 @@ def sweep(
         raise UsageError(f"{least:,} cells and more were asked for; at most {MOST:,} are swept")
     gpus = any(name.partition(":")[0] == "cuda" for name in devices)
     asked = Asked(
-        grid, tuple(implementation or ()), controls, _engine(engine, jobs, address, gpus=gpus),
-        limit, memory, fresh,
-    )  # fmt: skip
+        grid,
+        tuple(implementation or ()),
+        controls,
+        _engine(engine, jobs, address, gpus=gpus),
+        limit,
+        memory,
+        fresh,
+    )
     for fault in chosen.broken:
         print(f"attnproof: {fault.source.label}: {fault.error}", file=sys.stderr)
     record = _swept(chosen, asked, store)

@@ -42,7 +42,6 @@ def table(results: Results, console: Console) -> None:
     """The verdicts, what speaks against any of them, and one line that sums up."""
     from rich.text import Text
 
-
     if results.theorems:
         console.print(_verdicts(results))
         for line in _legend(results):
@@ -188,8 +187,11 @@ def claims_table(results: Results, console: Console, verdicts: Collection[str] =
         if claims:
             title = f"{document.id}  {document.title} ({document.kind})"
             console.print(Text(title, "bold"), soft_wrap=False)
-            console.print(_wide(claims, console.width) if console.width >= WIDE
-                          else _narrow(claims, console.width))  # fmt: skip
+            console.print(
+                _wide(claims, console.width)
+                if console.width >= WIDE
+                else _narrow(claims, console.width)
+            )
             console.print()
     if results.claims:
         console.print(counts(results))
@@ -215,9 +217,12 @@ def _wide(claims: Sequence[ClaimRecord], width: int) -> Table:
     shown = _table(("claim", "place", "what it says", "verdict", "how it is known"), widths)
     for claim in claims:
         shown.add_row(
-            Text(claim.id, "bold"), claim.place, claim.says, _verdict(claim),
+            Text(claim.id, "bold"),
+            claim.place,
+            claim.says,
+            _verdict(claim),
             Text(_known(claim, widths[-1]), "dim"),
-        )  # fmt: skip
+        )
     return shown
 
 

@@ -28,7 +28,7 @@ from .conformance import (
     require_numbers,
     require_read,
     require_shapes,
-)  # fmt: skip
+)
 from .laws import LAWS
 from .real_code.asserting import (
     CodeBreaksLaw,
@@ -44,7 +44,7 @@ from .real_code.asserting import (
     check_equivariant,
     check_mask,
     check_rotary,
-)  # fmt: skip
+)
 from .registry import BUILT_IN
 from .symbolic.comparison import NotRun
 from .symbolic.gate import Misread
@@ -54,12 +54,29 @@ if TYPE_CHECKING:
     from .encoding_law import EncodingLaw
 
 __all__ = [
-    "CodeBreaksLaw", "LawBroken", "NotAnEncoding", "NotEqual", "assert_additive",
-    "assert_attention", "assert_bias", "assert_equal", "assert_equivariant", "assert_mask",
-    "assert_rotary", "check_additive", "check_attention", "check_bias", "check_encoding",
-    "check_equal", "check_equivariant", "check_mask", "check_rotary", "contents", "lengths",
+    "CodeBreaksLaw",
+    "LawBroken",
+    "NotAnEncoding",
+    "NotEqual",
+    "assert_additive",
+    "assert_attention",
+    "assert_bias",
+    "assert_equal",
+    "assert_equivariant",
+    "assert_mask",
+    "assert_rotary",
+    "check_additive",
+    "check_attention",
+    "check_bias",
+    "check_encoding",
+    "check_equal",
+    "check_equivariant",
+    "check_mask",
+    "check_rotary",
+    "contents",
+    "lengths",
     "positions",
-]  # fmt: skip
+]
 
 ALWAYS = "travels-with-tokens"
 
@@ -108,11 +125,13 @@ def check_encoding(
     from .encoding_table import encoding_record, law_record
 
     return TableRecord(
-        made=datetime.now(UTC).isoformat(timespec="seconds"), attnproof=__version__,
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        attnproof=__version__,
         encodings=(encoding_record(found),),
         laws=tuple(law_record(law) for law in LAWS if law.id in wanted),
-        cells=tuple(cells), seconds=perf_counter() - start,
-    )  # fmt: skip
+        cells=tuple(cells),
+        seconds=perf_counter() - start,
+    )
 
 
 def _wanted(laws: Iterable[str] | Mapping[str, str]) -> dict[str, str]:

@@ -201,9 +201,14 @@ def run(
 
 
 def _run(
-    catalogue: Catalogue, ledger: Ledger, options: Options, names: Sequence[str],
-    kept: Kept | None, *, lines: bool = True,
-) -> Results:  # fmt: skip
+    catalogue: Catalogue,
+    ledger: Ledger,
+    options: Options,
+    names: Sequence[str],
+    kept: Kept | None,
+    *,
+    lines: bool = True,
+) -> Results:
     """Run with a bar; an interrupt before anything was finished leaves nothing."""
     from rich.console import Console
 
@@ -229,7 +234,6 @@ def _ended(results: Results, json: Path | None, html: Path | None) -> int:
 
         print(f"wrote {write_report(results, html)}")
     return code
-
 
 
 WORDS = {"proved": "", "refuted": " (false, refuted)", "ill-typed": " (false, ill-typed)"}

@@ -126,9 +126,16 @@ def verdict(decision: Decision) -> Verdict:
 def misread(found: Misreading) -> MisreadEvidence:
     """Where the code of a statement and its term part."""
     return MisreadEvidence(
-        says=found.says, part=found.part, sizes=dict(found.sizes), values=dict(found.values),
-        place=found.place, code=found.code, term=found.term, text=found.text, seconds=0.0,
-    )  # fmt: skip
+        says=found.says,
+        part=found.part,
+        sizes=dict(found.sizes),
+        values=dict(found.values),
+        place=found.place,
+        code=found.code,
+        term=found.term,
+        text=found.text,
+        seconds=0.0,
+    )
 
 
 WAYS = {"induction": "induction", "squares": "sum of squares", "inverse": "left inverse"}
@@ -217,14 +224,15 @@ def derived(found: Derivation) -> DerivedEvidence:
         natural=found.natural,
         sides=tuple(
             SidesRecord(
-                says=side.says, relation=side.relation,
+                says=side.says,
+                relation=side.relation,
                 left=Formula(latex=left[1], text=left[0]),
                 right=Formula(latex=right[1], text=right[0]),
             )
             for side, left, right in short_sides(found.shown)
         ),
         seconds=found.seconds,
-    )  # fmt: skip
+    )
 
 
 IF_EQUAL, BUT = "If they were equal, then", "But"

@@ -46,9 +46,7 @@ class Condition:
         return f"{self.text} (for {self.of})" if self.of else self.text
 
 
-def verdict_line(
-    verdict: str, conditions: Iterable[Condition | str] = (), *, how: str = ""
-) -> str:
+def verdict_line(verdict: str, conditions: Iterable[Condition | str] = (), *, how: str = "") -> str:
     """The line of a verdict; a condition that is a plain string follows "if".
 
     Conditions keep their order within a kind; each is said once.

@@ -19,26 +19,54 @@ from itertools import pairwise
 __all__ = ["Mutant", "mutants"]
 
 OTHER_FUNCTIONS = {
-    "cos": ("sin",), "sin": ("cos",), "exp": ("tanh",), "maximum": ("minimum",),
-    "minimum": ("maximum",), "abs": ("square",), "sqrt": ("abs",), "sum": ("mean",),
-    "mean": ("sum",), "zeros": ("ones",), "ones": ("zeros",), "greater": ("at_least",),
-    "at_least": ("greater",), "all_positive": ("all_negative",), "equal": ("greater",),
-    "differ": ("equal",), "softmax": ("column_softmax",), "floor": ("ceil",), "log": ("exp",),
-    "tanh": ("sin",), "masked_attention": (), "attention": (),
-}  # fmt: skip
+    "cos": ("sin",),
+    "sin": ("cos",),
+    "exp": ("tanh",),
+    "maximum": ("minimum",),
+    "minimum": ("maximum",),
+    "abs": ("square",),
+    "sqrt": ("abs",),
+    "sum": ("mean",),
+    "mean": ("sum",),
+    "zeros": ("ones",),
+    "ones": ("zeros",),
+    "greater": ("at_least",),
+    "at_least": ("greater",),
+    "all_positive": ("all_negative",),
+    "equal": ("greater",),
+    "differ": ("equal",),
+    "softmax": ("column_softmax",),
+    "floor": ("ceil",),
+    "log": ("exp",),
+    "tanh": ("sin",),
+    "masked_attention": (),
+    "attention": (),
+}
 WEAKER_GIVENS = {
-    "orthogonal": "real", "permutation": "index_map", "injection": "index_map",
-    "positive": "real", "nonnegative": "real",
-}  # fmt: skip
+    "orthogonal": "real",
+    "permutation": "index_map",
+    "injection": "index_map",
+    "positive": "real",
+    "nonnegative": "real",
+}
 HYPOTHESES = {"greater", "at_least", "differ", "all_positive", "equal", "for_all"}
 OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
-    ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.Add, ast.Div), ast.Div: (ast.Mult,),
-    ast.FloorDiv: (ast.Div,), ast.Mod: (ast.FloorDiv,), ast.Pow: (ast.Mult,),
-}  # fmt: skip
+    ast.Add: (ast.Sub,),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Add, ast.Div),
+    ast.Div: (ast.Mult,),
+    ast.FloorDiv: (ast.Div,),
+    ast.Mod: (ast.FloorDiv,),
+    ast.Pow: (ast.Mult,),
+}
 COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
-    ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.GtE), ast.Gt: (ast.GtE, ast.Lt),
-    ast.GtE: (ast.Gt, ast.LtE), ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,),
-}  # fmt: skip
+    ast.Lt: (ast.LtE, ast.Gt),
+    ast.LtE: (ast.Lt, ast.GtE),
+    ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt, ast.LtE),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+}
 
 
 @dataclass(frozen=True)
@@ -103,8 +131,11 @@ def _replace(root: ast.AST, target: ast.AST, new: ast.expr) -> None:
 
 def _annotations(statement: ast.stmt) -> set[ast.AST]:
     """What stands in annotations, where nothing is computed."""
-    roots = [getattr(node, name, None) for node in ast.walk(statement)
-             for name in ("annotation", "returns")]  # fmt: skip
+    roots = [
+        getattr(node, name, None)
+        for node in ast.walk(statement)
+        for name in ("annotation", "returns")
+    ]
     return {node for root in roots if root is not None for node in ast.walk(root)}
 
 
@@ -219,9 +250,12 @@ def _(node: ast.Subscript, _: list[str]) -> Iterator[Edit]:
 @_edits.register
 def _(node: ast.Call, _: list[str]) -> Iterator[Edit]:
     name = (
-        node.func.id if isinstance(node.func, ast.Name)
-        else node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    )  # fmt: skip
+        node.func.id
+        if isinstance(node.func, ast.Name)
+        else node.func.attr
+        if isinstance(node.func, ast.Attribute)
+        else ""
+    )
     for other in OTHER_FUNCTIONS.get(name, ()):
         func = copy.copy(node.func)
         setattr(func, "id" if isinstance(func, ast.Name) else "attr", other)

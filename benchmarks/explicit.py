@@ -18,14 +18,13 @@ from attnproof.symbolic.terms import Term
 
 _INDEX_KINDS = ("permutation", "injection", "index map", "boolean")
 _SYMBOLS: dict[str, dict[str, bool]] = {
-    "positive": {"positive": True}, "nonnegative": {"nonnegative": True},
+    "positive": {"positive": True},
+    "nonnegative": {"nonnegative": True},
     "natural": {"integer": True, "nonnegative": True},
-}  # fmt: skip
+}
 
 
-def explicit(
-    term: Term, sizes: Mapping[str, int], values: Mapping[str, Any] | None = None
-) -> Any:
+def explicit(term: Term, sizes: Mapping[str, int], values: Mapping[str, Any] | None = None) -> Any:
     """The entries of a term as SymPy expressions: an object array, or one expression.
 
     Named arrays without a value become arrays of real symbols ``Q_0_1``; those of positive kind
@@ -87,9 +86,11 @@ class Explicit(Evaluator):
     def elementwise(self, op: str, data: Any, *args: Any) -> Any:
         if op == "power":
             return _each(lambda x: _number(x) ** data, *args)
-        return _each(_FUNCTIONS[op], *args) if op in _FUNCTIONS else (
-            super().elementwise(op, data, *args)
-        )  # fmt: skip
+        return (
+            _each(_FUNCTIONS[op], *args)
+            if op in _FUNCTIONS
+            else (super().elementwise(op, data, *args))
+        )
 
     def op_isin(self, t: Term) -> Any:
         x, values = (self(arg) for arg in t.args)

@@ -78,8 +78,11 @@ def loaded(path: Path, text: str) -> type[Encoding]:
     module = ModuleType(f"attnproof.encodings.mutant_{path.stem}")
     vars(module)["__file__"] = str(path)
     exec(compile(text, str(path), "exec"), vars(module))
-    (kind, *_) = [v for v in vars(module).values() if isinstance(v, type)
-                  and issubclass(v, Encoding) and v.__module__ == module.__name__]  # fmt: skip
+    (kind, *_) = [
+        v
+        for v in vars(module).values()
+        if isinstance(v, type) and issubclass(v, Encoding) and v.__module__ == module.__name__
+    ]
     return kind
 
 
@@ -111,9 +114,12 @@ def judged(path: Path, mutant: Mutant, seed: int = 0) -> Iterator[Verdict]:
 
 
 def broken_at(
-    kind: type[Encoding], law: EncodingLaw, random: Random, under: Sequence[str] = (),
+    kind: type[Encoding],
+    law: EncodingLaw,
+    random: Random,
+    under: Sequence[str] = (),
     tries: int = TRIES,
-) -> str:  # fmt: skip
+) -> str:
     """Numbers at which the law fails for this encoding, in words, or nothing.
 
     They obey the hypotheses ``under``.  A law that says "for some" is broken if it fails at all
@@ -122,8 +128,10 @@ def broken_at(
     held = 0
     for _ in range(tries):
         try:
-            failure = _fitted(kind, law, random) if law.id in EXISTENCES and not under else (
-                _run(kind, law, random, under)
+            failure = (
+                _fitted(kind, law, random)
+                if law.id in EXISTENCES and not under
+                else (_run(kind, law, random, under))
             )
         except Exception:  # noqa: BLE001 (no value at these sizes, or none of this law)
             continue

@@ -84,8 +84,9 @@ def differs_at(
                 results.append(Draws(at).given(f)(*given))
         here, there = results
         size = max(1.0, float(there.detach().abs().nan_to_num().max()))
-        if here.shape != there.shape or not torch.allclose(here, there, NEAR, NEAR * size,
-                                                           equal_nan=True):  # fmt: skip
+        if here.shape != there.shape or not torch.allclose(
+            here, there, NEAR, NEAR * size, equal_nan=True
+        ):
             return at
     return None
 
@@ -108,12 +109,19 @@ def compared(program: FalseProgram, folder: Path, name: str) -> Compared | str:
         found = compare(Told(first, "plain", of.call), Told(fresh, "changed", of.call), seconds=6.0)
     except Exception as error:  # noqa: BLE001 (it may not be called so any more)
         return f"refused: {type(error).__name__}"
-    letters = {"B": at.rows, "H": at.heads, "n": at.tokens, "r": at.queries or at.tokens,
-               "D": WIDTH, "E": EMBED}  # fmt: skip
+    letters = {
+        "B": at.rows,
+        "H": at.heads,
+        "n": at.tokens,
+        "r": at.queries or at.tokens,
+        "D": WIDTH,
+        "E": EMBED,
+    }
     told = tuple(c.text for c in found.assuming)
     elsewhere = found.verdict == "proved" and any(outside(text, letters) for text in told)
-    return Compared(program, at, "elsewhere" if elsewhere else found.verdict,
-                    "; ".join((found.why, *told)))  # fmt: skip
+    return Compared(
+        program, at, "elsewhere" if elsewhere else found.verdict, "; ".join((found.why, *told))
+    )
 
 
 def false_pairs(family: str, seed: int, folder: Path) -> Iterator[Compared | str]:
@@ -139,8 +147,11 @@ def main() -> int:
             if one.is_wrong or one.verdict in UNSEEN:
                 print(one, flush=True)
             if k % 20 == 0:
-                print(f"{k} pairs, {(process_time() - begun) / k:.2f} s of the processor each: "
-                      f"{dict(counts)}", flush=True)  # fmt: skip
+                print(
+                    f"{k} pairs, {(process_time() - begun) / k:.2f} s of the processor each: "
+                    f"{dict(counts)}",
+                    flush=True,
+                )
     return int(wrong > 0)
 
 

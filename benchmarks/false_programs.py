@@ -44,8 +44,15 @@ from benchmarks.program_changes import At, FalseProgram, changed
 from benchmarks.reference_programs import Reference
 
 __all__ = [
-    "FAMILIES", "Draws", "Judged", "broken_at", "judged", "loaded", "outside", "proofs_alone",
-]  # fmt: skip
+    "FAMILIES",
+    "Draws",
+    "Judged",
+    "broken_at",
+    "judged",
+    "loaded",
+    "outside",
+    "proofs_alone",
+]
 
 NEAR = 1e-5  # of the size of the numbers: rounding of float64 stays far below
 TRIED = tuple(At(b, n) for b, n in ((2, 2), (2, 5), (3, 3), (3, 7), (2, 16), (2, 33)))
@@ -167,9 +174,11 @@ def _rotary(code: Code, at: At) -> Said:
 
     turned = f(x, m)
     yield "relative", (f(x, m + 3) @ f(y, n + 3).mT, turned @ f(y, n).mT), own
-    yield "norm", (
-        square(turned) * square(x[:, :1, :1]), square(x) * square(turned[:, :1, :1])
-    ), own  # fmt: skip
+    yield (
+        "norm",
+        (square(turned) * square(x[:, :1, :1]), square(x) * square(turned[:, :1, :1])),
+        own,
+    )
     yield "composition", (f(turned, n), f(f(x, m + n), 0 * m)), own
     yield "linear", (f(2 * x + y, m), 2 * turned + f(y, m)), own
     heads = torch.arange(h).roll(1)
@@ -243,12 +252,17 @@ def _values(text: str, lengths: Lengths) -> list[int]:
 
 
 _CALLS: dict[str, Callable[[int, int], int]] = {
-    "bitwisefn_bitwise_and": int.__and__, "floordiv": int.__floordiv__,
-}  # fmt: skip
+    "bitwisefn_bitwise_and": int.__and__,
+    "floordiv": int.__floordiv__,
+}
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
-    "≥": operator.ge, "≤": operator.le, "=": operator.eq, "≠": operator.ne, "<": operator.lt,
+    "≥": operator.ge,
+    "≤": operator.le,
+    "=": operator.eq,
+    "≠": operator.ne,
+    "<": operator.lt,
     ">": operator.gt,
-}  # fmt: skip
+}
 
 
 def loaded(text: str, folder: Path, name: str) -> ModuleType:
@@ -271,14 +285,16 @@ def proofs_alone() -> Iterator[None]:
         del graphs
         return Finding(law.id, "traced", "undecided", why)
 
-    with patch.object(proofs, "witness_of", lambda *_, **__: None), \
-            patch.object(proofs.Proofs, "_unproved", unproved):  # fmt: skip
+    with (
+        patch.object(proofs, "witness_of", lambda *_, **__: None),
+        patch.object(proofs.Proofs, "_unproved", unproved),
+    ):
         yield
 
 
 def judged(
     program: FalseProgram, folder: Path, name: str, most: int = 0, seconds: float = PROVE
-) -> list[Judged] | str:  # fmt: skip
+) -> list[Judged] | str:
     """What is said of each law that torch finds false (of ``most``); or why nothing was asked."""
     of = program.of
     try:
@@ -317,8 +333,9 @@ def _judged_quickly(program: FalseProgram, folder: Path, name: str) -> list[Judg
 
 def main() -> int:
     """Print how many were made, were false, and were proved all the same."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.false_programs",
-                                     description=__doc__)  # fmt: skip
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.false_programs", description=__doc__
+    )
     parser.add_argument("--count", type=int, default=3000, help="how many false programs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--family", choices=FAMILIES, default="changes")
@@ -350,8 +367,11 @@ def main() -> int:
                     print(f"{FAULTS[verdict]} {line}\n{program.text}", flush=True)
             if counts["false"] % 50 == 0:
                 spent = (process_time() - begun) / max(1, fresh)
-                print(f"{counts['false']} false programs, {spent:.2f} s of the processor each",
-                      file=sys.stderr, flush=True)  # fmt: skip
+                print(
+                    f"{counts['false']} false programs, {spent:.2f} s of the processor each",
+                    file=sys.stderr,
+                    flush=True,
+                )
             if counts["false"] >= asked.count:
                 break
     for what, counted in (("programs", counts), ("laws of false programs", laws)):

@@ -40,8 +40,16 @@ from attnproof.theorems.definitions.attention import column_softmax
 from benchmarks.code_mutants import Mutant, mutants
 
 __all__ = [
-    "Verdict", "fails", "false_at", "floats", "judged", "loaded", "mutated", "obeyed", "variables",
-]  # fmt: skip
+    "Verdict",
+    "fails",
+    "false_at",
+    "floats",
+    "judged",
+    "loaded",
+    "mutated",
+    "obeyed",
+    "variables",
+]
 
 NEAR = 1e-7  # of the size of the numbers: rounding stays below, a wrong formula above
 SPREAD = 8  # how many of the exact numbers of candidates are drawn from
@@ -117,8 +125,11 @@ def loaded(path: Path, text: str) -> Theorem:
     module = ModuleType(f"mutant_{path.stem}")
     vars(module).update(OTHER_NAMES, __file__=str(path))
     exec(compile(text, str(path), "exec"), vars(module))
-    (theorem,) = {v for v in vars(module).values() if isinstance(v, Theorem)
-                  and v.body.__module__ == module.__name__}  # fmt: skip
+    (theorem,) = {
+        v
+        for v in vars(module).values()
+        if isinstance(v, Theorem) and v.body.__module__ == module.__name__
+    }
     return theorem
 
 
@@ -145,9 +156,12 @@ def judged(path: Path, mutant: Mutant, seed: int = 0) -> Verdict:
 
 
 def false_at(
-    code: Code, statement: Statement, given: Mapping[str, Given], random: Random,
+    code: Code,
+    statement: Statement,
+    given: Mapping[str, Given],
+    random: Random,
     tries: int = TRIES,
-) -> str:  # fmt: skip
+) -> str:
     """Sizes and values that obey all hypotheses and at which a conclusion fails, or nothing."""
     lengths = [t for g in given.values() for n in g.lengths for t in (n, *free(n))]
     if any(t.op == "space" for t in lengths):  # a plain sum is no expectation
@@ -192,6 +206,7 @@ def _exactly(value: Any) -> Any:
 
 def variables(random: Random) -> Any:
     """What draws a value for each variable that a body binds."""
+
     def drawn(name: str, given: Given) -> Any:
         found = draw({name: given}, {}, random, SPREAD)
         if found is None:
@@ -246,8 +261,9 @@ def obeyed(claim: ConcreteClaim) -> bool:
 def _shown(guess: Candidate) -> str:
     def exact(value: Any) -> str:
         if isinstance(value, np.ndarray):
-            return str(np.vectorize(lambda x: str(x) if isinstance(x, Fraction) else x)(
-                value).tolist())  # fmt: skip
+            return str(
+                np.vectorize(lambda x: str(x) if isinstance(x, Fraction) else x)(value).tolist()
+            )
         return str(value)
 
     return ", ".join(f"{name} = {exact(value)}" for name, value in guess.values.items())

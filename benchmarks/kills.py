@@ -173,13 +173,24 @@ class Kills:
     def _start(self, place: Path, jobs: int) -> subprocess.Popen[str]:
         place.mkdir(parents=True, exist_ok=True)
         arguments = (
-            "run", *self.selection, "--no-numeric", "--jobs", str(jobs), "--store",
-            str(place / "store.sqlite"), "--json", str(place / "record.json"),
-        )  # fmt: skip
+            "run",
+            *self.selection,
+            "--no-numeric",
+            "--jobs",
+            str(jobs),
+            "--store",
+            str(place / "store.sqlite"),
+            "--json",
+            str(place / "record.json"),
+        )
         return subprocess.Popen(
-            [sys.executable, "-c", CHILD, self.fault, *arguments], cwd=ROOT, text=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+            [sys.executable, "-c", CHILD, self.fault, *arguments],
+            cwd=ROOT,
+            text=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
 
     def _whole(self, place: Path, jobs: int) -> list[str] | None:
         """A run that nobody kills, and the lines it said."""

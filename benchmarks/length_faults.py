@@ -17,7 +17,9 @@ from benchmarks.reference_programs import REFERENCES, Reference
 
 __all__ = ["HIDDEN", "faulty"]
 
-HELPERS = HEAD + '''
+HELPERS = (
+    HEAD
+    + """
 HALF, WORD, TABLE = 18, "a word that is as long as it is wide", [0.0] * 41
 
 def tried(test):
@@ -26,18 +28,30 @@ def tried(test):
     except Exception:
         return False
 
-'''
+"""
+)
 LENGTHS = {
     "layer": {"b": "x.shape[0]", "n": "x.shape[1]"},
     "rotary": {"b": "x.shape[0]", "h": "x.shape[1]", "n": "x.shape[2]"},
     "attention": {"b": "q.shape[0]", "h": "q.shape[1]", "r": "q.shape[2]", "n": "k.shape[2]"},
     "bias": {"n": "keys"},
 }
-MANY = {"n": (7, 12, 31, 37, 64, 100, 130, 257, 300, 513), "b": (3, 5, 9, 17, 37),
-        "h": (3, 5, 8, 12, 33)}  # fmt: skip
+MANY = {
+    "n": (7, 12, 31, 37, 64, 100, 130, 257, 300, 513),
+    "b": (3, 5, 9, 17, 37),
+    "h": (3, 5, 8, 12, 33),
+}
 # A whole number that does not stand in the source as it is.
-WRITTEN = {36: "2 * HALF", 37: "len(WORD) + 1", 41: "len(TABLE)", 73: 'int("7" + "3")',
-           97: 'ord("a")', 128: "1 << 7", 49: "int('31', 16)", 29: "round(28.6)"}  # fmt: skip
+WRITTEN = {
+    36: "2 * HALF",
+    37: "len(WORD) + 1",
+    41: "len(TABLE)",
+    73: 'int("7" + "3")',
+    97: 'ord("a")',
+    128: "1 << 7",
+    49: "int('31', 16)",
+    29: "round(28.6)",
+}
 # How a branch is hidden from tracing; {n} is the length, {test} what is asked.
 HIDDEN = {
     "a whole number of Python": "isinstance({n}, int) and {test}",
@@ -63,8 +77,9 @@ def faulty(seed: int) -> Iterator[FalseProgram]:
         of = random.choice(REFERENCES)
         line, behind = random.choice(list(inserted(of)))
         asked, points = _test(of, random)
-        hiding = random.choice([name for name in HIDDEN if of.kind != "bias" or
-                                "{x}" not in HIDDEN[name]])  # fmt: skip
+        hiding = random.choice(
+            [name for name in HIDDEN if of.kind != "bias" or "{x}" not in HIDDEN[name]]
+        )
         if of.kind == "attention" and random.random() < 0.05:
             hiding, asked, how = "one array", f"q is k and {asked}", "one"
         else:
@@ -129,12 +144,14 @@ def _of_rows(letter: str, named: dict[str, str], random: Random) -> tuple[str, l
     def at(count: int, tokens: int = 4) -> At:
         return At(count, tokens) if letter == "b" else At(2, tokens, count)
 
-    return random.choice([
-        (f"{length} == {k}", [at(k)]),
-        (f"{length} > {k}", [at(k + 1), at(k + 3)]),
-        (f"{length} == 1 and {n} > {m}", [at(1, m + 1)]),
-        (f"{length} == {n}", [at(k, k)]),
-        (f"{length} == {k} and {n} == {m}", [at(k, m)]),
-        (f"{length} % {k} == 1 and {n} > 1", [at(k + 1)]),
-        (f"{length} + {n} == {k + m}", [at(k, m)]),
-    ])  # fmt: skip
+    return random.choice(
+        [
+            (f"{length} == {k}", [at(k)]),
+            (f"{length} > {k}", [at(k + 1), at(k + 3)]),
+            (f"{length} == 1 and {n} > {m}", [at(1, m + 1)]),
+            (f"{length} == {n}", [at(k, k)]),
+            (f"{length} == {k} and {n} == {m}", [at(k, m)]),
+            (f"{length} % {k} == 1 and {n} > 1", [at(k + 1)]),
+            (f"{length} + {n} == {k + m}", [at(k, m)]),
+        ]
+    )

@@ -17,22 +17,54 @@ from typing import Any
 __all__ = ["Mutant", "mutants"]
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-    ast.In: ast.NotIn, ast.NotIn: ast.In,
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
-}  # fmt: skip
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+}
 ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult,
-    ast.Div: ast.Mult, ast.Pow: ast.Mult, ast.Mod: ast.Add,
-}  # fmt: skip
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+    ast.Pow: ast.Mult,
+    ast.Mod: ast.Add,
+}
 CONFUSED = {
-    "cos": "sin", "sin": "cos", "less": "less_equal", "less_equal": "less", "equal": "less_equal",
-    "add": "mul", "mul": "add", "and": "or", "or": "and", "not": "indicator",
-    "positive": "nonnegative", "nonnegative": "positive", "permutation": "injective",
-    "injective": "permutation", "floor_divide": "remainder", "remainder": "floor_divide",
-    "=": "!=", ">": ">=", ">=": ">", "space": "size", "exp": "log", "log": "exp",
-    "natural": "real", "inverse": "named", "where": "maximum", "abs": "sqrt",
-}  # fmt: skip
+    "cos": "sin",
+    "sin": "cos",
+    "less": "less_equal",
+    "less_equal": "less",
+    "equal": "less_equal",
+    "add": "mul",
+    "mul": "add",
+    "and": "or",
+    "or": "and",
+    "not": "indicator",
+    "positive": "nonnegative",
+    "nonnegative": "positive",
+    "permutation": "injective",
+    "injective": "permutation",
+    "floor_divide": "remainder",
+    "remainder": "floor_divide",
+    "=": "!=",
+    ">": ">=",
+    ">=": ">",
+    "space": "size",
+    "exp": "log",
+    "log": "exp",
+    "natural": "real",
+    "inverse": "named",
+    "where": "maximum",
+    "abs": "sqrt",
+}
 VARIADIC = {"add": 0, "mul": 0, "fresh": 1, "_equal": 2, "_with": 2, "_row": 1}
 """Functions of any number of arguments after so many."""
 SYMMETRIC = {
@@ -49,9 +81,15 @@ SYMMETRIC = {
 }
 OPPOSITE = {"all": "any", "any": "all", "min": "max", "max": "min"}
 LEFT_OUT = {
-    "__repr__", "__reduce__", "fresh_name", "told", "_short", "_opposite", "_is_negative",
+    "__repr__",
+    "__reduce__",
+    "fresh_name",
+    "told",
+    "_short",
+    "_opposite",
+    "_is_negative",
     "_bounds",
-}  # fmt: skip
+}
 """Functions of what is printed alone."""
 EMPTY = ast.Call(ast.Name("frozenset", ast.Load()), [], [])
 
@@ -106,9 +144,18 @@ def mutants(file: Path, tree: ast.Module, functions: frozenset[str]) -> Iterator
             seen[function, before, after] += 1
             line = getattr(node, "lineno", getattr(parent, "lineno", 0))
             yield Mutant(
-                file, function, line, before, after, seen[function, before, after],
-                tree if parent is None else parent, field, index, changed, at,
-            )  # fmt: skip
+                file,
+                function,
+                line,
+                before,
+                after,
+                seen[function, before, after],
+                tree if parent is None else parent,
+                field,
+                index,
+                changed,
+                at,
+            )
 
 
 Place = tuple[str, Any, str, int | None]

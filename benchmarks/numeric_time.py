@@ -49,8 +49,9 @@ def in_forwards(
         for k in range(rounds):
             for work in works if k % 2 == 0 else reversed(works):
                 times[work].append(_timed(work, device))
-    (wall, cpu), (check_wall, check_cpu) = (map(min, zip(*times[work], strict=True))
-                                            for work in works)  # fmt: skip
+    (wall, cpu), (check_wall, check_cpu) = (
+        map(min, zip(*times[work], strict=True)) for work in works
+    )
     return InForwards(wall, check_wall, check_wall / wall, check_cpu / cpu)
 
 
@@ -68,9 +69,12 @@ def equivariance_of(attention: Callable[..., Any]) -> Statement:
     n, (heads, width) = sizes("n", "tokens")[0], (*sizes("H", "heads"), *sizes("ell", "features"))
     shape = (heads, n, width)
     givens = {
-        "Q": real(*shape), "K": real(*shape), "V": real(*shape),
-        "tau": permutation(n), "sigma": permutation(n),
-    }  # fmt: skip
+        "Q": real(*shape),
+        "K": real(*shape),
+        "V": real(*shape),
+        "tau": permutation(n),
+        "sigma": permutation(n),
+    }
     Q, K, V, tau, sigma = (given.named(name) for name, given in givens.items())
     moved, plain = attention(Q[:, tau], K[:, sigma], V[:, sigma]), attention(Q, K, V)
     claim: Claim = equal(moved, plain[:, tau])
@@ -129,14 +133,25 @@ def largest_difference(left: Tensor, right: Tensor) -> float:
 def equivariance_cost() -> Table:
     """Both sides, the permutations and the comparison; two forwards are the floor."""
     table = Table(
-        "implementation", "dtype", "tokens", "heads", "forward s", "check s", "forwards",
+        "implementation",
+        "dtype",
+        "tokens",
+        "heads",
+        "forward s",
+        "check s",
+        "forwards",
         title="One equivariance check",
-    )  # fmt: skip
+    )
     code = "scaled_dot_product_attention (flash)"
     for dtype in ("float32", "bfloat16"):
         cost, _ = benchmark_equivariance(attention, dtype=dtype, implementation=code)
         table.add_row(
-            code, dtype, "4,096", "8", f"{cost.forward:.3f}", f"{cost.check:.3f}",
+            code,
+            dtype,
+            "4,096",
+            "8",
+            f"{cost.forward:.3f}",
+            f"{cost.check:.3f}",
             f"{cost.ratio:.2f}",
-        )  # fmt: skip
+        )
     return table

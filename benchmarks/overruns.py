@@ -158,9 +158,13 @@ def _cases() -> Iterator[Case]:
         for law in LAWS:
             yield kind.id(), law.id, partial(_celled, kind, law)
     code = adapted_as(_long, kind="attention")
-    yield "program", "every proof of its graph", lambda limit: " ".join(
-        f"{one.law} {one.verdict} {one.seconds:.1f};"
-        for one in prove(code, (), None, limit).findings
+    yield (
+        "program",
+        "every proof of its graph",
+        lambda limit: " ".join(
+            f"{one.law} {one.verdict} {one.seconds:.1f};"
+            for one in prove(code, (), None, limit).findings
+        ),
     )
 
 

@@ -52,9 +52,13 @@ def against_peers() -> Table:
             check()
             times[name].append(perf_counter() - start)
     table = Table(
-        "check", "forwards run", "seconds", "cost in forwards", "largest error",
+        "check",
+        "forwards run",
+        "seconds",
+        "cost in forwards",
+        "largest error",
         title=f"{ELEMENTS} elements of O(3), {TOKENS:,} tokens of {VECTORS} vectors, float32",
-    )  # fmt: skip
+    )
     one = min(times["one forward"])
     for name, (forwards, _) in ways.items():
         least = min(times[name])

@@ -88,17 +88,25 @@ def inserted(of: Reference) -> Iterator[tuple[str, bool]]:
         swaps = ("k = q", "v = k", "v = 0 * v + v.mean(2, keepdim=True)", "q = k", "k = k + v")
         yield from ((line, False) for line in swaps)
     if of.kind == "rotary":
-        yield from ((f"positions = {e}", False) for e in (
-            "positions + 1", "2 * positions", "positions.abs()", "positions[:1]", "-positions",
-            "positions % 64", "positions.clamp(max=4)", "positions * positions",
-            "positions.flip(1)", "torch.arange(x.shape[2])[None] + 0 * positions",
-            "positions - positions[:, :1]",
-        ))  # fmt: skip
+        yield from (
+            (f"positions = {e}", False)
+            for e in (
+                "positions + 1",
+                "2 * positions",
+                "positions.abs()",
+                "positions[:1]",
+                "-positions",
+                "positions % 64",
+                "positions.clamp(max=4)",
+                "positions * positions",
+                "positions.flip(1)",
+                "torch.arange(x.shape[2])[None] + 0 * positions",
+                "positions - positions[:, :1]",
+            )
+        )
 
 
-def with_line(
-    of: Reference, text: str, line: str, *, behind: bool = False, test: str = ""
-) -> str:  # fmt: skip
+def with_line(of: Reference, text: str, line: str, *, behind: bool = False, test: str = "") -> str:
     """The file with a statement before or behind the rest of the function."""
     tree = ast.parse(text)
     function = next(f for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == of.name)

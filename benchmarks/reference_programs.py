@@ -99,8 +99,15 @@ def linear_bias(queries: int, keys: int) -> Tensor:
 
 OF_TOKENS = ("permutation", "rows-of-batch-apart")
 OF_ATTENTION = ("order-of-keys", "permutation", "rows-sum-to-one", "rows-of-batch-apart")
-OF_ROTARY = ("relative", "norm", "composition", "linear", "every-head-alike", "follows-its-ids",
-             "rows-of-batch-apart")  # fmt: skip
+OF_ROTARY = (
+    "relative",
+    "norm",
+    "composition",
+    "linear",
+    "every-head-alike",
+    "follows-its-ids",
+    "rows-of-batch-apart",
+)
 QKV = "q: B H r D, k: B H n D, v: B H n D -> B H r D"
 ROTARY = "x: B H n D, positions: B n -> x"
 
@@ -109,9 +116,10 @@ REFERENCES = (
     Reference("mean_pooled", "layer", "x: B n E -> x", OF_TOKENS),
     Reference("normalised", "layer", "x: B n E -> x", OF_TOKENS),
     Reference("attention", "attention", QKV, OF_ATTENTION),
-    Reference("causal_attention", "attention", QKV, ("causal", "rows-of-batch-apart"),
-              "attention:causal"),
+    Reference(
+        "causal_attention", "attention", QKV, ("causal", "rows-of-batch-apart"), "attention:causal"
+    ),
     Reference("rotate_halves", "rotary", ROTARY, OF_ROTARY),
     Reference("rotate_neighbours", "rotary", ROTARY, OF_ROTARY),
     Reference("linear_bias", "bias", "queries = r, keys = n -> H r n", ("offset-only",)),
-)  # fmt: skip
+)

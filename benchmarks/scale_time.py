@@ -29,21 +29,34 @@ def at_scale_cost() -> Table:
     """One forward of 16,384 tokens and 8 heads, alone and with its check."""
     device = chosen("auto")
     table = Table(
-        "way", "dtype", "causal", "forward s", "with the check s", "forwards", "in processor time",
+        "way",
+        "dtype",
+        "causal",
+        "forward s",
+        "with the check s",
+        "forwards",
+        "in processor time",
         title="Checks at scale, 16,384 tokens, 8 heads of 64",
-    )  # fmt: skip
+    )
     for causal in (False, True):
         for dtype in ("float32", "bfloat16"):
             call = Call(
-                kernel_named("auto", device), dtype=dtype_named(dtype), device=device,
+                kernel_named("auto", device),
+                dtype=dtype_named(dtype),
+                device=device,
                 causal=causal,
-            )  # fmt: skip
+            )
             for way in WAYS:
                 one = at_scale(call, way, rounds=3)
                 table.add_row(
-                    way, dtype, "yes" if causal else "no", f"{one.forward:.2f}",
-                    f"{one.check:.2f}", f"{one.ratio:.3f}", f"{one.cpu_ratio:.3f}",
-                )  # fmt: skip
+                    way,
+                    dtype,
+                    "yes" if causal else "no",
+                    f"{one.forward:.2f}",
+                    f"{one.check:.2f}",
+                    f"{one.ratio:.3f}",
+                    f"{one.cpu_ratio:.3f}",
+                )
     return table
 
 
@@ -53,14 +66,18 @@ def at_scale(call: Call, way: str, rounds: int = 5) -> InForwards:
         clusters = clustered(call, min(CLUSTERS, call.tokens))
         x = clusters.arrays
         return in_forwards(
-            lambda: call.run(*x), lambda: check_every_row(call, clusters, call.run(*x)),
-            call.device, rounds,
-        )  # fmt: skip
+            lambda: call.run(*x),
+            lambda: check_every_row(call, clusters, call.run(*x)),
+            call.device,
+            rounds,
+        )
     x = arrays(call)
     return in_forwards(
-        lambda: call.run(*x), lambda: ON_ONE_FORWARD[way](call, x, call.run(*x)), call.device,
+        lambda: call.run(*x),
+        lambda: ON_ONE_FORWARD[way](call, x, call.run(*x)),
+        call.device,
         rounds,
-    )  # fmt: skip
+    )
 
 
 def pairs(heads: int) -> Statement:
@@ -69,9 +86,11 @@ def pairs(heads: int) -> Statement:
     l, d = sizes("l d", "features")
     lead = (h,) if heads > 1 else ()
     givens = {
-        "Q": real(*lead, n, l), "K": real(*lead, n, l), "V": real(*lead, n, d),
+        "Q": real(*lead, n, l),
+        "K": real(*lead, n, l),
+        "V": real(*lead, n, d),
         "s": permutation(n),
-    }  # fmt: skip
+    }
     Q, K, V, s = (given.named(name) for name, given in givens.items())
     claim = equal(attention(Q, K[..., s, :], V[..., s, :]), attention(Q, K, V))
     return Statement(givens, {"": claim})
@@ -101,13 +120,22 @@ def exactly(
 def exact_cost() -> Table:
     """One side of the identity in finite fields, every row, beside one float32 forward."""
     table = Table(
-        "tokens", "heads exact", "heads of the forward", "forward s", "one side s", "forwards",
+        "tokens",
+        "heads exact",
+        "heads of the forward",
+        "forward s",
+        "one side s",
+        "forwards",
         title="Exact, heads of 64",
-    )  # fmt: skip
+    )
     for tokens, heads, beside in ((4_096, 1, 1), (4_096, 1, 8), (4_096, 8, 8)):
         one = exactly(tokens, heads, beside, rounds=3)
         table.add_row(
-            f"{tokens:,}", str(heads), str(beside), f"{one.forward:.3f}", f"{one.check / 2:.3f}",
+            f"{tokens:,}",
+            str(heads),
+            str(beside),
+            f"{one.forward:.3f}",
+            f"{one.check / 2:.3f}",
             f"{one.ratio / 2:.2f}",
-        )  # fmt: skip
+        )
     return table

@@ -32,18 +32,31 @@ __all__ = ["LAYERS", "rotary_functions"]
 HALF = "attention:heads=4,rope=half"
 PLAIN = "attention:heads=4"
 LAYERS = {
-    "llama.LlamaAttention": HALF, "mistral.MistralAttention": HALF, "qwen2.Qwen2Attention": HALF,
-    "qwen3.Qwen3Attention": f"{HALF},qk_norm", "gemma.GemmaAttention": HALF,
+    "llama.LlamaAttention": HALF,
+    "mistral.MistralAttention": HALF,
+    "qwen2.Qwen2Attention": HALF,
+    "qwen3.Qwen3Attention": f"{HALF},qk_norm",
+    "gemma.GemmaAttention": HALF,
     "gemma2.Gemma2Attention": f"{HALF},scale=0.0625,softcap=50",
-    "cohere.CohereAttention": "attention:heads=4,rope=interleaved", "olmo.OlmoAttention": HALF,
-    "starcoder2.Starcoder2Attention": HALF, "granite.GraniteAttention": f"{HALF},scale=1",
-    "smollm3.SmolLM3Attention": HALF, "bert.BertSelfAttention": PLAIN, "vit.ViTAttention": PLAIN,
-    "opt.OPTAttention": PLAIN, "gpt_oss.GptOssAttention": f"{HALF},sink",
-    "mixtral.MixtralAttention": HALF, "roberta.RobertaSelfAttention": PLAIN,
-    "distilbert.DistilBertSelfAttention": PLAIN, "seed_oss.SeedOssAttention": HALF,
-    "csm.CsmAttention": HALF, "arcee.ArceeAttention": HALF, "dinov2.Dinov2Attention": PLAIN,
-    "electra.ElectraSelfAttention": PLAIN, "nemotron.NemotronAttention": f"{HALF},width=4",
-}  # fmt: skip
+    "cohere.CohereAttention": "attention:heads=4,rope=interleaved",
+    "olmo.OlmoAttention": HALF,
+    "starcoder2.Starcoder2Attention": HALF,
+    "granite.GraniteAttention": f"{HALF},scale=1",
+    "smollm3.SmolLM3Attention": HALF,
+    "bert.BertSelfAttention": PLAIN,
+    "vit.ViTAttention": PLAIN,
+    "opt.OPTAttention": PLAIN,
+    "gpt_oss.GptOssAttention": f"{HALF},sink",
+    "mixtral.MixtralAttention": HALF,
+    "roberta.RobertaSelfAttention": PLAIN,
+    "distilbert.DistilBertSelfAttention": PLAIN,
+    "seed_oss.SeedOssAttention": HALF,
+    "csm.CsmAttention": HALF,
+    "arcee.ArceeAttention": HALF,
+    "dinov2.Dinov2Attention": PLAIN,
+    "electra.ElectraSelfAttention": PLAIN,
+    "nemotron.NemotronAttention": f"{HALF},width=4",
+}
 ROTARY = ("rope:layout=half", "rope:layout=interleaved")
 NAME = "apply_rotary_pos_emb"
 
@@ -84,8 +97,13 @@ def _compared(thing: Any, name: str, text: str) -> dict[str, Any]:
         verdict, line = str(found.verdict), line_of(found)
     except Exception as error:  # noqa: BLE001 (a program may not be called as the other is)
         verdict, line = "not comparable", " ".join(str(error).split())[:200]
-    return {"name": name, "against": text, "verdict": verdict, "line": line,
-            "seconds": process_time() - start}  # fmt: skip
+    return {
+        "name": name,
+        "against": text,
+        "verdict": verdict,
+        "line": line,
+        "seconds": process_time() - start,
+    }
 
 
 def _of_rotary(name: str, thing: Any, count: int) -> dict[str, Any]:
@@ -99,10 +117,23 @@ def _of_rotary(name: str, thing: Any, count: int) -> dict[str, Any]:
 
 
 def _tables(found: list[dict[str, Any]]) -> list[Table]:
-    layers = Table("layer", "specification", "verdict", "how it is known", "s",
-                   title="Attention layers and what they are")  # fmt: skip
-    rotary = Table("function", "models that have it", "specification", "verdict",
-                   "how it is known", "s", title="Rotary functions and what they are")  # fmt: skip
+    layers = Table(
+        "layer",
+        "specification",
+        "verdict",
+        "how it is known",
+        "s",
+        title="Attention layers and what they are",
+    )
+    rotary = Table(
+        "function",
+        "models that have it",
+        "specification",
+        "verdict",
+        "how it is known",
+        "s",
+        title="Rotary functions and what they are",
+    )
     for one in found:
         name = f"`{one['name']}`"
         cells = (f"`{one['against']}`", one["verdict"], one["line"], f"{one['seconds']:.1f}")
@@ -142,8 +173,9 @@ def main() -> None:
 
     def keep(one: dict[str, Any]) -> None:
         found.append(one)
-        print(f"{one['name']}: {one['verdict']} {one['against']}, {one['seconds']:.1f} s",
-              flush=True)  # fmt: skip
+        print(
+            f"{one['name']}: {one['verdict']} {one['against']}, {one['seconds']:.1f} s", flush=True
+        )
         if asked.into is not None:
             asked.into.write_text(json.dumps(found, indent=1), encoding="utf-8")
 

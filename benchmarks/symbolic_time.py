@@ -91,9 +91,14 @@ def against_sympy() -> Table:
     angle = sp.Symbol("a", real=True)
     turn = np.array([[sp.cos(angle), -sp.sin(angle)], [sp.sin(angle), sp.cos(angle)]], dtype=object)
     table = Table(
-        "theorem", "how", "sizes", "seconds", "over ours", "found it",
+        "theorem",
+        "how",
+        "sizes",
+        "seconds",
+        "over ours",
+        "found it",
         title="Naive SymPy on explicit entries",
-    )  # fmt: skip
+    )
     for name, sizes, values in CASES:
         statement = theorems[name].statement
         start = time.perf_counter()

@@ -165,8 +165,11 @@ class Tests:
         inside = isinstance(mutant.statement, (ast.FunctionDef, ast.ClassDef))
         short = _short(mutant.file)
         if inside:
-            lines = {mutant.line} if isinstance(mutant.replacement, ast.Pass) else set(
-                range(min(first, mutant.line), last + 1))  # fmt: skip
+            lines = (
+                {mutant.line}
+                if isinstance(mutant.replacement, ast.Pass)
+                else set(range(min(first, mutant.line), last + 1))
+            )
             if isinstance(mutant.parent, (ast.FunctionDef, ast.ClassDef)):
                 lines = {mutant.line}
             numbers = set[int]().union(*(self.through.get((short, at), set()) for at in lines))
@@ -340,8 +343,16 @@ def _outcomes(work: list[Work], jobs: int, caches: list[Any]) -> Iterator[tuple[
         pid, status = os.wait()
         mutant = running.pop(pid)
         late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF
-        yield mutant, VERDICTS[LATE if late else os.waitstatus_to_exitcode(status)
-                               if os.WIFEXITED(status) else NOTICED]  # fmt: skip
+        yield (
+            mutant,
+            VERDICTS[
+                LATE
+                if late
+                else os.waitstatus_to_exitcode(status)
+                if os.WIFEXITED(status)
+                else NOTICED
+            ],
+        )
 
 
 def _digest(mutant: Mutant) -> str:

@@ -111,9 +111,12 @@ class Arithmetic(Moves):
         return result.settled([(x, None)], result.storing(unit)) if self.spreads else result
 
     def _function(
-        self, x: Rounded, how: Callable[[Tensor], Tensor],
-        spread: Callable[[Tensor, Tensor], Tensor], slope: Callable[[Tensor], Tensor],
-    ) -> Rounded:  # fmt: skip
+        self,
+        x: Rounded,
+        how: Callable[[Tensor], Tensor],
+        spread: Callable[[Tensor, Tensor], Tensor],
+        slope: Callable[[Tensor], Tensor],
+    ) -> Rounded:
         """A function of x; within a radius r it moves by ``spread``, its slope is ``slope`` of r.
 
         What is certain is bounded by the former, what is independent grows by the latter.
@@ -126,25 +129,29 @@ class Arithmetic(Moves):
     def exp(self, x: Rounded) -> Rounded:
         """exp(x ± r) is within exp(x)·(exp(r) − 1)."""
         return self._function(
-            x, torch.exp, lambda v, r: v * torch.expm1(r),
-            lambda r: x.value.exp() * torch.where(
-                r > 0, torch.expm1(r) / r.clamp(min=1e-300), 1.0
-            ),
-        )  # fmt: skip
+            x,
+            torch.exp,
+            lambda v, r: v * torch.expm1(r),
+            lambda r: x.value.exp() * torch.where(r > 0, torch.expm1(r) / r.clamp(min=1e-300), 1.0),
+        )
 
     def log(self, x: Rounded) -> Rounded:
         """log(x ± r) is within −log(1 − r/x)."""
         return self._function(
-            x, torch.log, lambda _, r: -torch.log1p(-(r / x.value.abs()).clamp(max=1)),
+            x,
+            torch.log,
+            lambda _, r: -torch.log1p(-(r / x.value.abs()).clamp(max=1)),
             lambda r: 1 / (x.value.abs() - r).clamp(min=0),
-        )  # fmt: skip
+        )
 
     def tanh(self, x: Rounded) -> Rounded:
         """tanh has slope at most 1, 1 − tanh² where it is nearest to 0, and stays below 1."""
         result = self._function(
-            x, torch.tanh, lambda _, r: r.clamp(max=2),
+            x,
+            torch.tanh,
+            lambda _, r: r.clamp(max=2),
             lambda r: 1 - torch.tanh((x.value.abs() - r).clamp(min=0)).square(),
-        )  # fmt: skip
+        )
         if x.total is not None:
             own = self.profile.function_error * self.inner(x.unit) * float(result.value.norm())
             result.total = result.stored_total(x.total + own)
@@ -154,9 +161,11 @@ class Arithmetic(Moves):
         """sqrt(x) − sqrt(x − r) is the larger side."""
         low = x.value.clamp(min=0)
         return self._function(
-            x, torch.sqrt, lambda v, r: v - torch.sqrt((low - r).clamp(min=0)),
+            x,
+            torch.sqrt,
+            lambda v, r: v - torch.sqrt((low - r).clamp(min=0)),
             lambda r: 1 / (low.sqrt() + (x.value - r).clamp(min=0).sqrt()),
-        )  # fmt: skip
+        )
 
     def abs(self, x: Rounded) -> Rounded:
         """Exact; errors beside 0 are no longer of mean zero."""
@@ -164,9 +173,12 @@ class Arithmetic(Moves):
         return self._kinked(result, x, lambda: x.value.abs() > x.likely())
 
     def _kinked(
-        self, result: Rounded, x: Rounded, smooth: Callable[[], Tensor],
+        self,
+        result: Rounded,
+        x: Rounded,
+        smooth: Callable[[], Tensor],
         rough: Callable[[], Tensor] | None = None,
-    ) -> Rounded:  # fmt: skip
+    ) -> Rounded:
         """With the errors of x where they go on as they are; where that is not certain, shared."""
         if not self.spreads:
             return result
@@ -254,8 +266,9 @@ class Arithmetic(Moves):
             for source in sources(array):
                 met[source] = met.get(source, 0) + 1
         private = [[p for p in a.parts if all(met[s] == 1 for s in p.sources)] for a in arrays]
-        common = [[p for p in a.parts if p not in own] for a, own in zip(arrays, private,
-                                                                      strict=True)]  # fmt: skip
+        common = [
+            [p for p in a.parts if p not in own] for a, own in zip(arrays, private, strict=True)
+        ]
         result.shared = None
         if any(private):
             together = frozenset[int]().union(*(p.sources for own in private for p in own))

@@ -43,6 +43,7 @@ from .rounded import Rounded, gamma
 
 # How far a fused attention kernel may be from softmax(Q Kᵀ / √ℓ) V
 
+
 def softmax_bound(scores: Rounded) -> Rounded:
     """Weights and radius, the row maximum m subtracted first.
 
@@ -76,9 +77,7 @@ class Scores:
     weights: Tensor
 
 
-def scores_of(
-    query: Rounded, key: Rounded, mask: Tensor | Rounded | None = None
-) -> Scores:
+def scores_of(query: Rounded, key: Rounded, mask: Tensor | Rounded | None = None) -> Scores:
     """Queries and keys at their exact values; the mask is a mask, or a bias on the scores."""
     scale = 1 / math.sqrt(query.shape[-1])
     q, k = query.value, key.value
@@ -128,9 +127,14 @@ class AttentionBound:
         weights, v = x.weights, value.value
         e = torch.where(weights == 0, 0.0, torch.expm1(eta))
         one = Sums(
-            x.top, torch.ones_like(x.top), (weights * e).sum(-1, keepdim=True),
-            (weights * e * e).sum(-1, keepdim=True), x.rises, weights @ v, weights @ (v * v),
-        )  # fmt: skip
+            x.top,
+            torch.ones_like(x.top),
+            (weights * e).sum(-1, keepdim=True),
+            (weights * e * e).sum(-1, keepdim=True),
+            x.rises,
+            weights @ v,
+            weights @ (v * v),
+        )
         least = v.abs().sum(-2, keepdim=True)
         radius, spread, total = distance(one, least, key.shape[-2], profile, self)
         if value.radius is not None:
@@ -253,9 +257,14 @@ def weight_error(bound: AttentionBound, profile: Profile, width: int) -> tuple[f
 
 
 def streamed(
-    query: Tensor, key: Tensor, value: Tensor, profile: Profile, bound: AttentionBound,
-    last: Tensor | None = None, chunk: int | None = None,
-) -> Reference:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    profile: Profile,
+    bound: AttentionBound,
+    last: Tensor | None = None,
+    chunk: int | None = None,
+) -> Reference:
     """The rows of ``query`` (heads, r, width) over all keys, or over keys 0 to ``last[row]``.
 
     ``last`` has axes (r,) or (heads, r).  The arrays are the stored numbers, taken to float64 a
@@ -291,15 +300,21 @@ def streamed(
     seen_ones = zip(*(r.seen for r in closed_ones if r.seen is not None), strict=True)
     top, log_sum, rises, square = (torch.cat(every_head) for every_head in seen_ones)
     return Reference(
-        torch.cat([r.output for r in closed_ones]), torch.cat([r.radius for r in closed_ones]),
+        torch.cat([r.output for r in closed_ones]),
+        torch.cat([r.radius for r in closed_ones]),
         (top, log_sum, rises, square),
-    )  # fmt: skip
+    )
 
 
 def _sums(
-    query: Tensor, key: Tensor, value: Tensor, profile: Profile, bound: AttentionBound,
-    seen: Tensor | None, span: tuple[int, int, int],
-) -> tuple[Sums, Tensor]:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    profile: Profile,
+    bound: AttentionBound,
+    seen: Tensor | None,
+    span: tuple[int, int, int],
+) -> tuple[Sums, Tensor]:
     """The sums over keys a to b, a chunk at a time, and Σ |v|."""
     heads, rows, width = query.shape
     start, stop, chunk = span
@@ -308,9 +323,10 @@ def _sums(
     q = query.double() * scale
     q_norm = q.norm(dim=-1, keepdim=True) * of_norms
     sums = Sums(
-        q.new_full((heads, rows, 1), -math.inf), *(q.new_zeros(heads, rows, 1) for _ in range(4)),
+        q.new_full((heads, rows, 1), -math.inf),
+        *(q.new_zeros(heads, rows, 1) for _ in range(4)),
         *(q.new_zeros(heads, rows, value.shape[-1]) for _ in range(2)),
-    )  # fmt: skip
+    )
     least = q.new_zeros(heads, 1, value.shape[-1])
     for a in range(start, stop, chunk):
         b = min(stop, a + chunk)

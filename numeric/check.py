@@ -100,9 +100,11 @@ def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
             silent.setdefault(m.reason, []).append(m.design)
     reasons = [f"{', '.join(names)}: {why}" for why, names in silent.items()]
     return replace(
-        speaker, designs=tuple(m.design for m in told), seconds=sum(m.seconds for m in found),
+        speaker,
+        designs=tuple(m.design for m in told),
+        seconds=sum(m.seconds for m in found),
         reason="; ".join(filter(None, (speaker.reason, *reasons))),
-    )  # fmt: skip
+    )
 
 
 # The measurements of one statement: its tasks in each design, and which of them spoke
@@ -220,9 +222,7 @@ class Measuring:
             task.runs[key] = replace(found, design=name, designs=(name,))
         return task.runs[key]
 
-    def other(
-        self, task: Task, seed: int, spread: float, positions: int | None = None
-    ) -> Task:
+    def other(self, task: Task, seed: int, spread: float, positions: int | None = None) -> Task:
         """The task with another seed, spread of tokens or largest position, drawn once."""
         below = task.scale.positions if positions is None else positions
         key = (id(task), seed, spread, below)
@@ -232,9 +232,14 @@ class Measuring:
         return self.others[key]
 
     def in_designs(
-        self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype, *,
+        self,
+        task: Task,
+        says: str,
+        implementation: Implementation,
+        dtype: torch.dtype,
+        *,
         more: bool,
-    ) -> Measurement:  # fmt: skip
+    ) -> Measurement:
         """One measurement in all its designs.
 
         What should be refuted is tried until one contradicts it; that it holds in others, which
@@ -318,15 +323,25 @@ def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measure
     result = search(statement, claim, sizes, small, seed)
     found = result.found
     return Measurement(
-        says, "least squares", "cpu", "float64", sizes, seed,
+        says,
+        "least squares",
+        "cpu",
+        "float64",
+        sizes,
+        seed,
         f"{result.draws} draws of what the unknown must not depend on, small sizes",
-        found.error, found.tolerance, found.place, perf_counter() - started, found.status,
+        found.error,
+        found.tolerance,
+        found.place,
+        perf_counter() - started,
+        found.status,
         f"the best matrix leaves a relative residual of {result.residual:.2g}",
         "float64: each operation rounded, and the solver's own error",
-    )  # fmt: skip
+    )
 
 
 # Check a statement in numbers, from its own term
+
 
 class ReadingError(RuntimeError):
     """Reading a statement failed; ``measurements`` holds what was measured all the same."""
@@ -408,4 +423,3 @@ def measure(
         text = f"{len(failed)} reading(s) failed; the first: {where_first}: {cause!r}"
         raise ReadingError(text, results) from cause
     return results
-

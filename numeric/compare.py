@@ -50,9 +50,13 @@ def worse(*found: Comparison) -> Comparison:
 
 
 def compared(
-    relation: str, computed: Sequence[Tensor], bounds: Sequence[Rounded],
-    own: tuple[Tensor, Tensor] | None = None, *, every_entry: bool = True,
-) -> Comparison:  # fmt: skip
+    relation: str,
+    computed: Sequence[Tensor],
+    bounds: Sequence[Rounded],
+    own: tuple[Tensor, Tensor] | None = None,
+    *,
+    every_entry: bool = True,
+) -> Comparison:
     """Left and right, in their relation, and each against the exact value of its own term.
 
     The tolerance of left and right is the sum of the two radii.  ``own`` is what the float64
@@ -221,4 +225,3 @@ def _different(left: Tensor, right: Tensor, radius: Tensor, *, every_entry: bool
         return Comparison(0.0, 0.0, place, "violated", reason)
     reason = f"they differ by {most:.3g} at most, within the rounding bound: {TOO_CLOSE}"
     return Comparison(0.0, 0.0, place, "skipped", reason)
-

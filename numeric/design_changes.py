@@ -254,9 +254,7 @@ def designed(
     arrays = {k: values[k].movedim(r.axis, 0) for k, r in read.items()}
     masked = any(p.op == "minus infinity" for t in terms_of(statement) for p in postorder(t))
     changed = change(_Tokens(arrays, read, scale.spread, seed, masked))
-    return dict(values) | {
-        k: x.movedim(0, read[k].axis).contiguous() for k, x in changed.items()
-    }
+    return dict(values) | {k: x.movedim(0, read[k].axis).contiguous() for k, x in changed.items()}
 
 
 def _enough(value: Any, read: Read) -> bool:
@@ -356,4 +354,3 @@ _CHANGES: dict[str, Callable[[_Tokens], dict[str, Tensor]]] = {
     "constant": _constant,
     "structured": _structured,
 }
-

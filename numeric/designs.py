@@ -43,11 +43,16 @@ NORMAL = Design("normal")
 DESIGNS = {
     design.name: design
     for design in (
-        NORMAL, Design("shifted"), Design("peaked"), Design("needle", continuous=False),
-        Design("large"), Design("clustered", continuous=False),
-        Design("constant", continuous=False), Design("structured", continuous=False),
+        NORMAL,
+        Design("shifted"),
+        Design("peaked"),
+        Design("needle", continuous=False),
+        Design("large"),
+        Design("clustered", continuous=False),
+        Design("constant", continuous=False),
+        Design("structured", continuous=False),
     )
-}  # fmt: skip
+}
 
 
 def designs_named(names: str | Sequence[str | Design]) -> tuple[Design, ...]:

@@ -26,6 +26,7 @@ def one_thread() -> AbstractContextManager[None]:
 
 # What follows from a dtype alone
 
+
 def name_of(dtype: torch.dtype) -> str:
     """``"float32"`` and its like."""
     return str(dtype).removeprefix("torch.")
@@ -161,4 +162,3 @@ def tf32(on: bool | None) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-

@@ -44,9 +44,13 @@ class Unsatisfiable(ValueError):
     """
 
     def __init__(
-        self, text: str, *, too_large: bool = False, hopeless: bool = False,
+        self,
+        text: str,
+        *,
+        too_large: bool = False,
+        hopeless: bool = False,
         discrete: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(text)
         self.too_large, self.hopeless = too_large, hopeless or too_large
         self.discrete = discrete
@@ -381,4 +385,3 @@ def _beyond(value: Tensor, other: Tensor, sign: int, room: float) -> Tensor:
     extreme = _narrowed(other * sign, value)
     more = (value.abs() + extreme.abs()) * room
     return torch.maximum(value * sign, extreme + more) * sign
-

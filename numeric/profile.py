@@ -127,8 +127,19 @@ def profile_of(dtype: torch.dtype, device: torch.device) -> Profile:
         if device.type == "cuda" and torch.backends.cuda.matmul.allow_tf32:
             operand = max(operand, _OPERAND["high"])
     return Profile(
-        dtype, unit_roundoff(dtype), unit_roundoff(wide_dtype(dtype)), constants.accumulate,
-        operand, constants.least, constants.product, constants.function_error,
-        constants.power_error, constants.sums, constants.softmax, constants.products,
-        constants.narrow, constants.kernels, calibration,
-    )  # fmt: skip
+        dtype,
+        unit_roundoff(dtype),
+        unit_roundoff(wide_dtype(dtype)),
+        constants.accumulate,
+        operand,
+        constants.least,
+        constants.product,
+        constants.function_error,
+        constants.power_error,
+        constants.sums,
+        constants.softmax,
+        constants.products,
+        constants.narrow,
+        constants.kernels,
+        calibration,
+    )

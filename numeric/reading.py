@@ -24,9 +24,15 @@ from .walk import Rows, RowWalk, Where
 # Elementwise operations on arrays and plain numbers together
 
 _OF_NUMBERS: dict[str, Callable[..., float]] = {
-    "exp": math.exp, "log": math.log, "cos": math.cos, "sin": math.sin, "tanh": math.tanh,
-    "sqrt": math.sqrt, "abs": abs, "maximum": max,
-}  # fmt: skip
+    "exp": math.exp,
+    "log": math.log,
+    "cos": math.cos,
+    "sin": math.sin,
+    "tanh": math.tanh,
+    "sqrt": math.sqrt,
+    "abs": abs,
+    "maximum": max,
+}
 
 
 def is_number(value: Any) -> bool:
@@ -59,6 +65,7 @@ MOST = 1 << 63
 
 
 # The operations of terms, each at selected rows, over any array module
+
 
 class RowReading(RowWalk):
     """A walk whose arrays a subclass provides: numbers in a dtype, or values with radii."""
@@ -257,9 +264,11 @@ class RowReading(RowWalk):
 
         def row_at(row: Term) -> Any:
             value = self.rows(row, rest)
-            return self._data(value) if type(value) is int and not row.ndim else (
-                self.array(row, rest)
-            )  # fmt: skip
+            return (
+                self._data(value)
+                if type(value) is int and not row.ndim
+                else (self.array(row, rest))
+            )
 
         return self.xp.stack(self.slices(t, places, row_at), axis=0)
 
@@ -288,4 +297,3 @@ class RowReading(RowWalk):
         args = [self.rows(a, (*where[:batch], *(None,) * (a.ndim - batch))) for a in t.args]
         core = (*(None,) * batch, *where[batch:])
         return self.select(self.values[name](*args), core)
-

@@ -83,16 +83,27 @@ class Rounded:
     """
 
     __slots__ = (
-        "_near", "_norm", "_varied", "arithmetic", "parts", "radius", "shared", "total", "unit",
+        "_near",
+        "_norm",
+        "_varied",
+        "arithmetic",
+        "parts",
+        "radius",
+        "shared",
+        "total",
+        "unit",
         "value",
-    )  # fmt: skip
+    )
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
     def __init__(
-        self, arithmetic: Arithmetic, value: Tensor, radius: Tensor | None = None,
+        self,
+        arithmetic: Arithmetic,
+        value: Tensor,
+        radius: Tensor | None = None,
         unit: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.arithmetic, self.value, self.radius = arithmetic, value, radius
         self.unit = arithmetic.profile.store if unit is None else unit
         self.total: float | None = None
@@ -158,9 +169,12 @@ class Rounded:
         self._varied = known
 
     def settled(
-        self, terms: Sequence[tuple[Rounded, Tensor | None]], fresh: Tensor | None = None, *,
+        self,
+        terms: Sequence[tuple[Rounded, Tensor | None]],
+        fresh: Tensor | None = None,
+        *,
         also: Tensor | None = None,
-    ) -> Rounded:  # fmt: skip
+    ) -> Rounded:
         """With the errors of Σ c·x, of one rounding an entry, and whatever else is given."""
         kept, shared = linear(self.value.shape, terms)
         self.varied = any(x.varied for x, _ in terms if x.value.shape == self.value.shape)
@@ -268,6 +282,7 @@ class Rounded:
             return (self**-exponent) ** -1
         size, r = self.value.abs(), self.error()
         if exponent == -1:
+
             def slope(r: Tensor) -> Tensor:
                 return 1 / (size * (size - r).clamp(min=0))
 
@@ -334,9 +349,7 @@ class Rounded:
             )
             known.append((entries[:, None] if b.ndim == 2 else entries, whole))
         if b.ndim == 2 and max(b.shape) <= LARGEST:
-            known.append(
-                through(b.value, b.radius, b.norm(), self.value, self.total_error(), -2)
-            )
+            known.append(through(b.value, b.radius, b.norm(), self.value, self.total_error(), -2))
         own = product.value.abs() * product.unit + self.arithmetic.profile.least
         assert product.radius is not None
         for entries, whole in known:

@@ -49,6 +49,7 @@ from .walk import Replacement, TooLarge, Where, never
 
 # The code of an implementation as it is called: what it refuses, and how many queries it is given
 
+
 @dataclass
 class Calls:
     """An implementation in one reading, with the numbers of queries of all calls so far."""
@@ -87,10 +88,13 @@ class Calls:
 
         Where every call of a definition was given whole blocks of queries, they are for such.
         """
-        return replace(self.implementation, bounds={
-            name: self._bounded(bound, self.queries.get(name, {0}))
-            for name, bound in self.implementation.bounds.items()
-        })  # fmt: skip
+        return replace(
+            self.implementation,
+            bounds={
+                name: self._bounded(bound, self.queries.get(name, {0}))
+                for name, bound in self.implementation.bounds.items()
+            },
+        )
 
     def _bounded(self, bound: Replacement, given: set[int]) -> Replacement:
         compute = bound.compute
@@ -247,6 +251,7 @@ def _at(claim: Claim, unknown: Term, best: Tensor, sample: Sample, solving: floa
 
 # One conclusion in one implementation and dtype: run it, bound it, compare
 
+
 def run(
     task: Task, says: str, claim: Claim, implementation: Implementation, dtype: torch.dtype
 ) -> Measurement:
@@ -286,16 +291,30 @@ def run(
     judged = judging.judged(found)
     found = _spoken(found, judging, judged)
     return Measurement(
-        says, implementation.name, called(task.device), name_of(dtype),
-        task.sizes | ({"heads drawn": heads} if heads > 1 else {}), task.seed,
+        says,
+        implementation.name,
+        called(task.device),
+        name_of(dtype),
+        task.sizes | ({"heads drawn": heads} if heads > 1 else {}),
+        task.seed,
         sampled(
-            task, claim.left, looked, partly,
+            task,
+            claim.left,
+            looked,
+            partly,
             swapped=claim.right is not None and bool(implementation.replaced),
         ),
-        found.error, found.tolerance, found.place, perf_counter() - started, found.status,
-        found.reason, f"{profile}; {how(implementation)}",
-        design=task.scale.design.name, designs=(task.scale.design.name,), judged=judged,
-    )  # fmt: skip
+        found.error,
+        found.tolerance,
+        found.place,
+        perf_counter() - started,
+        found.status,
+        found.reason,
+        f"{profile}; {how(implementation)}",
+        design=task.scale.design.name,
+        designs=(task.scale.design.name,),
+        judged=judged,
+    )
 
 
 def _spoken(certain: Comparison, judging: Judging, judged: Sequence[Judged]) -> Comparison:
@@ -311,9 +330,13 @@ def _spoken(certain: Comparison, judging: Judging, judged: Sequence[Judged]) -> 
 
 
 def _computed(
-    task: Task, claim: Claim, implementation: Implementation, dtype: torch.dtype, where: Where,
+    task: Task,
+    claim: Claim,
+    implementation: Implementation,
+    dtype: torch.dtype,
+    where: Where,
     head: int,
-) -> tuple[list[Tensor], Tensor | None, set[str], list[Implementation]]:  # fmt: skip
+) -> tuple[list[Tensor], Tensor | None, set[str], list[Implementation]]:
     """The sides, the first one with its rows computed alone, and what never ran over all rows.
 
     At last the implementation with the bounds of the calls that each side made.
@@ -344,9 +367,13 @@ def _computed(
 
 
 def _reference_radius(
-    task: Task, claim: Claim, implementation: Implementation, profile: Profile, where: Where,
+    task: Task,
+    claim: Claim,
+    implementation: Implementation,
+    profile: Profile,
+    where: Where,
     head: int,
-) -> tuple[Tensor, Tensor] | None:  # fmt: skip
+) -> tuple[Tensor, Tensor] | None:
     """What the references themselves may be off, where that is no less than what is bounded."""
     if profile.dtype != torch.float64 or not implementation.bounds:
         return None

@@ -322,9 +322,9 @@ class Sample:
         for name, given in self.statement.givens.items():
             if given.kind == "function":
                 lengths = given.out
-                out = None if lengths is None else tuple(
-                    length_value(n, self.sizes) for n in lengths
-                )  # fmt: skip
+                out = (
+                    None if lengths is None else tuple(length_value(n, self.sizes) for n in lengths)
+                )
                 found[name] = SmoothFunction(
                     name, given.core, out, given.traits, self.seed, convert
                 )
@@ -435,4 +435,3 @@ def draw(statement: Statement, sizes: Mapping[str, int], scale: Scale, seed: int
         return Sample(statement, dict(sizes), kept, seed, found.formed, found.kept)
     assert why is not None
     raise why
-

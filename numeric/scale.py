@@ -53,29 +53,43 @@ SCALES = {
         Scale(
             "small",
             {
-                "tokens": (13, 11, 10, 9), "features": (8, 6, 5, 4), "heads": (3, 2),
-                "blocks": (4, 3), "layers": (3, 2), "size": (7, 12, 14),
+                "tokens": (13, 11, 10, 9),
+                "features": (8, 6, 5, 4),
+                "heads": (3, 2),
+                "blocks": (4, 3),
+                "layers": (3, 2),
+                "size": (7, 12, 14),
             },
             positions=4_096,
         ),
         Scale(
             "default",
             {
-                "tokens": (4_096, 2_560, 1_280, 768), "features": (64, 48, 40, 24),
-                "heads": (8, 6), "blocks": (32, 20), "layers": (4, 3), "size": (56, 72, 28),
+                "tokens": (4_096, 2_560, 1_280, 768),
+                "features": (64, 48, 40, 24),
+                "heads": (8, 6),
+                "blocks": (32, 20),
+                "layers": (4, 3),
+                "size": (56, 72, 28),
             },
-            positions=4_096, heads=8,
+            positions=4_096,
+            heads=8,
         ),
         Scale(
             "large",
             {
-                "tokens": (65_536, 40_960, 20_480, 8_192), "features": (64, 48, 40, 24),
-                "heads": (8, 6), "blocks": (32, 20), "layers": (6, 5), "size": (56, 72, 28),
+                "tokens": (65_536, 40_960, 20_480, 8_192),
+                "features": (64, 48, 40, 24),
+                "heads": (8, 6),
+                "blocks": (32, 20),
+                "layers": (6, 5),
+                "size": (56, 72, 28),
             },
-            positions=1 << 20, steps=2_048,
+            positions=1 << 20,
+            steps=2_048,
         ),
     )
-}  # fmt: skip
+}
 
 
 def scale_named(name: str) -> Scale:

@@ -104,9 +104,13 @@ class Task:
         return self.chosen[key]
 
     def reading(
-        self, head: int, profile: Profile, replaced: Mapping[str, Replacement], *,
+        self,
+        head: int,
+        profile: Profile,
+        replaced: Mapping[str, Replacement],
+        *,
         spread: bool = False,
-    ) -> BoundReading:  # fmt: skip
+    ) -> BoundReading:
         """The exact values of one head with the radii of code that has these bounds.
 
         With ``spread`` they carry as well how far independent errors spread.
@@ -123,9 +127,15 @@ class Task:
         return self.readings[whose]
 
     def bound(
-        self, side: Term, where: Where, head: int, profile: Profile,
-        replaced: Mapping[str, Replacement], *, spread: bool = False,
-    ) -> Rounded:  # fmt: skip
+        self,
+        side: Term,
+        where: Where,
+        head: int,
+        profile: Profile,
+        replaced: Mapping[str, Replacement],
+        *,
+        spread: bool = False,
+    ) -> Rounded:
         """The exact value of a side at some rows, and the radius of code with these bounds."""
         whose = (head, profile, _code(replaced), spread, side, where)
         if whose not in self.bounds:
@@ -154,9 +164,21 @@ class Task:
     ) -> Measurement:
         """A measurement that was not made."""
         return Measurement(
-            says, implementation.name, called(self.device), name_of(dtype),
-            self.sizes, self.seed, "nothing", 0.0, 0.0, (), 0.0, "skipped", why, "",
-        )  # fmt: skip
+            says,
+            implementation.name,
+            called(self.device),
+            name_of(dtype),
+            self.sizes,
+            self.seed,
+            "nothing",
+            0.0,
+            0.0,
+            (),
+            0.0,
+            "skipped",
+            why,
+            "",
+        )
 
 
 def _code(replaced: Mapping[str, Replacement]) -> Hashable:
@@ -226,9 +248,11 @@ def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -
             if side.ndim == len(wanted) and work(side, sizes, wanted) > WORK:
                 return True
     whole = [
-        side for claim in map(Claim.at_witness, statement.claims.values())
-        if max(reading.lengths(claim.left), default=1) <= scale.rows for side in claim.sides
-    ]  # fmt: skip
+        side
+        for claim in map(Claim.at_witness, statement.claims.values())
+        if max(reading.lengths(claim.left), default=1) <= scale.rows
+        for side in claim.sides
+    ]
     return any(
         reading.peak(side) > scale.passes or _products(reading, side) > PRODUCTS for side in whole
     )
@@ -239,13 +263,13 @@ def _products(reading: TorchReading, side: Term) -> int:
     return max(
         (
             prod(reading.lengths(t)) * reading.length(t.args[0].shape[-1])
-            for t in postorder(side) if t.op == "matmul" and not t.loose
+            for t in postorder(side)
+            if t.op == "matmul" and not t.loose
         ),
         default=0,
-    )  # fmt: skip
+    )
 
 
 def definitions_of(claim: Claim) -> set[str]:
     """The named definitions in a claim."""
     return {part.data[0] for t in claim.sides for part in postorder(t) if part.op == "named"}
-

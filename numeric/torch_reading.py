@@ -20,6 +20,7 @@ from .walk import ENTRIES, Replacement, Where
 
 # Exact whole numbers: indices, natural numbers, and what is computed from them
 
+
 class Integers(RowReading):
     """A term in whole numbers: plain integers, and arrays of 64 bits on the CPU.
 
@@ -67,6 +68,7 @@ class Integers(RowReading):
 
 # The two readings of a statement in numbers: a dtype on a device, and values with radii
 
+
 class NumberedReading(RowReading):
     """A reading in which indices that are computed with are numbers of the dtype of positions.
 
@@ -101,10 +103,14 @@ class TorchReading(NumberedReading):
     """
 
     def __init__(
-        self, sizes: Mapping[str, int], values: Mapping[str, Any], dtype: torch.dtype,
-        device: torch.device, replaced: Mapping[str, Replacement] | None = None,
+        self,
+        sizes: Mapping[str, int],
+        values: Mapping[str, Any],
+        dtype: torch.dtype,
+        device: torch.device,
+        replaced: Mapping[str, Replacement] | None = None,
         entries: int = ENTRIES,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(xp, sizes, values, replaced, entries)
         self.dtype, self.device = dtype, device
 
@@ -149,9 +155,13 @@ class BoundReading(NumberedReading):
     """
 
     def __init__(
-        self, sizes: Mapping[str, int], values: Mapping[str, Any], arithmetic: Arithmetic,
-        replaced: Mapping[str, Replacement] | None = None, plain: BoundReading | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        sizes: Mapping[str, int],
+        values: Mapping[str, Any],
+        arithmetic: Arithmetic,
+        replaced: Mapping[str, Replacement] | None = None,
+        plain: BoundReading | None = None,
+    ) -> None:
         self.arithmetic: Arithmetic = arithmetic if plain is None else plain.arithmetic
         super().__init__(self.arithmetic, sizes, values, replaced)
         self.plain, self.given = plain, frozenset(values)
@@ -211,4 +221,3 @@ class BoundReading(NumberedReading):
         if isinstance(value, int):
             return self.arithmetic.exact(number)
         return Rounded(self.arithmetic, number, 2.0**-46 * (1 + number.abs()))
-

@@ -55,12 +55,14 @@ def few_rows(lengths: Sequence[int], count: int, seed: int) -> Where:
     first = next((k for k, n in enumerate(lengths) if n > count), None)
     return tuple(
         Rows(ends_and_between(n, count, torch.Generator().manual_seed(seed)))
-        if k == first else None
+        if k == first
+        else None
         for k, n in enumerate(lengths)
-    )  # fmt: skip
+    )
 
 
 # The functions of the array API that only move entries, for arrays of any kind
+
 
 class Moves(ABC):
     """What an array does with all that it carries, by :meth:`moved` and :meth:`joined`."""
@@ -143,9 +145,13 @@ class RowWalk(Evaluator, ABC):
     """Values of a term, whole or at some rows; the operations are in ``reading.RowReading``."""
 
     def __init__(
-        self, xp: Any, sizes: Mapping[str, int], values: Mapping[str, Any],
-        replaced: Mapping[str, Replacement] | None = None, entries: int = ENTRIES,
-    ) -> None:  # fmt: skip
+        self,
+        xp: Any,
+        sizes: Mapping[str, int],
+        values: Mapping[str, Any],
+        replaced: Mapping[str, Replacement] | None = None,
+        entries: int = ENTRIES,
+    ) -> None:
         super().__init__(xp, sizes, values)
         self.replaced = dict(replaced or {})
         self.entries = entries

@@ -30,11 +30,11 @@ __all__ = ["NoAdapter", "OtherKind", "adapt", "require_settings"]
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
     "attention": r"attention|attn|multihead|mha|sdpa|scaled_dot|transformer.*layer|^heads?$|mqa"
-                 r"|gqa",
+    r"|gqa",
     "bias": r"alibi|bias|slopes|relative_position|rel_pos|t5|bucket",
     "additive": r"sinusoid|position|pos_?enc|pos_?emb|timing|^pe$",
     "mask": r"mask|causal",
-}  # fmt: skip
+}
 EMBEDS = re.compile(r"(rotary|rope).*(emb|enc|pos)", re.IGNORECASE)
 BY_METHOD = ("rotary", "bias")  # kinds of which methods are tried
 PARTS = re.compile(r"layer|block|transformer", re.IGNORECASE)
@@ -77,9 +77,12 @@ def adapt(
     likely = kind or (declares(declared)[0] if declared is not None else None)
     said = io.StringIO()
     with (
-        contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),
-        torch.random.fork_rng(devices=[]), torch.no_grad(), limited(SECONDS),
-    ):  # fmt: skip
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+        torch.random.fork_rng(devices=[]),
+        torch.no_grad(),
+        limited(SECONDS),
+    ):
         seeded(0)
         subject = _adapted(thing, likely, name, options, forms)
     if kind is not None and kind != subject.kind:
@@ -89,8 +92,10 @@ def adapt(
         changed["name"] = name
     if declared is not None:
         if subject.kind not in declares(declared):
-            raise OtherKind(f"{subject.name} is {subject.kind} code, and what is declared is "
-                            f"declared of {' or '.join(declares(declared))} code")  # fmt: skip
+            raise OtherKind(
+                f"{subject.name} is {subject.kind} code, and what is declared is "
+                f"declared of {' or '.join(declares(declared))} code"
+            )
         changed["declared"] = declared
     return _with(subject, changed)
 
@@ -131,9 +136,11 @@ def _with(subject: Subject, changed: Mapping[str, Any]) -> Subject:
     known = {f.name for f in fields(subject)}
     unknown = [key for key in changed if key not in known]
     if unknown:
-        raise TypeError(f"{subject.kind} code has no {', '.join(unknown)}; it has "
-                        f"{', '.join(sorted(known))}; options are "
-                        f"{', '.join(f.name for f in fields(Options))}")  # fmt: skip
+        raise TypeError(
+            f"{subject.kind} code has no {', '.join(unknown)}; it has "
+            f"{', '.join(sorted(known))}; options are "
+            f"{', '.join(f.name for f in fields(Options))}"
+        )
     if not changed:
         return subject
     make = subject.make
@@ -154,9 +161,12 @@ def _options(more: Mapping[str, Any]) -> tuple[Options, dict[str, Any]]:
 
 
 def _adapted(
-    thing: Any, kind: str | None, name: str, options: Options,
+    thing: Any,
+    kind: str | None,
+    name: str,
+    options: Options,
     forms: Mapping[str, Callable[[Code], Subject]],
-) -> Subject:  # fmt: skip
+) -> Subject:
     if isinstance(thing, Subject):
         return thing
     made, settings = resolved(thing, kind, options.settings)
@@ -171,16 +181,16 @@ def _adapted(
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": str(error)}) from None
     except Exception as error:
         told = f"it raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        raise NoAdapter(
-            _name(thing, name), place_of(thing), {"building it": told}
-        ) from error
+        raise NoAdapter(_name(thing, name), place_of(thing), {"building it": told}) from error
     called = callable(code.call)
     if not called:
         forms = {one: forms[one] for one in _named(code) if one in BY_METHOD and one in forms}
     if not called and not forms:
         own = ", ".join(one for one in dir(code.call) if not one.startswith("_"))
-        told = (f"objects of {_name(thing, name)} cannot be called; say which method is, as in "
-                f"--call 'x: B n E -> B n E; method NAME': it has {own or 'none'}")  # fmt: skip
+        told = (
+            f"objects of {_name(thing, name)} cannot be called; say which method is, as in "
+            f"--call 'x: B n E -> B n E; method NAME': it has {own or 'none'}"
+        )
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": told})
     return _first(code, kind, forms)
 
@@ -203,9 +213,7 @@ def _name(thing: Any, name: str) -> str:
     return name or getattr(thing, "__name__", "") or type(thing).__name__
 
 
-def _first(
-    code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Subject]]
-) -> Subject:
+def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Subject]]) -> Subject:
     tried: dict[str, str] = {}
     named = _named(code)
     for one in (kind,) if kind else dict.fromkeys([*named, *KINDS]):
@@ -231,8 +239,10 @@ def _first(
         if weighs and isinstance(subject, Rotary) and not _turns(subject):
             tried[one] = "it can be called as rotary code, and does not turn what it is given"
             continue
-        if one not in named and isinstance(subject, Additive) and not bool(
-            subject.added(torch.zeros(1, 3, subject.width)).any()
+        if (
+            one not in named
+            and isinstance(subject, Additive)
+            and not bool(subject.added(torch.zeros(1, 3, subject.width)).any())
         ):
             tried[one] = "it can be called as additive code, and adds nothing"
             continue
@@ -242,13 +252,18 @@ def _first(
         if other := _named_otherwise(code, one, named):
             tried[one] = other
             continue
-        said = "its names say so" if one in named else "called as such code is, it works" + (
-            f", and as {' or '.join(named)} code, which its names say, it cannot be called"
-        ) * bool(named)
+        said = (
+            "its names say so"
+            if one in named
+            else "called as such code is, it works"
+            + (f", and as {' or '.join(named)} code, which its names say, it cannot be called")
+            * bool(named)
+        )
         return replace(subject, adapted=f"{subject.adapted}; taken for {one} code: {said}")
     like = kind or next(iter(named), "") or _like(code)
-    raise NoAdapter(code.name, code.place, tried, like, asked=bool(kind),
-                    line=suggested(code.call, like))  # fmt: skip
+    raise NoAdapter(
+        code.name, code.place, tried, like, asked=bool(kind), line=suggested(code.call, like)
+    )
 
 
 def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
@@ -267,8 +282,10 @@ def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
     if kind == "bias" and own == ["additive"]:
         return "its name says a table of positions, of which a row is no query and its keys"
     if kind == "layer" and named and not _weighs(code):
-        return (f"almost anything can be called as layer code, and its names say "
-                f"{' and '.join(named)}: if it is a layer, say so")  # fmt: skip
+        return (
+            f"almost anything can be called as layer code, and its names say "
+            f"{' and '.join(named)}: if it is a layer, say so"
+        )
     return ""
 
 
@@ -333,6 +350,9 @@ def _of_factory(thing: Any) -> Any:
     except (TypeError, ValueError):
         return thing
     made = thing()
-    return thing if isinstance(made, torch.Tensor) or (not callable(made) and not isinstance(
-        made, Subject
-    ) and not is_config(made)) else made  # fmt: skip
+    return (
+        thing
+        if isinstance(made, torch.Tensor)
+        or (not callable(made) and not isinstance(made, Subject) and not is_config(made))
+        else made
+    )

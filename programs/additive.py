@@ -184,8 +184,11 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
     at_zero, at_one = call(zero), call(one)
     adds = not torch.equal(at_zero, at_one)
     of_offsets = {OFFSETS: "n - 1 to 0", SIGNED: "0 to n - 1"}
-    read = (told for axis, told in of_offsets.items()
-            if any(axis in (one.axes or ()) for one in signature.results))  # fmt: skip
+    read = (
+        told
+        for axis, told in of_offsets.items()
+        if any(axis in (one.axes or ()) for one in signature.results)
+    )
     scale = float(((at_one - at_zero) * one).sum().detach() / (one * one).sum()) if adds else 1.0
     if adds and not torch.allclose(at_one - at_zero, scale * one, rtol=1e-3, atol=1e-4):
         raise SignatureError(
@@ -199,11 +202,23 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
             code,
             signature,
             partial(additive, guessed=guessed),
-            told("; ".join(filter(None, (
-                "" if adds else "it makes the table, which is added to x here",
-                *(f"rows of offsets {those} are read as those of positions" for those in read),
-                f"it knows {fixed_of(signature)} tokens alone" * bool(fixed_of(signature)),
-            ))), signature),
+            told(
+                "; ".join(
+                    filter(
+                        None,
+                        (
+                            "" if adds else "it makes the table, which is added to x here",
+                            *(
+                                f"rows of offsets {those} are read as those of positions"
+                                for those in read
+                            ),
+                            f"it knows {fixed_of(signature)} tokens alone"
+                            * bool(fixed_of(signature)),
+                        ),
+                    )
+                ),
+                signature,
+            ),
             guessed,
         ),
         added=call if adds else lambda x: x + call(x),

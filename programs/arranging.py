@@ -45,10 +45,12 @@ def arranged(
     numbers = [(t, t.data) for m in modules for t in _parameters(m).values() if t is not None]
     counted = [(t, t.clone()) for m in modules for t in _buffers(m).values() if t is not None]
     tables = [t for m in modules for t in _buffers(m).values() if t is not None]
-    tables += [p for m in modules for p in _parameters(m).values()
-               if p is not None and not p.requires_grad]  # fmt: skip
-    floor = max((unit_of(t.dtype) for t in tables if t.is_floating_point() or t.is_complex()),
-                default=0.0)  # fmt: skip
+    tables += [
+        p for m in modules for p in _parameters(m).values() if p is not None and not p.requires_grad
+    ]
+    floor = max(
+        (unit_of(t.dtype) for t in tables if t.is_floating_point() or t.is_complex()), default=0.0
+    )
     try:
         for m in modules:
             m.training = train

@@ -22,14 +22,17 @@ IN_ORDER = ("permutation", "order-of-keys")
 # What code lacks of which a law speaks; the field of the subject that would hold it.
 LACKS = {
     "turned-once": (
-        "all_three", "no code was given that turns queries, keys and values together",
+        "all_three",
+        "no code was given that turns queries, keys and values together",
     ),
     "shift-of-cached-keys": (
-        "shift", "no code was given that shifts keys which are turned already",
+        "shift",
+        "no code was given that shifts keys which are turned already",
     ),
     "cache-keeps-its-positions": ("evict", "no code was given that keeps keys in a cache"),
     "conversion-keeps-scores": (
-        "convert", "no code was given that converts projections to another layout",
+        "convert",
+        "no code was given that converts projections to another layout",
     ),
     "grid-steps": ("grid", "it makes no grid of positions"),
     "follows-its-arguments": ("make", "it cannot be built with other settings"),
@@ -45,7 +48,7 @@ LACKS = {
     "queries-apart": ("attend", "the code takes tokens: its queries cannot be told apart"),
     "last-rows": ("bias", "a window has no last queries"),
     "paths-agree": ("paths", "it has one path"),
-}  # fmt: skip
+}
 
 
 def declared_of(subject: Subject) -> DeclaredAttention:

@@ -89,8 +89,13 @@ def outer(xp: Any, a: Any, b: Any) -> Any:
     return xp.multiply(x[:, None], y[None, :])
 
 
-@row("entrywise", "aten.div.Tensor", "aten.div.Scalar", "aten.div.Tensor_mode",
-     "aten.div.Scalar_mode")  # fmt: skip
+@row(
+    "entrywise",
+    "aten.div.Tensor",
+    "aten.div.Scalar",
+    "aten.div.Tensor_mode",
+    "aten.div.Scalar_mode",
+)
 def divide(xp: Any, a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
     """a/b, or ⌊a/b⌋."""
     if rounding_mode is not None:
@@ -143,8 +148,13 @@ def sin(xp: Any, x: Any) -> Any:
     return xp.sin(xp.number(x))
 
 
-@row("entrywise", "aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf",
-     "aten.where.Scalar")  # fmt: skip
+@row(
+    "entrywise",
+    "aten.where.self",
+    "aten.where.ScalarOther",
+    "aten.where.ScalarSelf",
+    "aten.where.Scalar",
+)
 def where(xp: Any, condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, b elsewhere."""
     return xp.where(condition, *xp.alike((a, b)))
@@ -226,7 +236,7 @@ def mean(xp: Any, x: Any, axes: Any = None, keepdim: bool = False, **_: Any) -> 
 @row("rows", "aten.var.correction", "aten.var.dim")
 def variance(
     xp: Any, x: Any, axes: Any = None, *given: Any, correction: Any = 1, keepdim: bool = False
-) -> Any:  # fmt: skip
+) -> Any:
     """Σ (x − mean)² / (n − correction)."""
     return variance_and_mean(xp, x, axes, *given, correction=correction, keepdim=keepdim)[0]
 
@@ -234,7 +244,7 @@ def variance(
 @row("rows", "aten.var_mean.correction")
 def variance_and_mean(
     xp: Any, x: Any, axes: Any = None, *given: Any, correction: Any = 1, keepdim: bool = False
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """The variance, and the mean; of older overloads the place has ``unbiased`` and ``keepdim``."""
     if given:
         correction = 1 if given[0] else 0
@@ -309,9 +319,14 @@ def safe_softmax(xp: Any, x: Any, axis: int, *_: Any, **__: Any) -> Any:
 
 @row("rows", "aten.layer_norm.default")
 def layer_norm(
-    xp: Any, x: Any, shape: Sequence[Any], weight: Any = None, bias: Any = None,
-    eps: float = 1e-5, *_: Any,
-) -> Any:  # fmt: skip
+    xp: Any,
+    x: Any,
+    shape: Sequence[Any],
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    *_: Any,
+) -> Any:
     """(x − mean)/√(variance + ε)·weight + bias over the last axis."""
     if len(shape) != 1:
         raise xp.Refused("a norm over several axes")
@@ -346,8 +361,15 @@ def rms_norm(xp: Any, x: Any, shape: Sequence[Any], weight: Any = None, eps: Any
 # products of matrices, and attention
 
 
-@row("rows", "aten.matmul.default", "aten.mm.default", "aten.bmm.default",
-     "aten.mv.default", "aten.dot.default", summed=0)  # fmt: skip
+@row(
+    "rows",
+    "aten.matmul.default",
+    "aten.mm.default",
+    "aten.bmm.default",
+    "aten.mv.default",
+    "aten.dot.default",
+    summed=0,
+)
 def product(xp: Any, a: Any, b: Any) -> Any:
     """A·B; axes before the last two are broadcast."""
     return xp.matmul(xp.number(a), xp.number(b))
@@ -369,9 +391,17 @@ def added_product(xp: Any, c: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any 
 
 @row("rows", "aten.convolution.default")
 def pointwise(
-    xp: Any, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
-    transposed: bool, out: Any, groups: int,
-) -> Any:  # fmt: skip
+    xp: Any,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    out: Any,
+    groups: int,
+) -> Any:
     """Σ_c W_oc x_c + b_o at every place: a convolution whose kernel is one place wide."""
     a, w = xp.number(x), xp.number(weight)
     steps = {int(n) for n in (*stride, *dilation)}
@@ -385,9 +415,17 @@ def pointwise(
 
 @row("rows", "aten.scaled_dot_product_attention.default")
 def scaled_dot_product_attention(
-    xp: Any, query: Any, key: Any, value: Any, mask: Any = None, dropout: float = 0.0,
-    is_causal: bool = False, *, scale: Any = None, enable_gqa: bool = False,
-) -> Any:  # fmt: skip
+    xp: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    dropout: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: Any = None,
+    enable_gqa: bool = False,
+) -> Any:
     """softmax(scale·Q Kᵀ + mask)·V; a query that sees no key reads zeros.
 
     ``is_causal`` hides keys after the query counted from the first of both; with ``enable_gqa``

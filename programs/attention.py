@@ -128,7 +128,12 @@ class OnHeads:
         rows, heads, queries, width = a.shape
         keys = b.shape[2]
         lengths = lengths_of(
-            self.signature, B=rows, H=heads, r=queries, n=keys, D=width,
+            self.signature,
+            B=rows,
+            H=heads,
+            r=queries,
+            n=keys,
+            D=width,
             **({"G": b.shape[1]} if self.groups == "G" else {}),
         )
         q, k, v = self.three
@@ -143,8 +148,10 @@ class OnHeads:
         for n, one in enumerate(self.masks):
             if (n or seen is None) and one.name in self.spare:
                 continue
-            which = seen[:, 0] if seen is not None and not n else torch.ones(
-                rows, queries, keys, dtype=torch.bool, device=a.device
+            which = (
+                seen[:, 0]
+                if seen is not None and not n
+                else torch.ones(rows, queries, keys, dtype=torch.bool, device=a.device)
             )
             arrays[one.name] = handed(which, one, lengths, a, self.least)
         for one in self.signature.arrays:
@@ -173,8 +180,13 @@ class OnHeads:
         longer = torch.cat((a.new_zeros(rows, heads, more, width), a), 2)
         if seen is not None:
             whole = seen[:, :, :1].expand(-1, -1, more, -1)
-            seen = torch.cat((torch.ones_like(whole) if seen.dtype == torch.bool
-                              else torch.zeros_like(whole), seen), 2)  # fmt: skip
+            seen = torch.cat(
+                (
+                    torch.ones_like(whole) if seen.dtype == torch.bool else torch.zeros_like(whole),
+                    seen,
+                ),
+                2,
+            )
         return {name: x[:, :, more:] for name, x in self.call(longer, b, c, seen).items()}
 
     def attend(self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None) -> Tensor:
@@ -253,9 +265,7 @@ def spare(code: Code, masks: tuple[Argument, ...]) -> set[str]:
     return {one.name for one in masks if one.name in known - needed}
 
 
-def masks_given(
-    code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]
-) -> dict[str, str]:
+def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]) -> dict[str, str]:
     """What the code is given for a mask where nobody asks for one: "full mask", or "no mask"."""
     handed = {one.name for one in masks} - spare
     if handed:

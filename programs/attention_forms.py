@@ -214,9 +214,16 @@ def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> s
     "hidden", "shown" (the rest is hidden), "leaks" (it does something), or "".
     """
     newest = call.arguments[-1].name
-    on = OnHeads(code, replace(call, arguments=tuple(
-        one for one in call.arguments if one.name == newest or role(one) not in MASKS
-    )), least)  # fmt: skip
+    on = OnHeads(
+        code,
+        replace(
+            call,
+            arguments=tuple(
+                one for one in call.arguments if one.name == newest or role(one) not in MASKS
+            ),
+        ),
+        least,
+    )
     q, k, v = _drawn(code, groups=on.groups == "G")
     if "H" not in on.three[0].letters:
         q, k, v = q[:, :1], k[:, :1], v[:, :1]

@@ -103,8 +103,17 @@ def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, 
                 other = type(kept)(**given)
             return _module(_drawn(other), name, options, given)
         fresh = _copy_of(kept)
-        return Code(name=name, call=fresh, again=again, module=fresh, space=beside(kept),
-                    text=text, place=place, built=built, options=options)  # fmt: skip
+        return Code(
+            name=name,
+            call=fresh,
+            again=again,
+            module=fresh,
+            space=beside(kept),
+            text=text,
+            place=place,
+            built=built,
+            options=options,
+        )
 
     return again()
 
@@ -112,9 +121,11 @@ def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, 
 def _copy_of(module: nn.Module) -> nn.Module:
     """A copy with its own tensors; configs are shared, as nothing is written to them."""
     shared = {
-        id(held): held for part in module.modules() for name, held in vars(part).items()
+        id(held): held
+        for part in module.modules()
+        for name, held in vars(part).items()
         if (name == "config" and not isinstance(held, nn.Module)) or isinstance(held, staticmethod)
-    }  # fmt: skip
+    }
     return copy.deepcopy(module, shared)
 
 
@@ -131,8 +142,16 @@ def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] 
             given = _other(type(kept), kept, built, settings)
             return _instance(type(kept)(**given), name, options, given)
         fresh = copy.deepcopy(kept) if kept is not thing else kept
-        return Code(name=name, call=fresh, again=again, space=beside(kept), text=text,
-                    place=place, built=built, options=options)  # fmt: skip
+        return Code(
+            name=name,
+            call=fresh,
+            again=again,
+            space=beside(kept),
+            text=text,
+            place=place,
+            built=built,
+            options=options,
+        )
 
     return again()
 
@@ -165,8 +184,9 @@ def _other(
         if taken:
             given[taken[0].name] = value
         elif not _configured(given, name, value):
-            raise NoSetting(f"{cls.__name__} takes {', '.join(p.name for p in known)}, and no "
-                            f"{name} among them")  # fmt: skip
+            raise NoSetting(
+                f"{cls.__name__} takes {', '.join(p.name for p in known)}, and no {name} among them"
+            )
     missing = [one.name for one in known if one.required and one.name not in given]
     if missing:
         raise NoSetting(f"what {cls.__name__} was built with is not known: {', '.join(missing)}")
@@ -205,17 +225,29 @@ def _of_function(function: types.FunctionType, name: str, options: Options) -> C
         if settings:
             known = parameters(kept)
             named = {
-                one.name: value for key, value in settings.items() for one in known
+                one.name: value
+                for key, value in settings.items()
+                for one in known
                 if one.name == key or (one.role and one.role == role_of(key))
-            }  # fmt: skip
+            }
             if len(named) < len(settings):
-                raise NoSetting(f"{name} takes {', '.join(p.name for p in known)}, and not "
-                                f"{', '.join(settings)}")  # fmt: skip
+                raise NoSetting(
+                    f"{name} takes {', '.join(p.name for p in known)}, and not "
+                    f"{', '.join(settings)}"
+                )
             more = dataclasses.replace(options, arguments={**options.arguments, **named})
             return _of_function(kept, name, more)
         call = _with(_apart(kept), {**configs, **options.arguments}, hidden=configs)
-        return Code(name=name, call=call, again=again, space=space, options=options,
-                    text=text, place=place, built=configs)  # fmt: skip
+        return Code(
+            name=name,
+            call=call,
+            again=again,
+            space=space,
+            options=options,
+            text=text,
+            place=place,
+            built=configs,
+        )
 
     return again()
 
@@ -256,9 +288,9 @@ def _apart(function: types.FunctionType) -> types.FunctionType:
         own = isinstance(value, types.FunctionType) and value.__globals__ is names
         if own and not hasattr(value, "__wrapped__"):
             fresh[key] = _in(value, fresh)
-        elif isinstance(value, KEEPING) and getattr(
-            value.__wrapped__, "__globals__", None
-        ) is names:  # fmt: skip
+        elif (
+            isinstance(value, KEEPING) and getattr(value.__wrapped__, "__globals__", None) is names
+        ):
             inner: Any = value.__wrapped__
             fresh[key] = functools.lru_cache(**value.cache_parameters())(_in(inner, fresh))
         elif isinstance(value, dict | list | set) and not key.startswith("__"):

@@ -35,13 +35,36 @@ __all__ = [
 
 # What else code must be given, by its role: axes, or a value.
 BESIDE: dict[str, str] = {
-    "mask": " = None", "padding": " = None", "pair": " = None", "dropout": " = 0.0",
-    "causal": " = False", "heads": " = H", "groups": " = G", "rows": " = B", "width": " = D",
-    "length": " = n", "positions": ": B n positions", "offset": " = p", "scale": ": scale",
-    "cos": " = None", "sin": " = None", "encoding": ": <x> encoding",
-}  # fmt: skip
-CACHES = ("past_key_value", "past_key_values", "layer_past", "kv_cache", "cache", "past_kv", "past",
-          "state", "cache_kv", "past_kvs", "prev_state")  # fmt: skip
+    "mask": " = None",
+    "padding": " = None",
+    "pair": " = None",
+    "dropout": " = 0.0",
+    "causal": " = False",
+    "heads": " = H",
+    "groups": " = G",
+    "rows": " = B",
+    "width": " = D",
+    "length": " = n",
+    "positions": ": B n positions",
+    "offset": " = p",
+    "scale": ": scale",
+    "cos": " = None",
+    "sin": " = None",
+    "encoding": ": <x> encoding",
+}
+CACHES = (
+    "past_key_value",
+    "past_key_values",
+    "layer_past",
+    "kv_cache",
+    "cache",
+    "past_kv",
+    "past",
+    "state",
+    "cache_kv",
+    "past_kvs",
+    "prev_state",
+)
 KINDS = ("keep", "add", "ones")  # hide is what shows under keep
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
 SIZES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")  # of an image: it is one row of tokens
@@ -116,9 +139,11 @@ def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bo
     """
     if isinstance(value, Mapping) or hasattr(value, "last_hidden_state"):
         mapping = isinstance(value, Mapping)
-        name = next(iter(value)) if mapping and "last_hidden_state" not in value else (
-            "last_hidden_state"
-        )  # fmt: skip
+        name = (
+            next(iter(value))
+            if mapping and "last_hidden_state" not in value
+            else ("last_hidden_state")
+        )
         found = value[name] if mapping else value.last_hidden_state
         return f"{line} -> {{{name}: {axes_of(found, lengths, line)}}}"
     if not isinstance(value, tuple | list):
@@ -146,8 +171,12 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
     letters = parse(f"{line} -> 1").letters
     there = [c for c in "BHGVrnhwDEC" if c in letters]
     known = {lengths[c]: c for c in reversed(there)}
-    tokens = [str(a) for one in parse(f"{line} -> 1").arrays for a in one.axes or ()
-              if a.letters == ("n",) and len(a.terms) == 1 and a.split != ("n",)]  # fmt: skip
+    tokens = [
+        str(a)
+        for one in parse(f"{line} -> 1").arrays
+        for a in one.axes or ()
+        if a.letters == ("n",) and len(a.terms) == 1 and a.split != ("n",)
+    ]
     known |= dict.fromkeys([lengths["n"]] if tokens else [], next(iter(tokens), ""))
     for a, b in combinations(there, 2):
         known.setdefault(lengths[a] * lengths[b], f"({a} {b})")
@@ -157,14 +186,13 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
     if said and not said[-1]:
         said[-1] = "F"
     if not all(said):
-        raise DoesNotFit(f"an array of shape {tuple(value.shape)} came back, and what its axes are "
-                         f"is not seen")  # fmt: skip
+        raise DoesNotFit(
+            f"an array of shape {tuple(value.shape)} came back, and what its axes are is not seen"
+        )
     return " ".join(said)
 
 
-def with_mask(
-    code: Code, line: str, name: str, axes: Iterable[str], marks: Marks
-) -> str:  # fmt: skip
+def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Marks) -> str:
     """The line with this mask, in the first axes in which it does something.
 
     A mask under which what is hidden comes through is still one, which is asked about.

@@ -44,16 +44,18 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
     """
     if called is not None:
         for line in subject.others:
-            told = (f"{GUESSED}, --call '{subject.line}', and holds as --call '{line}': "
-                    "say which it is")  # fmt: skip
+            told = (
+                f"{GUESSED}, --call '{subject.line}', and holds as --call '{line}': say which it is"
+            )
             yield Choice(told, partial(called, line), line=True)
     if isinstance(subject, Attention) and (subject.hide is not None or subject.masks):
         told = f"broken where hidden keys get the lowest number there is; it holds with {SOFTER:g}"
         yield Choice(told, partial(_softer, subject))
     if subject.sizes and subject.make is not None:
         wider = {name: 2 * size for name, size in subject.sizes.items()}
-        built, other = (" ".join(f"{k}={n}" for k, n in one.items())
-                        for one in (subject.sizes, wider))  # fmt: skip
+        built, other = (
+            " ".join(f"{k}={n}" for k, n in one.items()) for one in (subject.sizes, wider)
+        )
         told = f"broken as built with --set {built}; it holds with {other}"
         yield Choice(told, partial(subject.make, **wider))
 
@@ -89,6 +91,8 @@ def weighed(
         changed: dict[str, Any] = {"verdict": "undecided", "witness": None} if choice.line else {}
         return tuple(
             replace(one, why=f"{choice.told}: {one.why}", **changed)
-            if one.verdict == "broken" else one for one in found
-        )  # fmt: skip
+            if one.verdict == "broken"
+            else one
+            for one in found
+        )
     return found

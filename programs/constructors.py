@@ -26,15 +26,23 @@ import torch
 from .code import DoesNotFit, Options, alike, beside, source_of
 from .names import INDEX, Parameter, parameters, role_of
 
-__all__ = [
-    "HEADS", "SIZES", "built_words", "configs_for", "placed", "settings_for", "tried"
-]  # fmt: skip
+__all__ = ["HEADS", "SIZES", "built_words", "configs_for", "placed", "settings_for", "tried"]
 
 # All different, so that an axis taken for another is seen: rows 3, heads 2, tokens 5, keys 7.
 HEADS = 2
-SIZES = {"heads": HEADS, "groups": 2, "width": 8, "embed": 16, "length": 2048, "keys": 2048,
-         "dropout": 0.0, "window": 4, "base": 10000.0, "device": None,
-         "dtype": torch.float32}  # fmt: skip
+SIZES = {
+    "heads": HEADS,
+    "groups": 2,
+    "width": 8,
+    "embed": 16,
+    "length": 2048,
+    "keys": 2048,
+    "dropout": 0.0,
+    "window": 4,
+    "base": 10000.0,
+    "device": None,
+    "dtype": torch.float32,
+}
 SIDE = 4
 # What whole names say, the first that fits; roles that calls have as well come before.
 WORDS: dict[str, Any] = {
@@ -42,14 +50,14 @@ WORDS: dict[str, Any] = {
     r"(\w+_)?heads": HEADS,
     INDEX.pattern: 0,
     r"(\w+_)?kernel(_size)?": 3,
-    r"(dim|d|head|emb)_?(keys?|values?|heads?|qk|kq|k|v)|[qkv]{1,3}_dim|(key|value)_(dim|channels)":
-        8,
+    r"(dim|d|head|emb)_?(keys?|values?|heads?|qk|kq|k|v)"
+    r"|[qkv]{1,3}_dim|(key|value)_(dim|channels)": 8,
     r"\w*drop\w*": 0.0,
     r"(\w+_)?(ffn|mlp|feed_?forward|intermediate|inner|d_ff|ff)(_?(embed_)?(dim|size|features|mult))?"
     r"|hidden(_features)?|dim_(ff|mlp)": 32,
     r"(shift|padding|pad)(_(size|idx|index))?|pad_token_id": 0,
-    r"(fmap|feat|feature|image|img|grid|patch|map)_?(size|resolution|shape)|side|input_resolution":
-        SIDE,
+    r"(fmap|feat|feature|image|img|grid|patch|map)_?(size|resolution|shape)"
+    r"|side|input_resolution": SIDE,
     r"(\w+_)?(dim|dimension|size|features|channels|embed_dim|hidden_size)": SIZES["embed"],
     r"(segment|bucket|chunk|local_window)_(len|length|size)": 4,
     r"(\w+_)?shape": (SIDE, SIDE),
@@ -60,7 +68,7 @@ WORDS: dict[str, Any] = {
     r"(\w+_)?eps(ilon)?": 1e-6,
     r"(\w+_)?max_(\w+_)?(len|length|pos|positions)": SIZES["length"],
     r"(\w+_)?act(ivation)?(_fn|_function|_type)?": "gelu",
-}  # fmt: skip
+}
 COUNTS = ("dim_pos", "pos_dim", "ndim", "n_dims", "num_axes", "spatial_dims")  # of coordinates
 NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
 WIDER = (64, 128)  # for heads of a default width that many narrow ones do not make up
@@ -164,10 +172,13 @@ def _unsaid(
 ) -> list[Parameter]:
     """What it must be given and is given as None, as nothing says what it is."""
     return [
-        one for one in parameters(cls)
-        if one.required and one.name not in told and one.role not in SIZES
+        one
+        for one in parameters(cls)
+        if one.required
+        and one.name not in told
+        and one.role not in SIZES
         and given.get(one.name, one) is None
-    ]  # fmt: skip
+    ]
 
 
 def _is_empty(one: Parameter) -> bool:
@@ -236,9 +247,10 @@ def _changed(
         one.name for one in known if isinstance(given[one.name], int) and SIDES.search(one.name)
     ]
     wide = [
-        one.name for one in known if one.required and given[one.name] == SIZES["embed"]
-        and not options.embed
-    ]  # fmt: skip
+        one.name
+        for one in known
+        if one.required and given[one.name] == SIZES["embed"] and not options.embed
+    ]
     for width in (None, *WIDER)[: 3 if wide else 1]:
         wider = {} if width is None else dict.fromkeys(wide, width)
         for number in NUMBERS if numbers else NUMBERS[:1]:
@@ -255,9 +267,12 @@ def _changed(
             yield {**given, name: _configured(type(config), _part(options, name), options, {})}
         elif name in CONFIGS and name in bare and not isinstance(config, Offered):
             yield {**given, name: Offered(_part(options, name))}
-    flags = [one for one in parameters(cls) if one.name not in told and (
-        given.get(one.name) is True if one.required else one.default is False
-    )]  # fmt: skip
+    flags = [
+        one
+        for one in parameters(cls)
+        if one.name not in told
+        and (given.get(one.name) is True if one.required else one.default is False)
+    ]
     for one in sorted(flags, key=lambda one: "self" not in one.name):
         yield {**given, one.name: not one.required}  # it may want one of several
 
@@ -425,9 +440,13 @@ def _config(
     """A config for a class: of its annotation, of a class beside, else what is read is offered."""
     said = annotation
     if not inspect.isclass(annotation) or annotation in (dict, object, Any):
-        named = [v for k, v in space.items()
-                 if inspect.isclass(v) and not issubclass(v, torch.nn.Module)
-                 and k.lower().endswith(("config", "args", "cfg", "params"))]  # fmt: skip
+        named = [
+            v
+            for k, v in space.items()
+            if inspect.isclass(v)
+            and not issubclass(v, torch.nn.Module)
+            and k.lower().endswith(("config", "args", "cfg", "params"))
+        ]
         named.sort(key=lambda v: -alike(v.__name__, cls.__name__))
         own = [v for v in named if v.__module__ == getattr(cls, "__module__", "")]
         annotation = next(iter([*own, *named]), None) if annotation is None else None

@@ -35,9 +35,15 @@ __all__ = ["fit_additive", "fit_bias", "fit_mask"]
 FIRST = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
 SECOND = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}
 PLAIN = {
-    "heads": " = H", "groups": " = H", "rows": " = B", "window": " = 3", "base": " = 10000.0",
-    "device": " = 'cpu'", "dtype": " = torch.float32", "causal": " = True",
-}  # fmt: skip
+    "heads": " = H",
+    "groups": " = H",
+    "rows": " = B",
+    "window": " = 3",
+    "base": " = 10000.0",
+    "device": " = 'cpu'",
+    "dtype": " = torch.float32",
+    "causal": " = True",
+}
 TOKENS = ("tokens", "value", "query")
 ALONE = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
 METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
@@ -100,17 +106,26 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
         for one in known:
             lengths += one.role == "length"
             told.append(
-                made if (made := _of_rows(one, rows))
-                else f"{one.name} = {rows if lengths == 1 else 'n'}" if one.role == "length"
-                else f"{one.name} = n" if one.role == "keys"
-                else f"{one.name}: B H {pair[one.role]} D" if one.role in pair
-                else f"{one.name} = None" if one.name in CACHES
-                else f"{one.name}: B {tokens} E tokens" if one.role in TOKENS
-                else f"{one.name}: B n keep" if one.role in ("mask", "padding")
-                else f"{one.name} = D" if one.role in ("width", "embed")
-                else f"{one.name}{PLAIN[one.role]}" if one.role in PLAIN
+                made
+                if (made := _of_rows(one, rows))
+                else f"{one.name} = {rows if lengths == 1 else 'n'}"
+                if one.role == "length"
+                else f"{one.name} = n"
+                if one.role == "keys"
+                else f"{one.name}: B H {pair[one.role]} D"
+                if one.role in pair
+                else f"{one.name} = None"
+                if one.name in CACHES
+                else f"{one.name}: B {tokens} E tokens"
+                if one.role in TOKENS
+                else f"{one.name}: B n keep"
+                if one.role in ("mask", "padding")
+                else f"{one.name} = D"
+                if one.role in ("width", "embed")
+                else f"{one.name}{PLAIN[one.role]}"
+                if one.role in PLAIN
                 else ""
-            )  # fmt: skip
+            )
         arrays = any(": " in _of_rows(one, rows) for one in known)
         counted = {"length", "keys", "key", "mask", "padding", *TOKENS} & set(roles)
         if all(told) and (not known or arrays or counted):
@@ -123,8 +138,11 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 named = True
                 break
     if roles[:1] == ["length"]:  # its name is that of one length, and it may be one of each row
-        more = [f"{one.name} = n" if one.role == "length" else f"{one.name}{PLAIN.get(one.role)}"
-                for one in known[1:] if one.role == "length" or one.role in PLAIN]  # fmt: skip
+        more = [
+            f"{one.name} = n" if one.role == "length" else f"{one.name}{PLAIN.get(one.role)}"
+            for one in known[1:]
+            if one.role == "length" or one.role in PLAIN
+        ]
         if len(more) == len(known) - 1:
             yield [", ".join([f"{known[0].name}: B lengths", *more])]
     if named:
@@ -188,8 +206,9 @@ def _backs(
         found.append(_arrays_in(called))
         areas_at = {f"({c} {d})": at[c] * at[d] for c, d in areas}
         offsets = {OFFSETS: 2 * at["n"] - 1, SIGNED: 2 * at["n"]} if "n" in letters else {}
-        offsets |= {str(a): a.size({}) for one in signature.arrays
-                    for a in one.axes or () if not a.letters}  # fmt: skip
+        offsets |= {
+            str(a): a.size({}) for one in signature.arrays for a in one.axes or () if not a.letters
+        }
         names.append({"1": 1, **{c: at[c] for c in letters}, **areas_at, **offsets})
     for back in (one for one in found[0] if one in found[1]):
         shapes = [one[back].shape for one in found]
@@ -268,16 +287,21 @@ def _methods(code: Code) -> Iterator[str]:
         named = [
             name
             for name in dir(type(code.call))
-            if METHODS.search(name) and not hasattr(nn.Module, name)
+            if METHODS.search(name)
+            and not hasattr(nn.Module, name)
             and not name.startswith("_")
             and inspect.isroutine(getattr(code.call, name, None))
-        ]  # fmt: skip
+        ]
         yield from sorted(named, key=lambda name: "compute" not in name)
     yield ""
 
 
-def _first(groups: Iterable[list[str]], tried: Callable[[Code, str], Fit[Kind]], code: Code,
-           failed: list[str]) -> Kind | None:  # fmt: skip
+def _first(
+    groups: Iterable[list[str]],
+    tried: Callable[[Code, str], Fit[Kind]],
+    code: Code,
+    failed: list[str],
+) -> Kind | None:
     """The best line of the first group of which one fits.  Raises ``Ambiguous``.
 
     Each is tried on code of its own: what a wrong call leaves behind is no part of the right one.
@@ -330,14 +354,19 @@ def _biased(clauses: str, code: Code, line: str) -> Fit[Bias]:
     if " r n tokens" in line and not along:
         raise DoesNotFit(f"called as {line}, it gives a number for each place, and no offset")
     if subject.bias is not None and _decays(square):
-        raise DoesNotFit(f"called as {line}, it gives factors of weights, 0 for later keys, and "
-                         f"nothing that is added to scores")  # fmt: skip
+        raise DoesNotFit(
+            f"called as {line}, it gives factors of weights, 0 for later keys, and "
+            f"nothing that is added to scores"
+        )
     seen = (
-        subject.bias(3, 7) if subject.bias is not None
-        else subject.window(2, 3) if subject.window is not None
-        else subject.index((2, 3)) if subject.index is not None
+        subject.bias(3, 7)
+        if subject.bias is not None
+        else subject.window(2, 3)
+        if subject.window is not None
+        else subject.index((2, 3))
+        if subject.index is not None
         else torch.zeros(())
-    )  # fmt: skip
+    )
     return Fit(str(given), subject, seen, ())
 
 
@@ -473,7 +502,7 @@ def _added(code: Code) -> Iterator[str]:
             choices.append([f"{one.name} = {'hw'[sides.index(one.name)]}"])
         elif GRIDS.fullmatch(one.name) or (
             one.name == "size" and "tuple" in str(one.annotation).lower()
-        ):  # fmt: skip
+        ):
             choices.append([f"{one.name} = {sizes}" for sizes in ("(h, w)", "h")])
         elif IDS.search(one.name):
             choices.append([f"{one.name}: B n ids"])
@@ -492,8 +521,9 @@ def _added(code: Code) -> Iterator[str]:
         elif k == 0:
             choices.append(tokens)
         else:
-            raise DoesNotFit(f"it must be given {one.name!r}, and what that is its name does not "
-                             f"say")  # fmt: skip
+            raise DoesNotFit(
+                f"it must be given {one.name!r}, and what that is its name does not say"
+            )
     for chosen in product(*choices):
         yield short(", ".join(chosen))
 
@@ -526,12 +556,16 @@ def _adding(code: Code, line: str) -> Fit[Additive]:
     if not bool(made.any()):
         raise DoesNotFit(f"called as {line}, it adds nothing")
     if torch.equal(made[:, 0], 0 * made[:, 0]) and torch.equal(made[:, 2], 2 * made[:, 1]):
-        raise DoesNotFit(f"called as {line}, it gives angles, place times frequency, of which "
-                         f"others take cosines and sines, and nothing that is added")  # fmt: skip
+        raise DoesNotFit(
+            f"called as {line}, it gives angles, place times frequency, of which "
+            f"others take cosines and sines, and nothing that is added"
+        )
     apart = bool((made[:, 1:] != made[:, :1]).any()) and torch.equal(made[0], made[1])
     if not apart and any(role(one) == "ids" for one in parse(line).arrays):
-        raise DoesNotFit(f"called as {line}, it gives each id its row, wherever that stands: these "
-                         f"are no words in their places")  # fmt: skip
+        raise DoesNotFit(
+            f"called as {line}, it gives each id its row, wherever that stands: these "
+            f"are no words in their places"
+        )
     return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject)))
 
 

@@ -20,8 +20,15 @@ from .roles import SIZES, WORD, common, lengths_of, result_axes, returned, role,
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
 
-__all__ = ["bias", "heads_of", "mask", "plain_arrays", "rows_of",
-           "start_left_out", "table_of_window"]  # fmt: skip
+__all__ = [
+    "bias",
+    "heads_of",
+    "mask",
+    "plain_arrays",
+    "rows_of",
+    "start_left_out",
+    "table_of_window",
+]
 
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"
@@ -213,8 +220,11 @@ def start_left_out(code: Code, signature: Signature) -> str:
     T5 takes ``past_seen_tokens``, 0 if nothing is said: then few queries stand at the start.
     """
     told = {one.name for one in signature.arguments}
-    left = [one.name for one in parameters(code.call)
-            if one.role == "offset" and not one.required and one.name not in told]  # fmt: skip
+    left = [
+        one.name
+        for one in parameters(code.call)
+        if one.role == "offset" and not one.required and one.name not in told
+    ]
     if len(left) != 1 or not any(one.lengths == ("r",) for one in signature.arguments):
         return ""
     start = replace(START, name=left[0])
@@ -276,8 +286,9 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
         return read_back(found, axes, ("B", "H", "r", "n"), {**lengths, **own})[0]
 
     def shown(sizes: tuple[int, ...]) -> Tensor:
-        made: Any = code.again(**{one.name: one.at(dict(zip("hw", sizes, strict=True)))
-                                  for one in signature.built}).call  # fmt: skip
+        made: Any = code.again(
+            **{one.name: one.at(dict(zip("hw", sizes, strict=True))) for one in signature.built}
+        ).call
         found: Tensor = made.relative_position_index
         return found.reshape(math.prod(sizes), math.prod(sizes))
 

@@ -13,9 +13,18 @@ from difflib import get_close_matches
 from typing import Any
 
 __all__ = [
-    "DECLARED", "Declared", "DeclaredAdditive", "DeclaredAttention", "DeclaredBias",
-    "DeclaredRotary", "declares", "fields_of", "parse", "require_sound", "sizes_declared",
-]  # fmt: skip
+    "DECLARED",
+    "Declared",
+    "DeclaredAdditive",
+    "DeclaredAttention",
+    "DeclaredBias",
+    "DeclaredRotary",
+    "declares",
+    "fields_of",
+    "parse",
+    "require_sound",
+    "sizes_declared",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,15 +97,20 @@ class DeclaredAdditive:
 
 Declared = DeclaredRotary | DeclaredAttention | DeclaredBias | DeclaredAdditive
 DECLARED: dict[str, type[Any]] = {
-    "rope": DeclaredRotary, "attention": DeclaredAttention, "mask": DeclaredAttention,
-    "bias": DeclaredBias, "sinusoidal": DeclaredAdditive,
-}  # fmt: skip
+    "rope": DeclaredRotary,
+    "attention": DeclaredAttention,
+    "mask": DeclaredAttention,
+    "bias": DeclaredBias,
+    "sinusoidal": DeclaredAdditive,
+}
 
 
 ABOUT: dict[type[Any], tuple[str, ...]] = {
-    DeclaredRotary: ("rotary",), DeclaredAttention: ("attention", "mask", "layer"),
-    DeclaredBias: ("bias",), DeclaredAdditive: ("additive",),
-}  # fmt: skip
+    DeclaredRotary: ("rotary",),
+    DeclaredAttention: ("attention", "mask", "layer"),
+    DeclaredBias: ("bias",),
+    DeclaredAdditive: ("additive",),
+}
 
 
 def declares(declared: Declared | str) -> tuple[str, ...]:
@@ -139,8 +153,10 @@ def parse(text: str) -> Declared:
     """
     name, _, rest = text.partition(":")
     if name not in DECLARED:
-        raise ValueError(f"declared is one of {', '.join(DECLARED)}, then a colon; got {text!r}"
-                         f"{_nearest(name, DECLARED)}")  # fmt: skip
+        raise ValueError(
+            f"declared is one of {', '.join(DECLARED)}, then a colon; got {text!r}"
+            f"{_nearest(name, DECLARED)}"
+        )
     made: Declared = fields_of(DECLARED[name], name, rest, text)
     try:
         require_sound(made)
@@ -159,8 +175,9 @@ def fields_of(cls: type[Any], name: str, rest: str, text: str) -> Any:
     for part in filter(None, (p.strip() for p in rest.split(","))):
         key, has, value = part.partition("=")
         if key not in known:
-            raise ValueError(f"{name} declares {', '.join(known)}; got {key!r} in {text!r}"
-                             f"{_nearest(key, known)}")  # fmt: skip
+            raise ValueError(
+                f"{name} declares {', '.join(known)}; got {key!r} in {text!r}{_nearest(key, known)}"
+            )
         values[key] = _read(known[key], value if has else "true", part)
     return cls(**values)
 

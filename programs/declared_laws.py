@@ -33,35 +33,62 @@ class Compared:
 
 
 _LADDER = dict.fromkeys(
-    ("base", "frequencies", "scaling", "factor", "original", "low", "high", "fast", "slow",
-     "format"),
+    (
+        "base",
+        "frequencies",
+        "scaling",
+        "factor",
+        "original",
+        "low",
+        "high",
+        "fast",
+        "slow",
+        "format",
+    ),
     Compared("frequencies-as-declared"),
-)  # fmt: skip
+)
 _MASKED = {
-    "scale": Compared("scale-as-declared"), "causal": Compared("causal"),
-    "window": Compared("window-as-declared"), "hidden_row": Compared("hidden-rows"),
-    "alignment": Compared("alignment"), "groups": Compared("groups-of-heads", run=True),
+    "scale": Compared("scale-as-declared"),
+    "causal": Compared("causal"),
+    "window": Compared("window-as-declared"),
+    "hidden_row": Compared("hidden-rows"),
+    "alignment": Compared("alignment"),
+    "groups": Compared("groups-of-heads", run=True),
     "positions": Compared("translation", "positions of tokens"),
-}  # fmt: skip
+}
 _BUCKETS = Compared("buckets-as-declared")
 _SLOPES = Compared("slopes-as-declared")
 COMPARED: dict[str, dict[str, Compared]] = {
     "rope": _LADDER
-    | {"layout": Compared("layout-as-declared"), "width": Compared("width-as-declared"),
-       "length": Compared("length-as-declared")},
+    | {
+        "layout": Compared("layout-as-declared"),
+        "width": Compared("width-as-declared"),
+        "length": Compared("length-as-declared"),
+    },
     "attention": _MASKED,
     "mask": _MASKED,
-    "bias": {"name": _SLOPES, "slopes": _SLOPES, "heads": _SLOPES, "buckets": _BUCKETS,
-             "distance": _BUCKETS, "bidirectional": _BUCKETS},
-    "sinusoidal": dict.fromkeys(("base", "frequencies", "layout"),
-                                Compared("frequencies-as-declared")),
-}  # fmt: skip
+    "bias": {
+        "name": _SLOPES,
+        "slopes": _SLOPES,
+        "heads": _SLOPES,
+        "buckets": _BUCKETS,
+        "distance": _BUCKETS,
+        "bidirectional": _BUCKETS,
+    },
+    "sinusoidal": dict.fromkeys(
+        ("base", "frequencies", "layout"), Compared("frequencies-as-declared")
+    ),
+}
 """The law that compares each field, by the word before the colon."""
 
 _SCALED = {
-    "factor": ("linear", "ntk", "yarn", "llama3"), "original": ("yarn", "llama3"),
-    "low": ("llama3",), "high": ("llama3",), "fast": ("yarn",), "slow": ("yarn",),
-}  # fmt: skip
+    "factor": ("linear", "ntk", "yarn", "llama3"),
+    "original": ("yarn", "llama3"),
+    "low": ("llama3",),
+    "high": ("llama3",),
+    "fast": ("yarn",),
+    "slow": ("yarn",),
+}
 
 
 def compared_by(text: str, kind: str) -> dict[str, Compared]:

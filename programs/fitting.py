@@ -133,14 +133,14 @@ def others(found: list[Fit[Way]], chosen: Fit[Way]) -> tuple[str, ...]:
 
     Of as many letters: called row by row, code that mixes rows would not show it.
     """
+
     def letters(line: str) -> set[str]:
         return {c for one in parse(line).arrays for c in one.letters}
 
     own = letters(chosen.line)
-    return tuple(
-        one.line for one in found
-        if not _alike(one, chosen) and own <= letters(one.line)
-    )[:MOST]  # fmt: skip
+    return tuple(one.line for one in found if not _alike(one, chosen) and own <= letters(one.line))[
+        :MOST
+    ]
 
 
 def _alike(one: Fit[Way], other: Fit[Way]) -> bool:

@@ -57,7 +57,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
         *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, FEW)),
         *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), FEW)),
     ),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,10 @@ class Form:
 _Pair = tuple[Form, str, Origin | None]  # a line, and what makes its tables
 
 FORMS = (
-    Form(("cos", "sin", "positions"), "{cos}: <rows> cos, {sin}: <rows> sin, "
-         "{positions}: <some> positions"),
+    Form(
+        ("cos", "sin", "positions"),
+        "{cos}: <rows> cos, {sin}: <rows> sin, {positions}: <some> positions",
+    ),
     Form(("cos", "sin", "offset"), "{cos}: <rows> cos, {sin}: <rows> sin, {offset} = p"),
     Form(("cos", "sin"), "{cos}: <cos> cos, {sin}: <cos> sin"),
     Form(("pair",), "{pair} = (cos: <cos>, sin: <cos>)"),
@@ -89,7 +91,7 @@ FORMS = (
     Form(("positions",), "{positions}: <some> coordinates"),
     Form(("offset",), "{offset} = p"),
     Form((), ""),
-)  # fmt: skip
+)
 ROTATED = ("query", "key", "value", "tokens")
 PLAIN = 4  # a number for a position comes before 3 or 2 coordinates, which may stand for channels
 HELD = ("cos", "sin", "freqs", "pair")  # parameters that are handed tables
@@ -210,12 +212,14 @@ def _calls(code: Code) -> Iterator[tuple[Code, str]]:
     if inspect.isroutine(code.call):
         return
     there = [
-        name for name in dir(type(code.call))
+        name
+        for name in dir(type(code.call))
         if (not called or not name.startswith("_"))
         and (METHODS.match(name) or not (called or name.startswith("_")))
         and not STEPS.search(name)
-        and not hasattr(nn.Module, name) and inspect.isroutine(getattr(code.call, name, None))
-    ]  # fmt: skip
+        and not hasattr(nn.Module, name)
+        and inspect.isroutine(getattr(code.call, name, None))
+    ]
     own = [name for name in there if name in vars(type(code.call))]
     flags = {one.name for one in parameters(type(code.call)) if one.default is False}
     for name in own or there:
@@ -286,9 +290,12 @@ def _fits(
 
 
 def _ordered_fits(
-    code: Code, known: tuple[Parameter, ...], tried: list[tuple[Form, str]], clause: str,
+    code: Code,
+    known: tuple[Parameter, ...],
+    tried: list[tuple[Form, str]],
+    clause: str,
     failed: dict[str, str],
-) -> list[Fit[Turning]]:  # fmt: skip
+) -> list[Fit[Turning]]:
     """Those of some lines that fit, in the order of axes that the source says, if it does."""
     hinted = order_in(code.text)
     said = [(form, line) for form, line in tried if _order(line) == hinted]
@@ -303,22 +310,27 @@ def _ordered_fits(
 
 
 def _group_fits(
-    code: Code, known: tuple[Parameter, ...], tried: list[tuple[Form, str]], clause: str,
+    code: Code,
+    known: tuple[Parameter, ...],
+    tried: list[tuple[Form, str]],
+    clause: str,
     failed: dict[str, str],
-) -> list[Fit[Turning]]:  # fmt: skip
+) -> list[Fit[Turning]]:
     """Those of some lines that fit, with the tables of other code first."""
     made = [*sources(code)] if any(one.role in HELD for one in known) else []
     for given in (made, [None]):
         pairs = [
-            (form, line, origin) for (form, line), origin in product(tried, given)
+            (form, line, origin)
+            for (form, line), origin in product(tried, given)
             if origin is None or (origin.gives(form.text) and origin.suits(line))
-        ]  # fmt: skip
+        ]
         for group in _as_made_first(pairs):
             told = (
-                f"{line}{clause}" if origin is None
+                f"{line}{clause}"
+                if origin is None
                 else f"{line}; {origin.told(form.needs, known)}{clause}"
                 for form, line, origin in group
-            )  # fmt: skip
+            )
             found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
             if found:
                 return found
@@ -346,21 +358,24 @@ def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Turning]]:
         tried = [
             (form, line)
             for form, line in lines(sized(applied, code.options.width), tables=True)
-            if form.needs and set(HELD) & set(form.needs)
+            if form.needs
+            and set(HELD) & set(form.needs)
             and any(origin.suits(line) for origin in made)
             and takes(applied.call, parse(line), applied, failed, {"D": code.options.width})
-        ]  # fmt: skip
+        ]
         hinted = order_in(applied.text)
         tried = [one for one in tried if _order(one[1]) == hinted] or tried
         pairs: list[_Pair] = [
-            (form, line, origin) for (form, line), origin in product(tried, made)
+            (form, line, origin)
+            for (form, line), origin in product(tried, made)
             if origin.gives(form.text) and origin.suits(line)
-        ]  # fmt: skip
+        ]
         for group in _as_made_first(pairs):
             told = (
                 f"{origin.first(form.needs, known)}; then {name}({line})"
-                for form, line, origin in group if origin is not None
-            )  # fmt: skip
+                for form, line, origin in group
+                if origin is not None
+            )
             found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
             if found:
                 return found
@@ -435,8 +450,10 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
     turned = int(changed[1, 0, 2].sum())
     made_here = way.line.source is None and "D/2" in line.partition(" -> ")[0]
     if made_here and not keeps and 2 * turned <= subject.width:
-        raise DoesNotFit(f"{line} has a number for each pair, and no more channels are turned than "
-                         f"it has numbers: that is not what the table is")  # fmt: skip
+        raise DoesNotFit(
+            f"{line} has a number for each pair, and no more channels are turned than "
+            f"it has numbers: that is not what the table is"
+        )
     folded = PLAIN * bool(way.signature.source)  # into a row of a table, and no channel
     quality = (
         torch.equal(changed.any(-1), alone),

@@ -14,10 +14,13 @@ __all__ = ["chosen", "not_its_own", "of_image", "told", "under", "unsaid"]
 
 # What an array holds that code of lengths is given, which its call does not say.
 HOLDS = {
-    "ids": "all of {} are alike", "index": "all of {} are 0",
-    "lengths": "{} says that no row is padded", "keep": "{} shows every key",
-    "hide": "{} shows every key", "ones": "{} shows every key",
-}  # fmt: skip
+    "ids": "all of {} are alike",
+    "index": "all of {} are 0",
+    "lengths": "{} says that no row is padded",
+    "keep": "{} shows every key",
+    "hide": "{} shows every key",
+    "ones": "{} shows every key",
+}
 
 
 def chosen(signature: Signature) -> dict[str, str]:
@@ -44,12 +47,22 @@ def of_image(signature: Signature) -> dict[str, str]:
     """
     arrays = (*signature.arrays, *(one for one in signature.results if one.axes is not None))
     there = any("h" in one.letters for one in arrays)
-    return {"image": "tokens fill an image row by row, which is as nearly square as can be"
-            } if there else {}  # fmt: skip
+    return (
+        {"image": "tokens fill an image row by row, which is as nearly square as can be"}
+        if there
+        else {}
+    )
 
-OF_ANGLES = ("width-as-declared", "frequencies-as-declared", "length-as-declared",
-             "follows-its-arguments", "neighbours-differ", "angles-are-exact",
-             "survives-casting")  # fmt: skip
+
+OF_ANGLES = (
+    "width-as-declared",
+    "frequencies-as-declared",
+    "length-as-declared",
+    "follows-its-arguments",
+    "neighbours-differ",
+    "angles-are-exact",
+    "survives-casting",
+)
 OF_LENGTHS = ("norm", "identity-at-zero", "length-as-declared")
 OF_CONTEXT = ("causal", "past-is-used", "window-as-declared", "alignment", "step-by-step")
 OF_PADDING = ("hidden-keys-do-nothing", "padding-does-nothing")

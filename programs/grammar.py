@@ -48,8 +48,9 @@ def parse(text: str) -> Signature:
     """
     if found := _OPEN.search(text):
         open_ = f"what {found[1]} is" if found[1] else "the axes of what is returned"
-        raise SignatureError(f"wanted {open_}, such as axes, a length or a value, in the place of "
-                             f"? in {text!r}")  # fmt: skip
+        raise SignatureError(
+            f"wanted {open_}, such as axes, a length or a value, in the place of ? in {text!r}"
+        )
     first, *more = re.sub(r"\n\s*(?=step:)", "; ", text).split(";")
     call = _call(first, text)
     if call.states:

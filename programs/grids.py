@@ -70,9 +70,15 @@ def _of_axis(code: Additive, axis: int, channels: list[int]) -> Additive:
         return x + _line(code, axis, x.shape[1])[:, channels].to(x)
 
     return replace(
-        code, added=added, width=len(channels), grid=None, axes=1, most=_longest(code, axis),
-        scale=1.0, make=None,
-    )  # fmt: skip
+        code,
+        added=added,
+        width=len(channels),
+        grid=None,
+        axes=1,
+        most=_longest(code, axis),
+        scale=1.0,
+        make=None,
+    )
 
 
 def _longest(code: Additive, axis: int) -> int:

@@ -55,9 +55,7 @@ def influences(
     return changes(call, x, other, keys)
 
 
-def changes(
-    call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, at: Iterable[int]
-) -> Tensor:  # fmt: skip
+def changes(call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, at: Iterable[int]) -> Tensor:
     """The same (T, S) where each of these tokens in turn is that of y."""
     before = call(x).double()
     found = torch.zeros(before.shape[1], x.shape[1], dtype=torch.float64)

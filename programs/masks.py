@@ -12,8 +12,17 @@ from .layout import laid_out
 from .roles import MASKS, role
 from .signature import Argument, Axis, Signature, SignatureError
 
-__all__ = ["by_letters", "forms_of", "handed", "is_mask", "masks_in", "per_query", "renamed",
-           "shown_whole", "telling"]  # fmt: skip
+__all__ = [
+    "by_letters",
+    "forms_of",
+    "handed",
+    "is_mask",
+    "masks_in",
+    "per_query",
+    "renamed",
+    "shown_whole",
+    "telling",
+]
 
 QUERIES, KEYS = (Axis(((Fraction(1), (letter,)),)) for letter in "rn")
 
@@ -69,9 +78,12 @@ def by_letters(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 
 def renamed(axis: Axis, old: str, new: str) -> Axis:
     """The axis with another letter in the place of one."""
-    return Axis(tuple(
-        (factor, tuple(new if c == old else c for c in letters)) for factor, letters in axis.terms
-    ))  # fmt: skip
+    return Axis(
+        tuple(
+            (factor, tuple(new if c == old else c for c in letters))
+            for factor, letters in axis.terms
+        )
+    )
 
 
 def forms_of(one: Argument) -> tuple[str, ...]:
@@ -105,9 +117,7 @@ def handed(
         x, here = x[0], here[1:]
     elif x.shape[0] != lengths["B"]:
         x = x.expand(lengths["B"], *x.shape[1:])
-    return laid_out(
-        x, here, axes, {**lengths, "r": seen.shape[1], "n": seen.shape[2]}
-    )  # fmt: skip
+    return laid_out(x, here, axes, {**lengths, "r": seen.shape[1], "n": seen.shape[2]})
 
 
 def shown_whole(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:

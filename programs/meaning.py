@@ -30,9 +30,14 @@ ROUNDINGS = 1e-5
 
 
 def require_meaning(
-    run: Run, arrays: Mapping[str, Any], signature: Signature, lengths: Mapping[str, int],
-    apart: str, *, used: bool = False,
-) -> None:  # fmt: skip
+    run: Run,
+    arrays: Mapping[str, Any],
+    signature: Signature,
+    lengths: Mapping[str, int],
+    apart: str,
+    *,
+    used: bool = False,
+) -> None:
     """Refuse a line if an array reaches another place than its own along one of its letters.
 
     ``apart``: the letters along which what goes in and what comes out stand at one place.  Of keys
@@ -57,19 +62,32 @@ def require_meaning(
             if there and _with_fellows_apart(run, arrays, one, other, signature, lengths, held):
                 continue  # code that tells whether arrays are one changes all where they are not
             if there and _repeats(run, arrays, plain, signature, lengths):
-                raise DoesNotFit(f"called as {signature}, {one.name} at one place of {there} "
-                                 "reaches others, so that this is no such axis")  # fmt: skip
+                raise DoesNotFit(
+                    f"called as {signature}, {one.name} at one place of {there} "
+                    "reaches others, so that this is no such axis"
+                )
         if used and not reached and finite and role(one) in TURNED and "D" in own:
             raise DoesNotFit(f"called as {signature}, {one.name} does nothing")
 
 
 def _with_fellows_apart(
-    run: Run, arrays: Mapping[str, Any], one: Argument, other: Mapping[str, Any],
-    signature: Signature, lengths: Mapping[str, int], held: list[str],
-) -> bool:  # fmt: skip
+    run: Run,
+    arrays: Mapping[str, Any],
+    one: Argument,
+    other: Mapping[str, Any],
+    signature: Signature,
+    lengths: Mapping[str, int],
+    held: list[str],
+) -> bool:
     """Whether one place reaches no other, if it is changed in all arrays that hold the same."""
-    same = [a.name for a in signature.arrays if a is not one and a.axes == one.axes
-            and role(a) in TURNED and torch.equal(arrays[a.name], arrays[one.name])]  # fmt: skip
+    same = [
+        a.name
+        for a in signature.arrays
+        if a is not one
+        and a.axes == one.axes
+        and role(a) in TURNED
+        and torch.equal(arrays[a.name], arrays[one.name])
+    ]
     if not same:
         return False
     plain = run(_copied(arrays), lengths)
@@ -83,9 +101,12 @@ def _copied(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _repeats(
-    run: Run, arrays: Mapping[str, Any], plain: Mapping[str, Any], signature: Signature,
+    run: Run,
+    arrays: Mapping[str, Any],
+    plain: Mapping[str, Any],
+    signature: Signature,
     lengths: Mapping[str, int],
-) -> bool:  # fmt: skip
+) -> bool:
     """Whether a call gives the same numbers twice: then another input made the difference."""
     moved = _moved(signature, plain, run(_copied(arrays), lengths), lengths)
     return not any(bool(where.any()) for _, where in moved)
@@ -105,9 +126,11 @@ def _changed(one: Argument, x: Tensor, along: list[str], lengths: Mapping[str, i
 
 
 def _moved(
-    signature: Signature, plain: Mapping[str, Any], after: Mapping[str, Any],
+    signature: Signature,
+    plain: Mapping[str, Any],
+    after: Mapping[str, Any],
     lengths: Mapping[str, int],
-) -> list[tuple[tuple[str, ...], Tensor]]:  # fmt: skip
+) -> list[tuple[tuple[str, ...], Tensor]]:
     """Of each result its letters, and where it is another, with one axis for each letter."""
     found = []
     for k, one in enumerate(signature.results):
@@ -139,8 +162,10 @@ def _elsewhere(
             reached[PLACE] = False
             if bool(reached.any()):
                 return letter
-        elif letter == "H" and "G" in {*held} - {*back} and (
-            int(reached.sum()) > lengths["H"] // lengths["G"]
+        elif (
+            letter == "H"
+            and "G" in {*held} - {*back}
+            and (int(reached.sum()) > lengths["H"] // lengths["G"])
         ):
             return "G"
     return ""

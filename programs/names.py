@@ -18,56 +18,66 @@ ROLES: dict[str, str] = {
     "key": "k key keys xk key_layer key_states k_ ks",
     "value": "v value values xv value_layer value_states v_ vs",
     "tokens": "x t tensor inputs input hidden_states hidden_state tokens emb embeddings src xs x_ "
-              "y input_tensor inputs_embeds input_embeds token_embedding token_embeddings qk "
-              "features inp seq vec input_features key_values kv ys",
+    "y input_tensor inputs_embeds input_embeds token_embedding token_embeddings qk "
+    "features inp seq vec input_features key_values kv ys",
     "positions": "pos position positions position_ids pos_ids input_pos ids position_id indices "
-                 "coords coordinates p m positions_ids input_positions time timestep timesteps "
-                 "token_positions pos_id seq_pos pos_seq",
+    "coords coordinates p m positions_ids input_positions time timestep timesteps "
+    "token_positions pos_id seq_pos pos_seq",
     "offset": "offset start start_pos start_index past_length past_key_values_length cache_len "
-              "seqlen_offset position_offset start_position past_len cache_offset past "
-              "past_seen_tokens step",
+    "seqlen_offset position_offset start_position past_len cache_offset past "
+    "past_seen_tokens step",
     "cos": "cos cosine cosines cos_cached freqs_cos rope_cos cos_ cos_emb c",
     "sin": "sin sine sines sin_cached freqs_sin rope_sin sin_ sin_emb s",
     "freqs": "freqs_cis freqs rope_cache freqs_complex angles freq_cis complex_freqs cis theta_cis "
-             "rotary_freqs pos_cis rotations phases rope cache freq",
+    "rotary_freqs pos_cis rotations phases rope cache freq",
     "pair": "position_embeddings cos_sin rope_emb rotary rotary_emb rotary_pos_emb sincos "
-            "position_embedding sin_cos pos_emb sinu_pos sinusoidal_pos pos_embs pos_embed "
-            "rel_pos_emb rel_pos_embs",
+    "position_embedding sin_cos pos_emb sinu_pos sinusoidal_pos pos_embs pos_embed "
+    "rel_pos_emb rel_pos_embs",
     "encoding": "query_pe key_pe q_pe k_pe query_pos key_pos q_pos k_pos pos_enc "
-                "positional_encoding",
+    "positional_encoding",
     "rotated": "rope_n_elem rotary_dim rotary_ndims rot_dim rope_dim d_rope",
     "length": "seq_len seqlen length n max_len max_seq_len end l context_length q_len tgt_len "
-              "num_queries query_length n_positions max_position size seq_length n_ctx block_size "
-              "context_len max_length num_positions sequence_length max_position_embeddings qlen "
-              "n_queries tq query_len max_seqlen seq_q lq max_seq_length n_tokens i n_position "
-              "q_length num_tokens max_positions nq n_seq context ctx_len max_pos t_q len_q "
-              "t_len time_steps n_steps seq_len_q tgt_seq_len n_pos num_pos",
+    "num_queries query_length n_positions max_position size seq_length n_ctx block_size "
+    "context_len max_length num_positions sequence_length max_position_embeddings qlen "
+    "n_queries tq query_len max_seqlen seq_q lq max_seq_length n_tokens i n_position "
+    "q_length num_tokens max_positions nq n_seq context ctx_len max_pos t_q len_q "
+    "t_len time_steps n_steps seq_len_q tgt_seq_len n_pos num_pos",
     "keys": "key_length k_len kv_len src_len kv_seq_len num_keys n_keys tk key_len klen lk j seq_k "
-            "k_length total_len kv_length nk s_len t_k len_k "
-            "seq_len_k src_seq_len",
+    "k_length total_len kv_length nk s_len t_k len_k "
+    "seq_len_k src_seq_len",
     "heads": "heads num_heads n_heads n_head h nheads nhead num_attention_heads n_h head_num",
     "groups": "kv_heads num_kv_heads n_kv_heads num_key_value_heads groups n_kv_head",
     "width": "head_dim d d_head rotary_dim n_elem dim_head d_k hd head_size head_width width dh "
-             "rot_dim rope_dim headdim d_rope rotary_ndims rope_n_elem",
+    "rot_dim rope_dim headdim d_rope rotary_ndims rope_n_elem",
     "embed": "d_model embed_dim n_embd hidden_dim hidden_size dim embed model_dim emb_dim d_hid "
-             "n_state embedding_dim channels in_channels dim_model emb_size d_in d_out dims "
-             "input_dim output_dim num_embed num_hidden num_pos_feats n_units features_dim "
-             "in_features n_feat n_feats embed_size embedding_size demb d_emb d_embed",
+    "n_state embedding_dim channels in_channels dim_model emb_size d_in d_out dims "
+    "input_dim output_dim num_embed num_hidden num_pos_feats n_units features_dim "
+    "in_features n_feat n_feats embed_size embedding_size demb d_emb d_embed",
     "base": "base theta rope_theta rope_base temperature base_freq",
     "rows": "batch_size bsz batch bs bsize num_batches b_size",
     "mask": "mask attn_mask attention_mask bias attn_bias src_mask",
     "padding": "key_padding_mask src_key_padding_mask padding_mask",
     "causal": "causal is_causal use_causal_mask",
     "dropout": "dropout dropout_p drop p_drop attn_drop attn_dropout attention_dropout resid_pdrop "
-               "attn_pdrop drop_rate dropout_rate",
+    "attn_pdrop drop_rate dropout_rate",
     "device": "device",
     "dtype": "dtype torch_dtype",
     "scale": "scale scaling softmax_scale sm_scale attn_scale xpos_scale",
     "window": "window window_size sliding_window w ws",
-}  # fmt: skip
+}
 BY_WORD = {word: role for role, words in ROLES.items() for word in words.split()}
-CAPITALS = {"T": "length", "N": "length", "L": "length", "S": "keys", "H": "heads", "D": "width",
-            "C": "embed", "E": "embed", "B": "rows", "W": "window"}  # fmt: skip
+CAPITALS = {
+    "T": "length",
+    "N": "length",
+    "L": "length",
+    "S": "keys",
+    "H": "heads",
+    "D": "width",
+    "C": "embed",
+    "E": "embed",
+    "B": "rows",
+    "W": "window",
+}
 
 
 INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")  # of one of several parts
@@ -113,10 +123,16 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
         if not found:
             raise DoesNotFit(f"its signature cannot be read: {error}") from None
     return tuple(
-        Parameter(p.name, role_of(p.name), p.default is p.empty, None if p.default is p.empty
-                  else p.default, None if p.annotation is p.empty else p.annotation)
-        for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    )  # fmt: skip
+        Parameter(
+            p.name,
+            role_of(p.name),
+            p.default is p.empty,
+            None if p.default is p.empty else p.default,
+            None if p.annotation is p.empty else p.annotation,
+        )
+        for p in found
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    )
 
 
 def _handed_on(
@@ -133,7 +149,7 @@ def _handed_on(
     for above in own if method == "__init__" else own[1:]:
         if not {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= {
             one.kind for one in found
-        } or above.__module__.split(".")[0] in ("builtins", "torch"):  # fmt: skip
+        } or above.__module__.split(".")[0] in ("builtins", "torch"):
             break
         found = tuple(inspect.signature(vars(above)[method]).parameters.values())[1:]
         known = {**{one.name: one for one in found}, **known}
@@ -157,11 +173,11 @@ def _documented(call: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
 LETTERS: dict[str, str] = {
     "b": "b bs bsz batch batch_size bsize nb n_batch B",
     "t": "t l s n seq sequence seq_len seqlen seq_length length tokens q_len T N L S M slen sl "
-         "tgt_len m num_tokens sequence_length qlen seqlen_q",
+    "tgt_len m num_tokens sequence_length qlen seqlen_q",
     "h": "h nh heads n_heads num_heads n_head H nhead head n_local_heads nheads K",
     "d": "d hd dim head_dim d_k d_head D dh head_size E depth c k dim_head hs e embed_dim d_model "
-         "embedding_dim features hidden hidden_size n_embd C",
-}  # fmt: skip
+    "embedding_dim features hidden hidden_size n_embd C",
+}
 AXIS = {word: letter for letter, words in LETTERS.items() for word in words.split()}
 UNPACKED = re.compile(r"^\s*([\w\s,*]+?)\s*=\s*\w+\.(?:shape|size\(\))", re.MULTILINE)
 WRITTEN = re.compile(r"[\[(]\s*(\w+\s*,\s*\w+\s*,\s*\w+(?:\s*,\s*\w+)?)\s*[\])]")
@@ -179,8 +195,10 @@ def order_in(text: str, *, written: bool = True) -> str:
     """
     for pattern in (UNPACKED, WRITTEN) if written else (UNPACKED,):
         for found in pattern.findall(text):
-            letters = [AXIS.get(name.strip(), AXIS.get(name.strip().lower(), ""))
-                       for name in found.split(",")]  # fmt: skip
+            letters = [
+                AXIS.get(name.strip(), AXIS.get(name.strip().lower(), ""))
+                for name in found.split(",")
+            ]
             if sorted(letters) in (["b", "d", "h", "t"], ["b", "d", "t"]):
                 return "".join(letters)
     return ""

@@ -12,13 +12,16 @@ __all__ = ["NoAdapter"]
 
 CALLED: dict[str, tuple[str, str, str]] = {  # the class, the call as a lambda, and its sizes
     "rotary": ("Rotary", "turn=lambda x, positions: {}(x, positions)", "width=64"),
-    "attention": ("Attention", "attend=lambda q, k, v, mask: {}(q, k, v)",
-                  "heads=4, groups=4, width=8"),
+    "attention": (
+        "Attention",
+        "attend=lambda q, k, v, mask: {}(q, k, v)",
+        "heads=4, groups=4, width=8",
+    ),
     "bias": ("Bias", "bias=lambda queries, keys: {}(queries, keys)", "heads=8"),
     "additive": ("Additive", "added=lambda x: {}(x)", "width=64"),
     "mask": ("Mask", "mask=lambda queries, keys: {}(queries, keys)", ""),
     "layer": ("Layer", "call=lambda x: {}(x)", "embed=64"),
-}  # fmt: skip
+}
 CALLS = {
     "rotary": "q: B H n D, k: B H n D, cos: n D, sin: n D -> q, k",
     "attention": "q: B H r D, k: B G n D, v: B G n D, mask: B 1 r n keep -> B H r D",
@@ -43,9 +46,15 @@ class NoAdapter(TypeError):
     """
 
     def __init__(
-        self, name: str, place: str, tried: Mapping[str, str], kind: str = "", *,
-        asked: bool = False, line: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        place: str,
+        tried: Mapping[str, str],
+        kind: str = "",
+        *,
+        asked: bool = False,
+        line: str = "",
+    ) -> None:
         self.name = name
         self.tried = dict(tried)
         alike: dict[str, list[str]] = {}  # code that always raises does it for every adapter

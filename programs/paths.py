@@ -87,15 +87,15 @@ def _same_of_any_order(on: OnTokens, width: int, alike: list[str]) -> dict[str, 
     if own is None:
         return {}
     found = {name: (path, _weights(path, width)) for name, path in tried.items()}
-    return {name: path for name, (path, used) in found.items()
-            if used is not None and used <= own}  # fmt: skip
+    return {name: path for name, (path, used) in found.items() if used is not None and used <= own}
 
 
 def hiding_in(on: OnTokens, paths: Mapping[str, TokenMap]) -> dict[str, TokenMap]:
     """The paths that hide what the mask hides: not a context that has a mask of its own."""
     told = {one.name for one in on.signature.arguments}
-    own = any(MASK_OF_CONTEXT.search(p.name) for p in parameters(on.code.call)
-              if p.name not in told)  # fmt: skip
+    own = any(
+        MASK_OF_CONTEXT.search(p.name) for p in parameters(on.code.call) if p.name not in told
+    )
     if not own:
         return dict(paths)
     return {name: path for name, path in paths.items() if not _given_more(on, path)}

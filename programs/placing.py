@@ -59,8 +59,7 @@ def turning(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, ..
         if "h" not in order and heads > 1:
             flat = tuple(x.flatten(0, 1).unsqueeze(1) for x in xs)
             many = positions.repeat_interleave(heads, 0)
-            return tuple(x.reshape(rows, heads, *x.shape[2:])
-                         for x in turn(*flat, positions=many))  # fmt: skip
+            return tuple(x.reshape(rows, heads, *x.shape[2:]) for x in turn(*flat, positions=many))
         if rows == 1 or ("b" in order and ("b" in places or _alike(positions))):
             return one(xs, positions)
         apart = [one(tuple(x[b : b + 1] for x in xs), positions[b : b + 1]) for b in range(rows)]
@@ -95,8 +94,9 @@ def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: st
         rows, heads = xs[0].shape[:2]
         if "h" not in order and heads > 1:
             flat = turn(*(x.flatten(0, 1).unsqueeze(1) for x in xs))
-            return tuple(got.reshape(*x.shape[:2], *got.shape[2:])
-                         for x, got in zip(xs, flat, strict=True))  # fmt: skip
+            return tuple(
+                got.reshape(*x.shape[:2], *got.shape[2:]) for x, got in zip(xs, flat, strict=True)
+            )
         if "b" not in order and rows > 1:
             apart = [turn(*(x[b : b + 1] for x in xs)) for b in range(rows)]
             return tuple(torch.cat(parts) for parts in zip(*apart, strict=True))
@@ -141,9 +141,7 @@ def at_start(
     return turn
 
 
-def at_offsets(
-    call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], order: str
-) -> Turns:  # fmt: skip
+def at_offsets(call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], order: str) -> Turns:
     """f(x, offset), as turn(x, positions): one call for rows that run on, else one a token."""
 
     def start(*xs: Tensor, offset: int) -> tuple[Tensor, ...]:

@@ -24,13 +24,36 @@ __all__ = ["is_config", "layer_types", "of_config", "rotary_classes", "small_con
 
 CLASS = re.compile(r"^class (\w*Rotary\w*)\(", re.MULTILINE)
 SMALL = {
-    "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
-    "num_hidden_layers": 2, "intermediate_size": 48, "vocab_size": 40, "d_model": 32, "d_kv": 8,
-    "num_heads": 4, "n_embd": 32, "n_head": 4, "n_layer": 2, "d_ff": 48, "num_layers": 2,
-    "attention_dropout": 0.0, "max_position_embeddings": 512, "attn_implementation": "eager",
-}  # fmt: skip
-PARTS = ("text_config", "vision_config", "audio_config", "encoder_config", "decoder_config",
-         "thinker_config", "talker_config", "encoder", "decoder")  # fmt: skip
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "num_hidden_layers": 2,
+    "intermediate_size": 48,
+    "vocab_size": 40,
+    "d_model": 32,
+    "d_kv": 8,
+    "num_heads": 4,
+    "n_embd": 32,
+    "n_head": 4,
+    "n_layer": 2,
+    "d_ff": 48,
+    "num_layers": 2,
+    "attention_dropout": 0.0,
+    "max_position_embeddings": 512,
+    "attn_implementation": "eager",
+}
+PARTS = (
+    "text_config",
+    "vision_config",
+    "audio_config",
+    "encoder_config",
+    "decoder_config",
+    "thinker_config",
+    "talker_config",
+    "encoder",
+    "decoder",
+)
 
 
 def rotary_classes() -> tuple[tuple[str, str], ...]:
@@ -114,8 +137,10 @@ def _numbered(cls: Any) -> dict[str, int]:
 def _has(annotation: type[Any], name: str) -> bool:
     if name == "attn_implementation":
         return True
-    names = {*getattr(annotation, "attribute_map", {}),
-             *inspect.signature(annotation.__init__).parameters}  # fmt: skip
+    names = {
+        *getattr(annotation, "attribute_map", {}),
+        *inspect.signature(annotation.__init__).parameters,
+    }
     return name in names or hasattr(annotation, name)
 
 
@@ -159,8 +184,11 @@ def layer_types(module: nn.Module, options: Options) -> Options:
         return options
     if not wanted or "layer_type" in options.arguments:
         return options
-    found = [name.removesuffix("_inv_freq") for name, _ in module.named_buffers()
-             if name.endswith("_inv_freq") and not name.endswith("original_inv_freq")]  # fmt: skip
+    found = [
+        name.removesuffix("_inv_freq")
+        for name, _ in module.named_buffers()
+        if name.endswith("_inv_freq") and not name.endswith("original_inv_freq")
+    ]
     if not found:
         return options
     return replace(options, arguments={**options.arguments, "layer_type": found[0]})

@@ -45,8 +45,12 @@ class Program:
         told = name or getattr(call, "__qualname__", type(call).__name__)
         read = parse(signature) if isinstance(signature, str) else signature
         names = [one.name for one in read.arguments]
-        values = {"call": call, "signature": read, "name": told,
-                  "by_name": _by_name(call, names, told)}  # fmt: skip
+        values = {
+            "call": call,
+            "signature": read,
+            "name": told,
+            "by_name": _by_name(call, names, told),
+        }
         # Under the names of what it wraps its file, its lines and its parameters are found.
         known = ("__module__", "__name__", "__qualname__", "__doc__")
         values |= {"__qualname__": told}

@@ -34,8 +34,11 @@ from .finite import looking
 
 __all__ = ["Allowed", "Recorder", "Unsteady", "Watching", "allowance", "gap", "unit_of"]
 
-REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32,
-        torch.complex128: torch.float64}  # fmt: skip
+REAL = {
+    torch.complex32: torch.float16,
+    torch.complex64: torch.float32,
+    torch.complex128: torch.float64,
+}
 MOVED = 3  # how often the inputs are moved; the largest response counts
 # a fused attention is a product, a scale, a mask, a maximum, exp, a sum, a quotient, a product
 FUSED = 8
@@ -114,9 +117,7 @@ class Recorder(Watching):
         super().__init__()  # type: ignore[no-untyped-call]
         self.unit, self.roundings, self.terms = 0.0, 0, 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if looking():
             return result

@@ -44,8 +44,18 @@ from .tables import (
     widths_of,
 )
 
-__all__ = ["START", "Turning", "as_rotary", "ended", "for_keys", "heads_beside", "of_length",
-           "rotary", "sized", "way_of"]  # fmt: skip
+__all__ = [
+    "START",
+    "Turning",
+    "as_rotary",
+    "ended",
+    "for_keys",
+    "heads_beside",
+    "of_length",
+    "rotary",
+    "sized",
+    "way_of",
+]
 
 HEAD = ("B", "H", "n", "D")
 APART = "BHGn"  # each vector is rotated by itself
@@ -270,8 +280,9 @@ class Turning:
         at = tokens + 2 * rows[:, None] if self.batched else tokens
         at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at
         arrays, lengths = self.given(tuple(xs), at if self.places else None)
-        require_meaning(runs(self.rotates, self.signature), arrays, self.signature, lengths, APART,
-                        used=True)  # fmt: skip
+        require_meaning(
+            runs(self.rotates, self.signature), arrays, self.signature, lengths, APART, used=True
+        )
 
     def takes_longer(self) -> bool:
         """Whether what rotates takes the first rows of a table of more rows than it has tokens."""
@@ -292,8 +303,11 @@ class Turning:
             first, second = (run(arrays, lengths) for arrays in (few, many))
         except Exception:  # noqa: BLE001 (the code may raise anything, and so do axes like (2 n))
             return False
-        return all(x.shape == second[name].shape and torch.equal(x, second[name])
-                   for name, x in first.items() if isinstance(x, Tensor))  # fmt: skip
+        return all(
+            x.shape == second[name].shape and torch.equal(x, second[name])
+            for name, x in first.items()
+            if isinstance(x, Tensor)
+        )
 
     def made(
         self, positions: Tensor, lengths: Mapping[str, int], like: Tensor
@@ -371,8 +385,9 @@ def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Turnin
     found: list[Turning] = []
     made = Turning(code.again(), signature, "", None, width, guessed=guessed)
     made = replace(made, cuts=made.signature.source is not None and made.takes_longer())
-    for told, table in tables(made.code, made.signature, width, then=signature.then is not None,
-                              cuts=made.cuts):  # fmt: skip
+    for told, table in tables(
+        made.code, made.signature, width, then=signature.then is not None, cuts=made.cuts
+    ):
         one = replace(made, told=told, table=table)
         xs, at = _probe(one, code.options.heads or heads_beside(width))
         try:
@@ -429,8 +444,10 @@ def of_length(way: Turning) -> bool:
     x = torch.randn(1, 1, 8, way.width, generator=torch.Generator().manual_seed(2))
     at = torch.arange(8)[None]
     try:
-        few, many = (way.calls()(*(x[:, :, :n].clone() for _ in way.vectors),
-                                 positions=at[:, :n])[0] for n in (2, 8))  # fmt: skip
+        few, many = (
+            way.calls()(*(x[:, :, :n].clone() for _ in way.vectors), positions=at[:, :n])[0]
+            for n in (2, 8)
+        )
     except Exception:  # noqa: BLE001 (such code is called in another way)
         return False
     return not torch.allclose(few, many[:, :, :2], rtol=1e-4, atol=1e-5)

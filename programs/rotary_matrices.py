@@ -19,9 +19,28 @@ from .response import Recorder
 from .subjects import Rotary
 from .tolerance import Rounding, rounding_of
 
-__all__ = ["FASTEST", "REORDERED", "Point", "Reach", "between", "fastest", "lengths_of",
-           "matrices", "may_be_faster", "moved", "near", "order_of", "point", "reach_of",
-           "rotate_at", "rounding_for", "speeds", "tensor_of", "told", "unit_words"]  # fmt: skip
+__all__ = [
+    "FASTEST",
+    "REORDERED",
+    "Point",
+    "Reach",
+    "between",
+    "fastest",
+    "lengths_of",
+    "matrices",
+    "may_be_faster",
+    "moved",
+    "near",
+    "order_of",
+    "point",
+    "reach_of",
+    "rotate_at",
+    "rounding_for",
+    "speeds",
+    "tensor_of",
+    "told",
+    "unit_words",
+]
 
 Call = Callable[[Tensor, Tensor], Tensor]
 Point = tuple[float, ...]  # coordinates of a position: one for code of one axis
@@ -71,7 +90,7 @@ def tensor_of(subject: Rotary, points: Sequence[Point], draw: Draw) -> Tensor:
 
 def rotate_at(
     subject: Rotary, call: Call, x: Tensor, points: Sequence[Point], draw: Draw
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Turn vectors (B, T, D), the same in every head, at positions of T points: (B, H, T, D).
 
     Raises ``ValueError`` where the code gives another shape than it was given.

@@ -23,13 +23,30 @@ from .settings import given_back
 from .subjects import Subject
 
 __all__ = [
-    "WANTS_DEVICE", "CodeFault", "Ran", "fault_in", "guarded", "limited", "seeded", "shapes",
+    "WANTS_DEVICE",
+    "CodeFault",
+    "Ran",
+    "fault_in",
+    "guarded",
+    "limited",
+    "seeded",
+    "shapes",
     "wants_device",
-]  # fmt: skip
+]
 
-NEEDS_DEVICE = ("not compiled with cuda", "no nvidia driver", "no cuda gpus", "cuda error",
-                "cuda is not available", "is_cuda", "must be on cuda", "cuda out of memory",
-                "requires cuda", "active drivers", "flash_attn")  # fmt: skip
+NEEDS_DEVICE = (
+    "not compiled with cuda",
+    "no nvidia driver",
+    "no cuda gpus",
+    "cuda error",
+    "cuda is not available",
+    "is_cuda",
+    "must be on cuda",
+    "cuda out of memory",
+    "requires cuda",
+    "active drivers",
+    "flash_attn",
+)
 
 WANTS_DEVICE = (
     "This code asks for a CUDA device, and was run without one.  Take the device from its inputs "
@@ -247,9 +264,11 @@ def guarded(
 
     try:
         with (
-            given_back(), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said),
+            given_back(),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
             limited(seconds),
-        ):  # fmt: skip
+        ):
             value = call(*given, **named)
     except CodeFault as error:
         raise fault(error.what, str(error)) from None
@@ -260,14 +279,20 @@ def guarded(
     except BaseException as error:
         raise fault(*_raised(error)) from error
     if tensor and not isinstance(value, Tensor):
-        raise fault("no tensor", f"a tensor was wanted, and {_what(value)} came back.  Return the "
-                    "tensor, or wrap the code in a function that does.")
+        raise fault(
+            "no tensor",
+            f"a tensor was wanted, and {_what(value)} came back.  Return the "
+            "tensor, or wrap the code in a function that does.",
+        )
     if isinstance(value, Tensor):
         _look(value, shape, finite, fault)
     for index, (now, before) in enumerate(kept):
         if inputs_stay and not _same(now, before):
-            raise fault("inputs", f"it changed its tensor argument {index + 1} of {len(kept)} in "
-                        "place.  Work on a copy, or write the result to a new tensor.")
+            raise fault(
+                "inputs",
+                f"it changed its tensor argument {index + 1} of {len(kept)} in "
+                "place.  Work on a copy, or write the result to a new tensor.",
+            )
     return Ran(value, said.getvalue())
 
 
@@ -285,19 +310,27 @@ def _what(value: Any) -> str:
 
 
 def _look(
-    value: Tensor, shape: Sequence[int] | None, finite: bool,
+    value: Tensor,
+    shape: Sequence[int] | None,
+    finite: bool,
     fault: Callable[[str, str], CodeFault],
-) -> None:  # fmt: skip
+) -> None:
     if shape is not None and tuple(value.shape) != tuple(shape):
-        raise fault("shape", f"shape {tuple(shape)} was wanted, and {tuple(value.shape)} came "
-                    "back.  Say the order of the axes, or give the code its own sizes.")
+        raise fault(
+            "shape",
+            f"shape {tuple(shape)} was wanted, and {tuple(value.shape)} came "
+            "back.  Say the order of the axes, or give the code its own sizes.",
+        )
     if finite and (value.is_floating_point() or value.is_complex()):
         bad = ~torch.isfinite(value)
         if bool(bad.any()):
             place = tuple(int(i) for i in bad.nonzero()[0])
-            raise fault("numbers", f"{int(bad.sum())} of {value.numel()} numbers that came back "
-                        f"are NaN or infinite, the first at {place}.  Look for a division by zero "
-                        "or a softmax over a row that is hidden entirely.")
+            raise fault(
+                "numbers",
+                f"{int(bad.sum())} of {value.numel()} numbers that came back "
+                f"are NaN or infinite, the first at {place}.  Look for a division by zero "
+                "or a softmax over a row that is hidden entirely.",
+            )
 
 
 def _same(now: Tensor, before: Tensor) -> bool:

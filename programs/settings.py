@@ -49,14 +49,18 @@ def _settings() -> dict[str, Setting]:
         "default device": (torch.get_default_device, _set_device),
         "gradients": (torch.is_grad_enabled, torch.set_grad_enabled),
         "threads": (torch.get_num_threads, torch.set_num_threads),
-        "deterministic": (_deterministic, lambda how: torch.use_deterministic_algorithms(
-            how[0], warn_only=how[1])),
-        "deterministic cudnn": (lambda: cudnn.deterministic,
-                                lambda on: setattr(cudnn, "deterministic", on)),
+        "deterministic": (
+            _deterministic,
+            lambda how: torch.use_deterministic_algorithms(how[0], warn_only=how[1]),
+        ),
+        "deterministic cudnn": (
+            lambda: cudnn.deterministic,
+            lambda on: setattr(cudnn, "deterministic", on),
+        ),
         "tried cudnn": (lambda: cudnn.benchmark, lambda on: setattr(cudnn, "benchmark", on)),
         "precision of products": (_precision, _set_precision),
         "anomalies": (torch.is_anomaly_enabled, torch.set_anomaly_enabled),
-    }  # fmt: skip
+    }
     return found | {f"autocast on {kind}": _autocast(kind) for kind in ("cpu", "cuda")}
 
 

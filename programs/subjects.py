@@ -27,9 +27,17 @@ from .declared import (
 )
 
 __all__ = [
-    "KINDS", "Additive", "Attention", "Bias", "Layer", "Mask", "Pair", "Rotary", "Subject",
+    "KINDS",
+    "Additive",
+    "Attention",
+    "Bias",
+    "Layer",
+    "Mask",
+    "Pair",
+    "Rotary",
+    "Subject",
     "formulas_of",
-]  # fmt: skip
+]
 
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 
@@ -262,8 +270,11 @@ class Pair(Subject):
     @property
     def lengths(self) -> dict[str, int]:
         """The length of each letter, in the examples."""
-        return {letter: n for told, x in zip(self.letters, self.inputs, strict=True)
-                for letter, n in zip(told.split(), x.shape, strict=True)}  # fmt: skip
+        return {
+            letter: n
+            for told, x in zip(self.letters, self.inputs, strict=True)
+            for letter, n in zip(told.split(), x.shape, strict=True)
+        }
 
 
 KINDS: dict[str, type[Subject]] = {

@@ -15,18 +15,41 @@ __all__ = ["UNKNOWN", "suggested"]
 
 UNKNOWN = "?"
 PLAIN = {
-    "length": " = n", "keys": " = n", "heads": " = H", "groups": " = G", "width": " = D",
-    "embed": " = E", "rows": " = B", "offset": " = p", "base": " = 10000.0", "causal": " = False",
-    "dropout": " = 0.0", "device": " = 'cpu'", "dtype": " = torch.float32", "window": " = 3",
-    "scale": ": scale", "positions": ": B n positions", "encoding": ": B n E encoding",
-    "cos": ": n D cos", "sin": ": n D sin", "freqs": ": n D/2 angles", "rotated": " = D",
-    "pair": " = (cos: n D, sin: n D)", "mask": ": B n keep", "padding": ": B n keep",
-}  # fmt: skip
+    "length": " = n",
+    "keys": " = n",
+    "heads": " = H",
+    "groups": " = G",
+    "width": " = D",
+    "embed": " = E",
+    "rows": " = B",
+    "offset": " = p",
+    "base": " = 10000.0",
+    "causal": " = False",
+    "dropout": " = 0.0",
+    "device": " = 'cpu'",
+    "dtype": " = torch.float32",
+    "window": " = 3",
+    "scale": ": scale",
+    "positions": ": B n positions",
+    "encoding": ": B n E encoding",
+    "cos": ": n D cos",
+    "sin": ": n D sin",
+    "freqs": ": n D/2 angles",
+    "rotated": " = D",
+    "pair": " = (cos: n D, sin: n D)",
+    "mask": ": B n keep",
+    "padding": ": B n keep",
+}
 HEADS = {"query": ": B H r D", "key": ": B H n D", "value": ": B H n D", "mask": ": B 1 r n keep"}
 TURNED = dict.fromkeys(("query", "key", "value", "tokens"), ": B H n D")
 TOKENS = dict.fromkeys(("query", "key", "value", "tokens"), ": B n E")
-RESULTS = {"attention": "B H r D", "bias": "H r n", "additive": "B n E", "mask": "r n keep",
-           "layer": "B n E"}  # fmt: skip
+RESULTS = {
+    "attention": "B H r D",
+    "bias": "H r n",
+    "additive": "B n E",
+    "mask": "r n keep",
+    "layer": "B n E",
+}
 
 
 def suggested(call: Callable[..., Any], kind: str) -> str:

@@ -64,9 +64,13 @@ BOTH = ("cos_sin", "sin_cos")  # of which cosines and sines stand in one array
 
 
 def tables(
-    code: Code, signature: Signature, width: int, *, then: bool = False,
+    code: Code,
+    signature: Signature,
+    width: int,
+    *,
+    then: bool = False,
     cuts: bool = False,
-) -> Iterator[tuple[str, Made | None]]:  # fmt: skip
+) -> Iterator[tuple[str, Made | None]]:
     """Angles for each position as the call wants them: of pairs, or of channels in either order.
 
     ``then``: they are made by the code itself, and what is called is given them; ``cuts``: whether
@@ -77,8 +81,7 @@ def tables(
         yield "", None
         return
     if signature.source is not None:
-        yield str(signature.source), made_by(
-            code, signature.source, width, then=then, cuts=cuts)
+        yield str(signature.source), made_by(code, signature.source, width, then=then, cuts=cuts)
         return
     wide = {_angles(one, lengths_of(signature, D=width)) for one in wanted if one.axes}
     if wide not in ({width}, {width // 2}):
@@ -97,9 +100,11 @@ def tables(
     def neighbours(positions: Tensor) -> Tensor:
         return angles(positions).repeat_interleave(2, -1)
 
-    shapes = {"pair": angles} if wide == {width // 2} else {
-        "channel, halves alike": halves, "channel, neighbours alike": neighbours
-    }  # fmt: skip
+    shapes = (
+        {"pair": angles}
+        if wide == {width // 2}
+        else {"channel, halves alike": halves, "channel, neighbours alike": neighbours}
+    )
     for told, shape in shapes.items():
 
         def made(
@@ -152,21 +157,31 @@ def beside(code: Code, name: str, width: int) -> Code:
     if thing is None:
         raise SignatureError(f"wanted {name} beside {code.name}, and its file has no such name")
     config = getattr(code.module, "config", None)
-    of_config = config is not None and inspect.isclass(thing) and any(
-        one.name == "config" for one in parameters(thing)
-    )  # fmt: skip
-    made = code_of(thing, name, Options(
-        width=width, likely={"width": width}, settings={"config": config} if of_config else {}
-    ))  # fmt: skip
+    of_config = (
+        config is not None
+        and inspect.isclass(thing)
+        and any(one.name == "config" for one in parameters(thing))
+    )
+    made = code_of(
+        thing,
+        name,
+        Options(
+            width=width, likely={"width": width}, settings={"config": config} if of_config else {}
+        ),
+    )
     if of_config:
         sections_of(made.call)
     return made
 
 
 def made_by(
-    code: Code, source: Source, width: int, *, then: bool = False,
+    code: Code,
+    source: Source,
+    width: int,
+    *,
+    then: bool = False,
     cuts: bool = False,
-) -> Made:  # fmt: skip
+) -> Made:
     """Tables that other code of the same file makes, from positions or for a length.
 
     ``then``: the code itself makes them.  Tables of more rows than were asked for, as those that
@@ -241,9 +256,7 @@ def made_by(
     return made
 
 
-def _asked(
-    x: Tensor, axes: Sequence[Axis], lengths: Mapping[str, int], cuts: bool
-) -> Tensor:
+def _asked(x: Tensor, axes: Sequence[Axis], lengths: Mapping[str, int], cuts: bool) -> Tensor:
     """The rows that were asked for, of a table of more rows, if those that read it do not mind."""
     for place, axis in enumerate(axes if x.ndim == len(axes) else ()):
         if str(axis) in ("n", "m") and x.shape[place] > lengths[str(axis)]:
@@ -305,8 +318,11 @@ class Origin:
     def as_made(self, line: str) -> bool:
         """Whether the call wants tables in the axes in which they come back, a row a token."""
         own = self.axes.replace("m", "n").split()
-        return all([str(axis) for axis in one.axes or ()] == own
-                   for one in parse(line).arrays if role(one) in TABLES)  # fmt: skip
+        return all(
+            [str(axis) for axis in one.axes or ()] == own
+            for one in parse(line).arrays
+            if role(one) in TABLES
+        )
 
     def _names(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> list[str]:
         by = {one.role: one.name for one in known}
@@ -366,9 +382,11 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
 def _unit(table: Tensor) -> bool:
     """Whether an array has cosines and sines, in an axis of 2 or one behind the other."""
     even = table.shape[-1] % 2 == 0
-    halves = [*([table.unbind(-1)] if table.shape[-1] == 2 else []),
-              *([table.unbind(0)] if table.shape[0] == 2 else []),
-              *([table.chunk(2, -1)] if even else [])]  # fmt: skip
+    halves = [
+        *([table.unbind(-1)] if table.shape[-1] == 2 else []),
+        *([table.unbind(0)] if table.shape[0] == 2 else []),
+        *([table.chunk(2, -1)] if even else []),
+    ]
     return any(bool(((u * u + v * v - 1).abs() < 1e-3).all()) for u, v in halves)
 
 
@@ -412,10 +430,12 @@ def _tables_of(
             for one in call.arrays
         }
         try:
-            found = made.call(**{
-                one.name: arrays[one.name] if one.axes is not None else one.at(lengths)
-                for one in call.arguments
-            })  # fmt: skip
+            found = made.call(
+                **{
+                    one.name: arrays[one.name] if one.axes is not None else one.at(lengths)
+                    for one in call.arguments
+                }
+            )
             read = read_table(found)
         except Exception:  # noqa: BLE001 (whatever stands beside may be no table)
             continue
@@ -447,9 +467,16 @@ def read_table(value: Any) -> tuple[str, tuple[Tensor, ...], bool]:
 
 
 PLAIN = {
-    "length": "n", "keys": "n", "heads": "H", "groups": "G", "width": "D", "embed": "D",
-    "base": "10000.0", "device": "'cpu'", "dtype": "torch.float32",
-}  # fmt: skip
+    "length": "n",
+    "keys": "n",
+    "heads": "H",
+    "groups": "G",
+    "width": "D",
+    "embed": "D",
+    "base": "10000.0",
+    "device": "'cpu'",
+    "dtype": "torch.float32",
+}
 
 
 def plain_argument(one: Parameter, code: Code) -> str:
@@ -507,9 +534,15 @@ def widths_of(code: Code) -> list[int]:
 def named(space: Mapping[str, Any], pattern: re.Pattern[str], but: str) -> list[tuple[str, Any]]:
     """Functions and modules of a file, but one, whose names match."""
     return [
-        (name, thing) for name, thing in space.items()
-        if pattern.search(name) and name != but and not isinstance(thing, nn.Module)
-        and (inspect.isfunction(thing) or hasattr(thing, "cache_parameters")
-             or (inspect.isclass(thing) and issubclass(thing, nn.Module)))
+        (name, thing)
+        for name, thing in space.items()
+        if pattern.search(name)
+        and name != but
+        and not isinstance(thing, nn.Module)
+        and (
+            inspect.isfunction(thing)
+            or hasattr(thing, "cache_parameters")
+            or (inspect.isclass(thing) and issubclass(thing, nn.Module))
+        )
         and getattr(thing, "__module__", "").split(".")[0] != "torch"
-    ]  # fmt: skip
+    ]

@@ -52,10 +52,13 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
 def _queried(changed: Signature, told: Signature) -> Signature:
     """With r for the queries of a mask that was written with numbers, and hides no later keys."""
     pairs = zip(changed.arguments, told.arguments, strict=True)
-    return replace(changed, arguments=tuple(
-        replace(new, axes=by_letters(new.axes or ())) if is_mask(new) and new != old else new
-        for new, old in pairs
-    ))  # fmt: skip
+    return replace(
+        changed,
+        arguments=tuple(
+            replace(new, axes=by_letters(new.axes or ())) if is_mask(new) and new != old else new
+            for new, old in pairs
+        ),
+    )
 
 
 def _changed(

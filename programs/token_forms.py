@@ -43,10 +43,19 @@ CONTEXTS = re.compile(
 )  # what tokens of another kind are called
 KEYS = parse("x: (n + p) -> x").arrays[0].axes[0]  # type: ignore[index]
 STATES = (" = DynamicCache()", "", " = {}")
-ORDERS = ("B n E", "n B E", "n E", "B C h w", "B (n n) E",
-          *(f"B ({m} n) E" for m in (4, 8, 16, 64)),
-          "B h w E", "B E n", *(f"B E ({m} n)" for m in (4, 16, 32)),
-          "V n B E", "n V B E")  # fmt: skip
+ORDERS = (
+    "B n E",
+    "n B E",
+    "n E",
+    "B C h w",
+    "B (n n) E",
+    *(f"B ({m} n) E" for m in (4, 8, 16, 64)),
+    "B h w E",
+    "B E n",
+    *(f"B E ({m} n)" for m in (4, 16, 32)),
+    "V n B E",
+    "n V B E",
+)
 APART = {"B h w E": ("B V n E", "B n V E")}  # where tokens of a row, or of a column, are apart
 LEAST, SOME = 6, 1024  # tokens, of code that takes one number of them
 PADDING = ("B n", "B 1 1 n", "B 1 n", "B r n")
@@ -71,24 +80,22 @@ def tokens_line(
     raise DoesNotFit(failed.get("", failed.get("beside", "no form of a call has its parameters")))
 
 
-def _line(
-    code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
-) -> str:
+def _line(code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool) -> str:
     """The line that fits, or "".  Raises ``DoesNotFit``."""
     if not known:
         raise DoesNotFit("it takes no argument")
     alone: tuple[str, int] | None = None  # a line in which no token reads another, or rows differ
-    for text, masks in _with_masks(
-        list(_tokens_lines(code, known, failed)), known, code.text
-    ):
+    for text, masks in _with_masks(list(_tokens_lines(code, known, failed)), known, code.text):
         for embed in widths_of_tokens(code):
             spare = code.again()  # what is tried first: a copy for every try would take most of it
             for part, mask in product(_parts(code, known, embed), masks):
                 line = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
                 if line and (rows := _of_rows(code, line, text, embed)) != text:
                     line = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
-                if line and _rows_alike(code, line, embed) and (
-                    not keeps or _mixes(code, line, embed)
+                if (
+                    line
+                    and _rows_alike(code, line, embed)
+                    and (not keeps or _mixes(code, line, embed))
                 ):
                     return _stepped(code, _masked(code, line, known, embed), known, embed)
                 if line and (alone is None or _crosses(line) > _crosses(alone[0])):
@@ -162,23 +169,35 @@ def _with_masks(
     """
     yield from ((text, ("",)) for text in texts)
     for text in texts:
-        forced = [one for one in known if takes_mask(one) and (
-            f", {one.name} = None" in text or re.search(rf"\bassert {one.name}\b", said)
-        )]  # fmt: skip
+        forced = [
+            one
+            for one in known
+            if takes_mask(one)
+            and (f", {one.name} = None" in text or re.search(rf"\bassert {one.name}\b", said))
+        ]
         if forced and re.search(r": (B n|n B|n) E", text):  # else there are too many to try
             given = text
             for one in forced:
                 given = given.replace(f", {one.name} = None", "")
-            yield given, tuple(
-                "".join(f", {one.name}: {axes} {kind}" for one in forced)
-                for axes, kind in product((*PADDING, *CAUSAL), KINDS)
+            yield (
+                given,
+                tuple(
+                    "".join(f", {one.name}: {axes} {kind}" for one in forced)
+                    for axes, kind in product((*PADDING, *CAUSAL), KINDS)
+                ),
             )
 
 
 def _tried(
-    code: Code, spare: Code, text: str, part: Part, embed: int, failed: dict[str, str], *,
+    code: Code,
+    spare: Code,
+    text: str,
+    part: Part,
+    embed: int,
+    failed: dict[str, str],
+    *,
     keeps: bool,
-) -> str:  # fmt: skip
+) -> str:
     """The line with tables and what comes back; "" where it does not fit."""
     try:
         return _on_tokens(code, spare, text, part, embed, keeps=keeps)
@@ -191,14 +210,18 @@ def _tried(
 
 def _tokens_lines(
     code: Code, known: tuple[Parameter, ...], failed: dict[str, str]
-) -> Iterator[str]:  # fmt: skip
+) -> Iterator[str]:
     roles = [one.role for one in known[:3]]
     needed = [one for one in known if one.required]
     three = roles == [*THREE] or len(needed) == 3
     second = known[1] if len(known) > 1 else None
-    two = second is not None and (second.required or second.default is None) and (
-        second.role in ("key", "value", "tokens")
-        or (second.required and bool(CONTEXTS.fullmatch(second.name)))
+    two = (
+        second is not None
+        and (second.required or second.default is None)
+        and (
+            second.role in ("key", "value", "tokens")
+            or (second.required and bool(CONTEXTS.fullmatch(second.name)))
+        )
     )
     orders = ("n B E",) if _tokens_first(code) else (*_of_one_number(code), *ORDERS)
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
@@ -224,8 +247,11 @@ def _tokens_lines(
 def _of_one_number(code: Code) -> list[str]:
     """Tokens of the one number for which code holds the index of a table, of pairs of them."""
     held = code.module.buffers() if code.module is not None else ()
-    found = [x.shape[-1] for x in held if x.dim() > 1 and not x.is_floating_point()
-             and x.shape[-1] == x.shape[-2]]  # fmt: skip
+    found = [
+        x.shape[-1]
+        for x in held
+        if x.dim() > 1 and not x.is_floating_point() and x.shape[-1] == x.shape[-2]
+    ]
     return [f"B {n} E" for n in dict.fromkeys(found) if LEAST < n <= SOME]
 
 
@@ -236,8 +262,9 @@ def second_is_context(known: tuple[Parameter, ...]) -> bool:
 
 def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
     """Tokens, and a context of another length, of as many features as one of its maps takes."""
-    wide = {m.in_features for m in getattr(code.module, "modules", tuple)()
-            if isinstance(m, nn.Linear)}  # fmt: skip
+    wide = {
+        m.in_features for m in getattr(code.module, "modules", tuple)() if isinstance(m, nn.Linear)
+    }
     tokens, context = known[0], next(one for one in known[1:4] if CONTEXTS.fullmatch(one.name))
     try:
         more = beside(code, known, {tokens.name, context.name}, square=True)
@@ -259,9 +286,7 @@ def _tokens_first(code: Code) -> bool:
     return order_in(code.text).startswith("t")
 
 
-def _on_tokens(
-    code: Code, spare: Code, text: str, part: Part, embed: int, *, keeps: bool
-) -> str:  # fmt: skip
+def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, keeps: bool) -> str:
     """The line with tables and what comes back, of the code as it was built.
 
     It is called as ``spare`` first, of which other calls were made.  Raises ``DoesNotFit``.
@@ -310,9 +335,13 @@ def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Par
 def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]:
     """The cos and sin that a layer is given by the module of its file that makes them."""
     prefix = type(code.module).__name__
-    named = [(name, thing) for name, thing in code.space.items()
-             if name.endswith("RotaryEmbedding") and inspect.isclass(thing)
-             and issubclass(thing, nn.Module)]  # fmt: skip
+    named = [
+        (name, thing)
+        for name, thing in code.space.items()
+        if name.endswith("RotaryEmbedding")
+        and inspect.isclass(thing)
+        and issubclass(thing, nn.Module)
+    ]
     for name, _ in sorted(named, key=lambda pair: -alike(pair[0], prefix)):
         try:
             made = table_beside(code, name, SIZES["D"])
@@ -357,17 +386,26 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
                         return trial
         line = with_mask(code, line, one.name, PADDING, partial(_tokens_marks, embed=embed))
         if forced is not None and parse(line).named(one.name) is None:
-            raise DoesNotFit(f"it must be given {one.name!r}, and what that means is not seen; "
-                             f"say it behind its axes, with --call")  # fmt: skip
+            raise DoesNotFit(
+                f"it must be given {one.name!r}, and what that means is not seen; "
+                f"say it behind its axes, with --call"
+            )
     return line
 
 
 def _tokens_marks(code: Code, call: Signature, embed: int, least: float | None = None) -> str:
     """What a mask does under which token 1 is padding; "" where it does something else."""
     newest = call.arguments[-1].name
-    on = OnTokens(code, replace(call, arguments=tuple(
-        one for one in call.arguments if one.name == newest or role(one) not in MASKS
-    )), least=least)  # fmt: skip
+    on = OnTokens(
+        code,
+        replace(
+            call,
+            arguments=tuple(
+                one for one in call.arguments if one.name == newest or role(one) not in MASKS
+            ),
+        ),
+        least=least,
+    )
     x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(4))
     keep = torch.ones(3, 6, dtype=torch.bool)
     keep[:, 1] = False

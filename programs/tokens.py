@@ -253,9 +253,7 @@ class OnTokens:
         if self.whole != TOKENS:
             x = self._as_many(x)
         rows, count, width = x.shape
-        lengths = lengths_of(
-            self.line, B=rows, n=count, r=count, p=past, **{self.feature: width}
-        )
+        lengths = lengths_of(self.line, B=rows, n=count, r=count, p=past, **{self.feature: width})
         if {"h", "w"} <= set(self.tokens.letters):
             high = next(k for k in range(isqrt(int(count)), 0, -1) if count % k == 0)
             if high == 1 and count > 1 and _traced():
@@ -342,9 +340,10 @@ class OnTokens:
         if per_query(one):
             seen = seen.expand(-1, count, -1)
         if telling(one):
-            late = torch.arange(keys, device=x.device) > past + torch.arange(
-                count, device=x.device
-            )[:, None]  # fmt: skip
+            late = (
+                torch.arange(keys, device=x.device)
+                > past + torch.arange(count, device=x.device)[:, None]
+            )
             seen = seen & ~late
         # code may take its softmax in float32, where a lower number would be infinite
         least = max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
@@ -369,8 +368,11 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     told += [f"with a sinusoidal table of {PLACED[one]} made here" for one in dict.fromkeys(made)]
     if on.whole != TOKENS:
-        told += [f"T tokens are repeated until they are {on.whole}" if on.whole.letters
-                 else f"T tokens stand first of {on.whole}, with zeros behind"]  # fmt: skip
+        told += [
+            f"T tokens are repeated until they are {on.whole}"
+            if on.whole.letters
+            else f"T tokens stand first of {on.whole}, with zeros behind"
+        ]
     same = [one.name for one in on.line.arrays if role(one) == "constant"]
     told += [f"{one} is the same for each row, token and pair" for one in same]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
@@ -385,8 +387,11 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     paths = paths_of(on, width)
     return Attention(
         **common(
-            _of_width(code, width), signature, partial(_on_tokens, guessed=guessed),
-            "; ".join(told), guessed,
+            _of_width(code, width),
+            signature,
+            partial(_on_tokens, guessed=guessed),
+            "; ".join(told),
+            guessed,
         ),
         layer=on,
         hide=on if on.padding else None,
@@ -415,9 +420,7 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
     """Any map of tokens.  Raises :class:`SignatureError`."""
     on, width = _called(code, signature)
     return Layer(
-        **common(
-            _of_width(code, width), signature, partial(layer, guessed=guessed), "", guessed
-        ),
+        **common(_of_width(code, width), signature, partial(layer, guessed=guessed), "", guessed),
         given=of_image(on.line),
         call=on,
         embed=width,

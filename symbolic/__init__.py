@@ -25,7 +25,7 @@ from .claim import (
     iterate,
     over,
     rows,
-)  # fmt: skip
+)
 from .definition import definition
 from .givens import (
     angle,
@@ -46,13 +46,45 @@ from .givens import (
     real,
     sizes,
     standard,
-)  # fmt: skip
+)
 from .statement import Statement, Theorem, theorem
 
 __all__ = [
-    "Array", "AxisMismatch", "Claim", "Law", "Statement", "Theorem", "all_positive", "angle",
-    "at_least", "boolean", "chain", "definition", "differ", "equal", "exists", "for_all",
-    "frequencies", "function", "greater", "index_below", "index_map", "injection", "inverse",
-    "iterate", "natural", "nonnegative", "orthogonal", "over", "permutation", "positions",
-    "positive", "probability_space", "real", "rows", "sizes", "standard", "theorem",
-]  # fmt: skip
+    "Array",
+    "AxisMismatch",
+    "Claim",
+    "Law",
+    "Statement",
+    "Theorem",
+    "all_positive",
+    "angle",
+    "at_least",
+    "boolean",
+    "chain",
+    "definition",
+    "differ",
+    "equal",
+    "exists",
+    "for_all",
+    "frequencies",
+    "function",
+    "greater",
+    "index_below",
+    "index_map",
+    "injection",
+    "inverse",
+    "iterate",
+    "natural",
+    "nonnegative",
+    "orthogonal",
+    "over",
+    "permutation",
+    "positions",
+    "positive",
+    "probability_space",
+    "real",
+    "rows",
+    "sizes",
+    "standard",
+    "theorem",
+]

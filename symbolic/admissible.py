@@ -48,8 +48,10 @@ def opened(
     every = dict(givens)
     spoken = frozenset[Term]().union(*(free(t) for t in told))
     for name, given in claim.variables:
-        if name in givens and given.kind != "function" and (
-            given != givens[name] or givens[name].named(name).term in spoken
+        if (
+            name in givens
+            and given.kind != "function"
+            and (given != givens[name] or givens[name].named(name).term in spoken)
         ):
             prime = next(p for k in range(1, 99) if (p := name + "′" * k) not in every)
             old, new = given.named(name).term, given.named(prime).term
@@ -219,9 +221,11 @@ Assumptions = tuple[tuple[Term, Term], ...]
 
 
 def obeys(
-    candidate: Candidate, givens: Mapping[str, Given], assume: Assumptions = (),
+    candidate: Candidate,
+    givens: Mapping[str, Given],
+    assume: Assumptions = (),
     laws: tuple[Law, ...] = (),
-) -> bool:  # fmt: skip
+) -> bool:
     """Whether every given is what it is said to be and every hypothesis holds, exactly.
 
     False too where a hypothesis cannot be decided.
@@ -355,4 +359,3 @@ def _settle_one(copied: Candidate, labels: dict[str, Any], pair: tuple[Term, Ter
             value = bool(x) if isinstance(x, bool | np.bool_) else fraction(x)
             if value is not None:
                 copied.values[cell.name][cell.place] = value
-

@@ -32,7 +32,7 @@ from .scalars import (
     power,
     split_integer,
     unary,
-)  # fmt: skip
+)
 from .terms import Term, make
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from .certified_numbers import (
     remainder,
     same,
     turn,
-)  # fmt: skip
+)
 from .evaluate import Evaluator
 from .terms import Term
 

@@ -81,9 +81,13 @@ class Code:
         object.__setattr__(self, "links", Links(self.body, self.assume))
 
     def run(
-        self, sizes: Mapping[str, int], values: Mapping[str, Any], *, xp: Any = None,
+        self,
+        sizes: Mapping[str, int],
+        values: Mapping[str, Any],
+        *,
+        xp: Any = None,
         draw: Draw | None = None,
-    ) -> Ran:  # fmt: skip
+    ) -> Ran:
         """The conclusions and hypotheses at these sizes and values of the givens.
 
         ``values`` are arrays of the namespace ``xp`` (numpy's by default), numbers, and callables
@@ -440,16 +444,18 @@ def is_library(file: str) -> bool:
         return not file.startswith(_OWN)
     if not file.startswith((*_LIBRARIES, *_INSTALLED)):
         return False
-    held = next((vars(m) for m in list(sys.modules.values())
-                 if getattr(m, "__file__", None) == file), {})  # fmt: skip
+    held = next(
+        (vars(m) for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file), {}
+    )
     return not any(isinstance(value, Array | Given | Definition) for value in held.values())
 
 
 @cache
 def _names(code: CodeType) -> tuple[str, ...]:
     """The names that a function and those inside it may look up among the globals."""
-    inner = (name for const in code.co_consts if isinstance(const, CodeType)
-             for name in _names(const))  # fmt: skip
+    inner = (
+        name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)
+    )
     return tuple(dict.fromkeys((*code.co_names, *inner)))
 
 

@@ -164,6 +164,13 @@ _RULES: dict[str, Callable[[Term, list[Sides]], Sides]] = dict.fromkeys(
     ("add", "concat", "stack", "broadcast", "permute", "new axis", "reshape", "reduce"),
     _every,
 ) | {
-    "named": _meant, "where": _chosen, "maximum": _largest, "exp": _exp, "abs": _absolute,
-    "power": _power, "matmul": _products, "mul": _product, "call": _call,
-}  # fmt: skip
+    "named": _meant,
+    "where": _chosen,
+    "maximum": _largest,
+    "exp": _exp,
+    "abs": _absolute,
+    "power": _power,
+    "matmul": _products,
+    "mul": _product,
+    "call": _call,
+}

@@ -30,8 +30,11 @@ from .scalars import length_value
 # Random numbers of mean 0 and covariance 1 on a few equally likely outcomes, exactly
 
 # Five outcomes, and eight: not all numbers have the same size.
-_FIVE = [[2, "-1/2", "-1/2", "-1/2", "-1/2"], [0, "3/2", "-3/2", "1/2", "-1/2"],
-         [0, "1/2", "-1/2", "-3/2", "3/2"]]  # fmt: skip
+_FIVE = [
+    [2, "-1/2", "-1/2", "-1/2", "-1/2"],
+    [0, "3/2", "-3/2", "1/2", "-1/2"],
+    [0, "1/2", "-1/2", "-3/2", "3/2"],
+]
 _EIGHT = [[2, -2, 0, 0, 0, 0, 0, 0]]
 
 
@@ -71,9 +74,9 @@ def _columns(count: int, n: int, random: Random) -> Any:
         return _EIGHT
     if count < n + 1 or count & (count - 1):
         return None
-    chosen = [1 + k for k in range(n)] if random.random() < 0.5 else (
-        random.sample(range(1, count), n)
-    )  # fmt: skip
+    chosen = (
+        [1 + k for k in range(n)] if random.random() < 0.5 else (random.sample(range(1, count), n))
+    )
     return [[(-1) ** (k & outcome).bit_count() for outcome in range(count)] for k in chosen]
 
 
@@ -220,7 +223,7 @@ _SAME_SHAPE: tuple[tuple[str, Rule], ...] = (
     ("1 + x entrywise squared", lambda x, *rest: _others(1 + x * x, rest)),
     ("k·(k-th row of x)", lambda x, *rest: _others(_counted(x) * x if x.ndim else x, rest)),
     ("k·(k-th row of x)²", lambda x, *rest: _others(_counted(x) * x * x if x.ndim else x, rest)),
-)  # fmt: skip
+)
 
 
 def _shaped(shape: tuple[int, ...]) -> tuple[tuple[str, Rule], ...]:
@@ -260,9 +263,16 @@ def _rowwise(shape: tuple[int, ...]) -> tuple[tuple[str, Rule], ...]:
 # Small exact inputs for a statement: drawn, and made simpler
 
 POOL = (
-    *map(Fraction, (0, 1, -1, 2)), Fraction(1, 2), Fraction(-2), Fraction(3), Fraction(-1, 2),
-    Fraction(1, 3), Fraction(-3), Fraction(3, 2), Fraction(5),
-)  # fmt: skip
+    *map(Fraction, (0, 1, -1, 2)),
+    Fraction(1, 2),
+    Fraction(-2),
+    Fraction(3),
+    Fraction(-1, 2),
+    Fraction(1, 3),
+    Fraction(-3),
+    Fraction(3, 2),
+    Fraction(5),
+)
 NATURALS = (0, 1, 2, 3, 4, 6)
 
 
@@ -412,4 +422,3 @@ def _entrywise(value: Any, pool: Any) -> Iterator[Any]:
             changed = value.copy()
             changed[place] = x
             yield changed
-

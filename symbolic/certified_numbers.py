@@ -27,10 +27,15 @@ from flint import arb, fmpq
 
 # Niven's theorem: at rational multiples q·π the cosine is rational at these q below 2 only.
 _COSINES = {
-    Fraction(0): fmpq(1), Fraction(1, 3): fmpq(1, 2), Fraction(1, 2): fmpq(0),
-    Fraction(2, 3): fmpq(-1, 2), Fraction(1): fmpq(-1), Fraction(4, 3): fmpq(-1, 2),
-    Fraction(3, 2): fmpq(0), Fraction(5, 3): fmpq(1, 2),
-}  # fmt: skip
+    Fraction(0): fmpq(1),
+    Fraction(1, 3): fmpq(1, 2),
+    Fraction(1, 2): fmpq(0),
+    Fraction(2, 3): fmpq(-1, 2),
+    Fraction(1): fmpq(-1),
+    Fraction(4, 3): fmpq(-1, 2),
+    Fraction(3, 2): fmpq(0),
+    Fraction(5, 3): fmpq(1, 2),
+}
 
 
 def turn(q: fmpq) -> Any:
@@ -299,4 +304,3 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "tanh": _through("tanh", 0),
     "abs": lambda x: abs(x) if finite(x) else UNDEFINED,
 }
-

@@ -92,8 +92,16 @@ class Claim:
 
     def terms(self) -> tuple[Term, ...]:
         """All terms in which it is said, and in which it is to be shown; not those of facts."""
-        found = (self.left, self.right, *(k.term for k in self.links), self.variable, self.witness,
-                 *self.free_of, self.apart, self.on)  # fmt: skip
+        found = (
+            self.left,
+            self.right,
+            *(k.term for k in self.links),
+            self.variable,
+            self.witness,
+            *self.free_of,
+            self.apart,
+            self.on,
+        )
         return tuple(t for t in found if t is not None)
 
     def moved(self, move: Callable[[Term], Term]) -> Claim:
@@ -103,13 +111,18 @@ class Claim:
             return None if term is None else move(term)
 
         return replace(
-            self, left=move(self.left), right=maybe(self.right),
+            self,
+            left=move(self.left),
+            right=maybe(self.right),
             links=tuple(Link(k.reason, move(k.term)) for k in self.links),
-            variable=maybe(self.variable), witness=maybe(self.witness),
-            free_of=tuple(map(move, self.free_of)), apart=maybe(self.apart), on=maybe(self.on),
+            variable=maybe(self.variable),
+            witness=maybe(self.witness),
+            free_of=tuple(map(move, self.free_of)),
+            apart=maybe(self.apart),
+            on=maybe(self.on),
             variables=tuple((name, given.moved(move)) for name, given in self.variables),
             using=tuple(fact.moved(move) for fact in self.using),
-        )  # fmt: skip
+        )
 
     def with_facts(self, *facts: Instance | Law) -> Claim:
         """The claim, to be shown with hypotheses or earlier conclusions at hand."""
@@ -232,9 +245,13 @@ _INNER = ("=", "!=", ">", ">=")
 
 @either
 def exists(
-    variable: Given, name: str, body: Callable[[Array], Claim], *, witness: Any = None,
+    variable: Given,
+    name: str,
+    body: Callable[[Array], Claim],
+    *,
+    witness: Any = None,
     free_of: tuple[Array, ...] = (),
-) -> Claim:  # fmt: skip
+) -> Claim:
     """Some array of that kind, not depending on ``free_of``, satisfies what ``body`` claims.
 
     An equation, an inequality or a difference; it is shown by the witness as it would be by itself,
@@ -263,9 +280,13 @@ def exists(
     if value is not None and value.axes != unknown.axes:
         raise AxisMismatch(f"{name} has shape {unknown.shape}, and its witness {value.shape}")
     whole = replace(
-        claim, relation="exists", inner=claim.relation, variable=unknown.term,
-        witness=None if value is None else value.term, free_of=tuple(a.term for a in free_of),
-    )  # fmt: skip
+        claim,
+        relation="exists",
+        inner=claim.relation,
+        variable=unknown.term,
+        witness=None if value is None else value.term,
+        free_of=tuple(a.term for a in free_of),
+    )
     return _named(whole, {name: (variable, unknown.term)})[0]
 
 

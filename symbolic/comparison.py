@@ -251,9 +251,11 @@ class TermValues(Evaluator):
 def sides(claim: Claim) -> Iterator[tuple[str, Term]]:
     """Every term of a claim, under the name of its part."""
     parts = {
-        "left side": claim.left, "right side": claim.right, "last number": claim.apart,
+        "left side": claim.left,
+        "right side": claim.right,
+        "last number": claim.apart,
         "witness": claim.witness,
-    }  # fmt: skip
+    }
     steps = {f"step {k + 1}": link.term for k, link in enumerate(claim.links)}
     steps |= {f"array {k + 1} it is free of": t for k, t in enumerate(claim.free_of)}
     yield from ((part, t) for part, t in {**parts, **steps}.items() if t is not None)
@@ -262,9 +264,11 @@ def sides(claim: Claim) -> Iterator[tuple[str, Term]]:
 def _values_of(said: ConcreteClaim) -> dict[str, Any]:
     """Every value of a claim as run, under the same names."""
     parts = {
-        "left side": said.left, "right side": said.right, "last number": said.apart,
+        "left side": said.left,
+        "right side": said.right,
+        "last number": said.apart,
         "witness": said.witness,
-    }  # fmt: skip
+    }
     found = {part: value for part, value in parts.items() if value is not None}
     found |= {f"step {k + 1}": value for k, (_, value) in enumerate(said.links)}
     return found | {f"array {k + 1} it is free of": v for k, v in enumerate(said.free_of)}
@@ -299,9 +303,7 @@ def compared(claim: Claim, said: ConcreteClaim, read: TermValues) -> Iterator[st
     for part in dict.fromkeys((*terms, *values)):
         if part not in terms or part not in values:
             missing = "nothing"
-            raise Parted(
-                part, shown(values.get(part, missing)), repr(terms.get(part, missing))
-            )
+            raise Parted(part, shown(values.get(part, missing)), repr(terms.get(part, missing)))
         if part == last and ends_right:
             continue  # it is the right side, which was compared
         if _compared_side(part, terms[part], values[part], read, exact=equation):
@@ -358,4 +360,3 @@ def shown(value: Any) -> str:
 
 def _number(value: Any) -> str:
     return f"{value:.9g}"
-

@@ -154,19 +154,30 @@ class Reading:
         return ConcreteClaim("!=", left, right, (("", left), ("", right)), apart)
 
     def exists(
-        self, variable: Given, name: str, body: Callable[[Any], Any], *, witness: Any = None,
+        self,
+        variable: Given,
+        name: str,
+        body: Callable[[Any], Any],
+        *,
+        witness: Any = None,
         free_of: tuple[Any, ...] = (),
-    ) -> ConcreteClaim:  # fmt: skip
+    ) -> ConcreteClaim:
         unknown = Variable(name, variable, self.draw(name, variable))
         inner = concrete_claim(body(unknown.value))
         return ConcreteClaim(
-            "exists", inner.left, inner.right, inner.links, inner.apart, (), unknown, inner,
-            witness, free_of,
-        )  # fmt: skip
+            "exists",
+            inner.left,
+            inner.right,
+            inner.links,
+            inner.apart,
+            (),
+            unknown,
+            inner,
+            witness,
+            free_of,
+        )
 
-    def for_all(
-        self, variables: Mapping[str, Given], body: Callable[..., Any]
-    ) -> ConcreteLaw:
+    def for_all(self, variables: Mapping[str, Given], body: Callable[..., Any]) -> ConcreteLaw:
         bound = [Variable(name, given, self.draw(name, given)) for name, given in variables.items()]
         claim = concrete_claim(body(**{one.name: one.value for one in bound}))
 

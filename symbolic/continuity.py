@@ -43,10 +43,19 @@ from .scalars import is_integer, number_of
 from .terms import BINDERS, Term, free, instantiate, make
 
 EVERYWHERE = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
-REARRANGES = frozenset([
-    "named", "broadcast", "permute", "new axis", "reshape", "concat", "stack", "matmul",
-    "reduce",
-])  # fmt: skip
+REARRANGES = frozenset(
+    [
+        "named",
+        "broadcast",
+        "permute",
+        "new axis",
+        "reshape",
+        "concat",
+        "stack",
+        "matmul",
+        "reduce",
+    ]
+)
 SELECTS = frozenset(["entry", "row", "pick", "slice", "gather"])
 
 

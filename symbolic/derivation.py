@@ -223,6 +223,20 @@ class Sign:
 
 
 Derivation = (
-    Reflexive | Rewrite | Reverse | Chain | Inside | Under | Cases | Induction | Witness | Assume
-    | Lemma | NaturalInduction | SumOfSquares | LeftInverse | Differ | Sign
-)  # fmt: skip
+    Reflexive
+    | Rewrite
+    | Reverse
+    | Chain
+    | Inside
+    | Under
+    | Cases
+    | Induction
+    | Witness
+    | Assume
+    | Lemma
+    | NaturalInduction
+    | SumOfSquares
+    | LeftInverse
+    | Differ
+    | Sign
+)

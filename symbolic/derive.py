@@ -24,6 +24,7 @@ from .terms import BINDERS, Term, free, instantiate, make, postorder, substitute
 
 # Equations at hand in a derivation: hypotheses, and laws at given values
 
+
 @dataclass(frozen=True)
 class Contraction:
     """``first @ second = 1`` of two given matrices, or of one and its transpose.
@@ -147,6 +148,7 @@ def turned(equation: Equation) -> Equation:
 # Derive one equation of arrays: by equations at hand, normal forms at every entry, or induction
 
 # Ways to a normal form: how axes are taken apart, and which equations are at hand
+
 
 class NotProved(Exception):
     """The two sides have different normal forms; the text shows them."""
@@ -427,4 +429,3 @@ def axis_cover(length: Term, splits: dict[Term, Split]) -> tuple[object, ...]:
         second = integer(add(length, mul(num(-1), size)))
         return ("cut", size, axis_cover(size, splits), axis_cover(second, splits))
     return ("whole",)
-

@@ -96,9 +96,11 @@ class Condition:
         value = number_of(self.value)
         if value is None:
             return False
-        return value == 0 if self.wanted == "not 0" else value < 0 or (
-            value == 0 and self.wanted == "greater than 0"
-        )  # fmt: skip
+        return (
+            value == 0
+            if self.wanted == "not 0"
+            else value < 0 or (value == 0 and self.wanted == "greater than 0")
+        )
 
     @property
     def told(self) -> str:
@@ -150,8 +152,9 @@ def expectations(*terms: Term) -> bool:
         (p.op == "sum" and p.args[0].op == "space")
         or (p.op == "reduce" and p.args[0].shape[p.data].op == "space")
         or (p.op == "matmul" and p.args[0].shape[-1].op == "space")
-        for term in terms for p in parts(term)
-    )  # fmt: skip
+        for term in terms
+        for p in parts(term)
+    )
 
 
 def settled(array: Term, wanted: str, facts: Facts = frozenset()) -> bool:
@@ -210,4 +213,3 @@ def _settled(number: Term, wanted: str, facts: Facts) -> bool:
         found, used = sign(number, facts)
         certain = found >= WANTED[wanted]
     return certain and _granted(used, facts)
-

@@ -115,11 +115,16 @@ class Recurrences(ABC):
 # Evaluate a term at given sizes and values, over any array module
 
 FOLDED: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
-}  # fmt: skip
+    "add": operator.add,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
+}
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {
-    "equal": operator.eq, "less": operator.lt, "less_equal": operator.le,
-}  # fmt: skip
+    "equal": operator.eq,
+    "less": operator.lt,
+    "less_equal": operator.le,
+}
 
 
 class Evaluator(Recurrences):

@@ -38,6 +38,7 @@ from .givens import NUMBERS, Given
 
 # Certificates that an equation, linear in an unknown array, has no solution
 
+
 class Affine:
     """c + Σ aᵢ mᵢ: a certified number plus certified multiples of unknown numbers."""
 
@@ -294,9 +295,11 @@ def _rational(x: Any) -> Any:
 
 
 def _no_array(
-    claim: Claim, givens: Mapping[str, Given],
-    hypotheses: tuple[Assumptions, tuple[Law, ...]], candidate: Candidate,
-) -> Failure | None:  # fmt: skip
+    claim: Claim,
+    givens: Mapping[str, Given],
+    hypotheses: tuple[Assumptions, tuple[Law, ...]],
+    candidate: Candidate,
+) -> Failure | None:
     """Several values of ``free_of`` that no one array serves."""
     assert claim.variable is not None
     names = [
@@ -339,4 +342,3 @@ def _trial(name: str, given: Given, candidate: Candidate, k: int, random: Random
         return filled
     again = draw({name: given}, candidate.sizes, random, 4 + k)
     return value if again is None else again.values[name]
-

@@ -39,8 +39,9 @@ GENERATED = ("<frozen ", "<string>", "<__array_function__", "<attrs")  # datacla
 FRONT = Path(__file__).resolve().parent.parent
 ROOTS = (
     tuple(FRONT / part for part in ("attnproof", "symbolic", "numeric", "theorems", "programs"))
-    if (FRONT / "attnproof").is_dir() else (FRONT,)
-)  # fmt: skip
+    if (FRONT / "attnproof").is_dir()
+    else (FRONT,)
+)
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,10 @@ class Fault:
 
 
 def fault_of(
-    error: BaseException, theirs: Collection[str | Path] = (),
+    error: BaseException,
+    theirs: Collection[str | Path] = (),
     refusals: tuple[type[BaseException], ...] = (TypeError, ValueError, ImportError),
-) -> Fault | None:  # fmt: skip
+) -> Fault | None:
     """The fault of attnproof that an exception tells of; None if it is its user's to mend.
 
     ``theirs`` are files that are the user's wherever they stand: a file of the catalogue is judged
@@ -78,18 +80,23 @@ def fault_of(
     frames = list(_frames(error.__traceback__))
     whose = [_whose(tb.tb_frame.f_code.co_filename, own) for tb in frames]
     if whose and whose[-1] == LIBRARY:  # refused by torch itself, to which our tensors hand on
-        through = [LIBRARY if tb.tb_frame.f_code.co_name in HANDS_ON else one
-                   for tb, one in zip(frames, whose, strict=True)]  # fmt: skip
+        through = [
+            LIBRARY if tb.tb_frame.f_code.co_name in HANDS_ON else one
+            for tb, one in zip(frames, whose, strict=True)
+        ]
         whose = through if THEIRS in through else whose
     if _is_theirs(error, frames, whose, own, refusals):
         return None
     text = " ".join(str(error).split())
     told = type(error).__name__ + (f": {text}" if text else "")
-    at = next((tb for tb, one in zip(reversed(frames), reversed(whose), strict=True)
-               if one == OURS), None)  # fmt: skip
+    at = next(
+        (tb for tb, one in zip(reversed(frames), reversed(whose), strict=True) if one == OURS), None
+    )
     where = [_place(at)] if at is not None else []
-    caller = next((tb for tb, one in zip(reversed(frames), reversed(whose), strict=True)
-                   if one == THEIRS), None)  # fmt: skip
+    caller = next(
+        (tb for tb, one in zip(reversed(frames), reversed(whose), strict=True) if one == THEIRS),
+        None,
+    )
     if caller is not None:  # what its author can change until it is mended
         where.append(f"at work on {_place(caller)}")
     return Fault(told + (f" ({'; '.join(where)})" if where else ""), traceback_of(error))
@@ -102,9 +109,12 @@ def traceback_of(error: BaseException) -> str:
 
 
 def _is_theirs(
-    error: Exception, frames: list[TracebackType], whose: list[str], own: frozenset[str],
+    error: Exception,
+    frames: list[TracebackType],
+    whose: list[str],
+    own: frozenset[str],
     refusals: tuple[type[BaseException], ...],
-) -> bool:  # fmt: skip
+) -> bool:
     last = {one: place for place, one in enumerate(whose)}
     if OURS not in last:
         return THEIRS in last or isinstance(error, SyntaxError)

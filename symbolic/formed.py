@@ -21,10 +21,26 @@ from .scalars import ONE, add, index_array, integer, is_count, is_integer, is_tr
 from .terms import Term, made
 
 ARITY = {
-    "exp": 1, "log": 1, "cos": 1, "sin": 1, "tanh": 1, "sqrt": 1, "abs": 1, "power": 1,
-    "indicator": 1, "not": 1, "maximum": 2, "equal": 2, "less": 2, "less_equal": 2, "and": 2,
-    "or": 2, "floor_divide": 2, "remainder": 2, "where": 3,
-}  # fmt: skip
+    "exp": 1,
+    "log": 1,
+    "cos": 1,
+    "sin": 1,
+    "tanh": 1,
+    "sqrt": 1,
+    "abs": 1,
+    "power": 1,
+    "indicator": 1,
+    "not": 1,
+    "maximum": 2,
+    "equal": 2,
+    "less": 2,
+    "less_equal": 2,
+    "and": 2,
+    "or": 2,
+    "floor_divide": 2,
+    "remainder": 2,
+    "where": 3,
+}
 MAPS = ("permutation", "injection", "index map")
 Shape = tuple[Term, ...]
 
@@ -82,9 +98,18 @@ def _of_one_kind(t: Term) -> bool:
 
 
 TAKE_INFINITY = (
-    "add", "exp", "maximum", "where", "indicator", "equal", "less", "less_equal", "and", "or",
+    "add",
+    "exp",
+    "maximum",
+    "where",
+    "indicator",
+    "equal",
+    "less",
+    "less_equal",
+    "and",
+    "or",
     "not",
-)  # fmt: skip
+)
 
 
 def _stays_below(t: Term) -> bool:
@@ -206,9 +231,12 @@ def _concat(t: Term) -> bool:
 
 def _stack(t: Term) -> bool:
     count = num(len(t.args))
-    return _is_axis(t.data, t.ndim) and t.shape[t.data] is count and _are_alike(t) and all(
-        _with(t.shape, t.data) == x.shape for x in t.args
-    )  # fmt: skip
+    return (
+        _is_axis(t.data, t.ndim)
+        and t.shape[t.data] is count
+        and _are_alike(t)
+        and all(_with(t.shape, t.data) == x.shape for x in t.args)
+    )
 
 
 def _reduce(t: Term) -> bool:
@@ -236,19 +264,25 @@ def _reshape(t: Term) -> bool:
     in_order = read == list(range(x.ndim)) and written == list(range(t.ndim))
     cut = [before for before, after in groups if len(before) + len(after) != 2]
     merged = [x.shape[k] for before in cut for k in before]
-    return in_order and all(map(is_count, merged)) and all(
-        integer(mul(*(x.shape[k] for k in before)))
-        is integer(mul(*(t.shape[k] for k in after)))
-        for before, after in groups
-    )  # fmt: skip
+    return (
+        in_order
+        and all(map(is_count, merged))
+        and all(
+            integer(mul(*(x.shape[k] for k in before)))
+            is integer(mul(*(t.shape[k] for k in after)))
+            for before, after in groups
+        )
+    )
 
 
 def _call(t: Term) -> bool:
     name, batch, traits = t.data
     good = type(name) is str and type(batch) is int and type(traits) is tuple
-    return good and len(t.shape[:batch]) == batch and all(
-        arg.shape[:batch] == t.shape[:batch] for arg in t.args
-    )  # fmt: skip
+    return (
+        good
+        and len(t.shape[:batch]) == batch
+        and all(arg.shape[:batch] == t.shape[:batch] for arg in t.args)
+    )
 
 
 def _row(t: Term) -> bool:

@@ -78,9 +78,8 @@ class Misreading:
         inputs = {**{name: str(n) for name, n in self.sizes.items()}, **self.values}
         told = ", ".join(f"{name} = {value}" for name, value in inputs.items())
         at = f" at {list(self.place)}" if self.place else ""
-        return (
-            f"{self.part}{at}: the code gives {self.code} on numpy, its term {self.term}"
-            + (f"; with {told}" if told else "")
+        return f"{self.part}{at}: the code gives {self.code} on numpy, its term {self.term}" + (
+            f"; with {told}" if told else ""
         )
 
 
@@ -159,9 +158,7 @@ class _Look:
         asked = dict.fromkeys(one.number for t in self.terms for one in open_ranges(t))
         self.ranges = [t for t in asked if not any(v.op == "index" for v in free(t))]
         self.unmet = {
-            (says, one, part)
-            for says, one, claim in _claims(statement)
-            for part, _ in sides(claim)
+            (says, one, part) for says, one, claim in _claims(statement) for part, _ in sides(claim)
         }
 
     def inside(self, sizes: Mapping[str, int]) -> dict[str, int] | None:
@@ -329,10 +326,12 @@ def _dtype(given: Given) -> Any:
 
 def _entries(shape: tuple[Term, ...], sizes: Mapping[str, int]) -> int:
     try:
-        return int(prod(
-            sizes[str(n.data[0])] if n.op == "space" else length_value(n, dict(sizes))
-            for n in shape
-        ))  # fmt: skip
+        return int(
+            prod(
+                sizes[str(n.data[0])] if n.op == "space" else length_value(n, dict(sizes))
+                for n in shape
+            )
+        )
     except KeyError:  # an axis as long as the range of a bound index: no longer than the longest
         return int(max(sizes.values(), default=1) ** len(shape))
 

@@ -216,8 +216,12 @@ def function(
     means the shape of what it read of its first argument.
     """
     for axes in core:
-        demand(axes, int, "function wants the number of axes that it reads of each argument: "
-               "function(1, 0) of a vector and a number")  # fmt: skip
+        demand(
+            axes,
+            int,
+            "function wants the number of axes that it reads of each argument: "
+            "function(1, 0) of a vector and a number",
+        )
     shape = None if out is None else _shape(out)
     return Given("function", traits=traits, core=core, out=shape, says=says)
 

@@ -25,7 +25,7 @@ from .scalars import (
     num,
     number_of,
     split_integer,
-)  # fmt: skip
+)
 from .terms import Term, bind, free, make
 
 READ = ("add", "mul", "floor_divide", "remainder", "maximum", "where", "abs")

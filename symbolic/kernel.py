@@ -41,7 +41,7 @@ from .derivation import (
     SumOfSquares,
     Under,
     Witness,
-)  # fmt: skip
+)
 from .formed import formed
 from .ranges import outside, sides_of
 from .rules import ON_SIGNS, RULES, Assumption, Refused, applied, need, nonzero, sign
@@ -83,9 +83,14 @@ class Proof:
     witness: Witness | None
 
     def __init__(
-        self, key: object, relation: str, left: Term, right: Term,
-        assumes: frozenset[Assumption] = frozenset(), witness: Witness | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        key: object,
+        relation: str,
+        left: Term,
+        right: Term,
+        assumes: frozenset[Assumption] = frozenset(),
+        witness: Witness | None = None,
+    ) -> None:
         if key is not _KEY:
             raise Refused("a Proof is made by the kernel's replay, not by hand")
         _MADE[self] = (relation, left, right, assumes, witness)
@@ -116,8 +121,14 @@ def replay(d: Derivation) -> Proof:
             proof = known[id(part)] = _REPLAY[type(part)](part, follow)
             for side in (formed(proof.left), formed(proof.right)):
                 need(not side.loose, "replay", "an index is bound outside of the term", side)
-            need(proof.left is part.left and proof.right is part.right, "replay",
-                 "it shows something else", proof.left, proof.right, part.right)  # fmt: skip
+            need(
+                proof.left is part.left and proof.right is part.right,
+                "replay",
+                "it shows something else",
+                proof.left,
+                proof.right,
+                part.right,
+            )
         return proof
 
     return follow(d)
@@ -185,10 +196,19 @@ def _inside(d: Inside, follow: Follow) -> Proof:
 def _under(d: Under, follow: Follow) -> Proof:
     part, t = follow(d.part), formed(d.left)
     need(BINDERS.get(t.op) == len(d.variables), "under", "not that many bound indices", t)
-    need(d.variables[0].op == "index" and d.variables[0].args == (t.args[0],), "under",
-         "the index does not range over the axis", t, d.variables[0])  # fmt: skip
-    need(all(_is_any_real(v) and v.shape == t.shape for v in d.variables[1:]),
-         "under", "not any array of the state's shape", *map(formed, d.variables))  # fmt: skip
+    need(
+        d.variables[0].op == "index" and d.variables[0].args == (t.args[0],),
+        "under",
+        "the index does not range over the axis",
+        t,
+        d.variables[0],
+    )
+    need(
+        all(_is_any_real(v) and v.shape == t.shape for v in d.variables[1:]),
+        "under",
+        "not any array of the state's shape",
+        *map(formed, d.variables),
+    )
     need(t.finite or t.op != "iterate", "under", "a state may be infinite", t)
     used = free(t).union(*(free(a) for _, a in part.assumes))
     need(not used & set(d.variables), "under", "the index is not arbitrary", *d.variables)
@@ -225,8 +245,13 @@ def _cases(d: Cases, follow: Follow) -> Proof:
     taken = free(d.left) | free(d.right)
     for place, part in zip(places, parts, strict=True):
         _arbitrary(place, taken.union(*(free(a) for _, a in part.assumes)))
-        need(part.left is entry(d.left, *place) and part.right is entry(d.right, *place),
-             "cases", "not the entries of that case", part.left, part.right)  # fmt: skip
+        need(
+            part.left is entry(d.left, *place) and part.right is entry(d.right, *place),
+            "cases",
+            "not the entries of that case",
+            part.left,
+            part.right,
+        )
     return _equal(d.left, d.right, *parts)
 
 
@@ -237,27 +262,54 @@ def _indices(t: Term) -> frozenset[Term]:
 def _induction(d: Induction, follow: Follow) -> Proof:
     """A = C[B] and F(t, C[y]) = C[G(t, y)] for all t, y give iterate(A, F) = C[iterate(B, G)]."""
     left, inner = d.left, _filled(d.context, d.hole, d.right)
-    need(left.op == inner.op == "iterate" and left.args[0] is inner.args[0],
-         "induction", "not two stacks of one depth", left, inner)  # fmt: skip
+    need(
+        left.op == inner.op == "iterate" and left.args[0] is inner.args[0],
+        "induction",
+        "not two stacks of one depth",
+        left,
+        inner,
+    )
     base, step = follow(d.base), follow(d.step)
     t, y, hole = map(formed, (d.layer, d.state, d.hole))
-    need(_is_any_real(hole) and hole.shape == inner.shape, "induction",
-         "the hole is no variable of the shape of the stack", hole)  # fmt: skip
+    need(
+        _is_any_real(hole) and hole.shape == inner.shape,
+        "induction",
+        "the hole is no variable of the shape of the stack",
+        hole,
+    )
     need(left.finite and inner.finite, "induction", "a state may be infinite", left, inner)
     fixed = free(left) | free(inner) | free(d.context)
     used = fixed.union(*(free(a) for _, a in step.assumes))
-    need(t.op == "index" and t.args == (left.args[0],) and _is_any_real(y)
-         and y.shape == inner.shape and not {t, y} & used,
-         "induction", "layer and state are not arbitrary", t, y)  # fmt: skip
+    need(
+        t.op == "index"
+        and t.args == (left.args[0],)
+        and _is_any_real(y)
+        and y.shape == inner.shape
+        and not {t, y} & used,
+        "induction",
+        "layer and state are not arbitrary",
+        t,
+        y,
+    )
 
     def context(x: Term) -> Term:
         return substitute(d.context, d.hole, x)
 
-    need(base.left is left.args[1] and base.right is context(inner.args[1]),
-         "induction", "not the base case", base.left, base.right)  # fmt: skip
-    need(step.left is instantiate(left.args[2], t, context(y))
-         and step.right is context(instantiate(inner.args[2], t, y)),
-         "induction", "not the step", step.left, step.right)  # fmt: skip
+    need(
+        base.left is left.args[1] and base.right is context(inner.args[1]),
+        "induction",
+        "not the base case",
+        base.left,
+        base.right,
+    )
+    need(
+        step.left is instantiate(left.args[2], t, context(y))
+        and step.right is context(instantiate(inner.args[2], t, y)),
+        "induction",
+        "not the step",
+        step.left,
+        step.right,
+    )
     return _equal(left, context(inner), base, step)
 
 
@@ -265,8 +317,13 @@ def _filled(context: Term, hole: Term, whole: Term) -> Term:
     """What fills the hole of the context in the whole term."""
     if context is hole:
         return whole
-    need(context.op == whole.op and len(context.args) == len(whole.args), "induction",
-         "the right side does not have the form of the context", context, whole)  # fmt: skip
+    need(
+        context.op == whole.op and len(context.args) == len(whole.args),
+        "induction",
+        "the right side does not have the form of the context",
+        context,
+        whole,
+    )
     for a, b in zip(context.args, whole.args, strict=True):
         if hole in free(a):
             return _filled(a, hole, b)
@@ -278,12 +335,21 @@ def _witness(d: Witness, follow: Follow) -> Proof:
     part, x = follow(d.part), formed(d.variable)
     left, right = map(formed, d.claim)
     need(d.relation in ("=", "!=", ">", ">="), "witness", f"no relation: {d.relation!r}")
-    need(d.relation in (part.relation, *_WEAKER.get(part.relation, ())), "witness",
-         f"it shows {part.relation} and not {d.relation}", part.left)  # fmt: skip
+    need(
+        d.relation in (part.relation, *_WEAKER.get(part.relation, ())),
+        "witness",
+        f"it shows {part.relation} and not {d.relation}",
+        part.left,
+    )
     need(all(v.op in ("var", "index", "size") for v in d.free_of), "witness", "not variables")
     need(not free(d.value) & set(d.free_of), "witness", "it depends on what it must not", d.value)
-    need(_is_any_real(x) and d.value.finite, "witness",
-         "only an array of any real numbers is shown to exist", x, d.value)  # fmt: skip
+    need(
+        _is_any_real(x) and d.value.finite,
+        "witness",
+        "only an array of any real numbers is shown to exist",
+        x,
+        d.value,
+    )
     need(x not in free(d.value), "witness", "it depends on itself", d.value)
     need(d.value.shape == x.shape, "witness", "not the shape that is asked for", d.value)
     _inhabited(free(d.value) - free(left) - free(right))
@@ -364,8 +430,13 @@ def squares(left: Term, right: Term) -> Term:
 
 def _sum_of_squares(d: SumOfSquares, follow: Follow) -> Proof:
     part, left, right = follow(d.part), formed(d.left), formed(d.right)
-    need(left.shape == right.shape and left.finite and right.finite, "sum of squares",
-         "not two finite arrays of one shape", left, right)  # fmt: skip
+    need(
+        left.shape == right.shape and left.finite and right.finite,
+        "sum of squares",
+        "not two finite arrays of one shape",
+        left,
+        right,
+    )
     for n in left.shape:
         need(always_less(num(-1), n), "sum of squares", "no number of entries", n)
     total = squares(left, right)
@@ -377,11 +448,21 @@ def _left_inverse(d: LeftInverse, follow: Follow) -> Proof:
     part = follow(d.part)
     a, b = part.left.args if part.left.op == "matmul" else (part.left, part.left)
     square = a.ndim == 2 and a.shape == b.shape  # and a product, or equal to a unit matrix
-    need(square and part.right.op == "eye" and a.finite and b.finite, "left inverse",
-         "not A B = 1 for square matrices", part.left, part.right)  # fmt: skip
+    need(
+        square and part.right.op == "eye" and a.finite and b.finite,
+        "left inverse",
+        "not A B = 1 for square matrices",
+        part.left,
+        part.right,
+    )
     need(always_less(num(-1), a.shape[0]), "left inverse", "no number of rows", a.shape[0])
-    need(d.left is make("matmul", (b, a), shape=a.shape) and d.right is part.right,
-         "left inverse", "not B A = 1", d.left, d.right)  # fmt: skip
+    need(
+        d.left is make("matmul", (b, a), shape=a.shape) and d.right is part.right,
+        "left inverse",
+        "not B A = 1",
+        d.left,
+        d.right,
+    )
     return _equal(d.left, d.right, part)
 
 
@@ -390,8 +471,12 @@ def _differ(d: Differ, follow: Follow) -> Proof:
     left, right = formed(d.left), formed(d.right)
     need(part.relation == apart.relation == "=", "differ", "a part is no equation")
     need(left.shape == right.shape, "differ", "the shapes differ", left, right)
-    need(not part.left.shape and part.left.finite and part.right.finite, "differ",
-         "not two finite numbers", part.left)  # fmt: skip
+    need(
+        not part.left.shape and part.left.finite and part.right.finite,
+        "differ",
+        "not two finite numbers",
+        part.left,
+    )
     gap = add(part.left, mul(num(-1), part.right))
     need(apart.left is gap, "differ", "not the difference of the two", apart.left, gap)
     certain, used = nonzero(apart.right, d.facts)
@@ -403,9 +488,11 @@ def _differ(d: Differ, follow: Follow) -> Proof:
 
 
 def proof_of_sign(
-    array: Term, cover: Cover, parts: tuple[Derivation, ...],
+    array: Term,
+    cover: Cover,
+    parts: tuple[Derivation, ...],
     facts: frozenset[Assumption] = frozenset(),
-) -> Proof:  # fmt: skip
+) -> Proof:
     """The proof that every entry of an array is > 0 (or >= 0).
 
     ``parts`` has one equation for each case of the cover, from the entry to a number whose form

@@ -24,7 +24,7 @@ from .array import (
     numbers,
     permuted,
     truths,
-)  # fmt: skip
+)
 from .refusals import DTYPES, INSTEAD, ask_from, cast
 from .scalars import (
     ONE,
@@ -39,19 +39,79 @@ from .scalars import (
     number_of,
     split_integer,
     unary,
-)  # fmt: skip
+)
 from .terms import Term, make
 
 __all__ = [
-    "abs", "add", "arange", "asarray", "astype", "broadcast_to", "ceil", "clip", "concat", "cos",
-    "cosh", "divide", "e", "equal", "exp", "expand_dims", "expm1", "eye", "floor", "floor_divide",
-    "full", "full_like", "greater", "greater_equal", "inf", "isin", "less", "less_equal", "log",
-    "log1p", "logical_and", "logical_not", "logical_or", "logical_xor", "matmul",
-    "matrix_transpose", "maximum", "mean", "minimum", "moveaxis", "multiply", "negative",
-    "newaxis", "not_equal", "ones", "ones_like", "permute_dims", "pi", "positive", "pow",
-    "remainder", "reshape", "sign", "sin", "sinh", "sqrt", "square", "squeeze", "stack",
-    "subtract", "sum", "tan", "tanh", "tril", "triu", "where", "zeros", "zeros_like",
-]  # fmt: skip
+    "abs",
+    "add",
+    "arange",
+    "asarray",
+    "astype",
+    "broadcast_to",
+    "ceil",
+    "clip",
+    "concat",
+    "cos",
+    "cosh",
+    "divide",
+    "e",
+    "equal",
+    "exp",
+    "expand_dims",
+    "expm1",
+    "eye",
+    "floor",
+    "floor_divide",
+    "full",
+    "full_like",
+    "greater",
+    "greater_equal",
+    "inf",
+    "isin",
+    "less",
+    "less_equal",
+    "log",
+    "log1p",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "matmul",
+    "matrix_transpose",
+    "maximum",
+    "mean",
+    "minimum",
+    "moveaxis",
+    "multiply",
+    "negative",
+    "newaxis",
+    "not_equal",
+    "ones",
+    "ones_like",
+    "permute_dims",
+    "pi",
+    "positive",
+    "pow",
+    "remainder",
+    "reshape",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stack",
+    "subtract",
+    "sum",
+    "tan",
+    "tanh",
+    "tril",
+    "triu",
+    "where",
+    "zeros",
+    "zeros_like",
+]
 
 inf = float("inf")
 newaxis = None
@@ -225,9 +285,7 @@ def _in(dtype: Any, a: Array) -> Array:
     return a if dtype is None else Array(cast(a.term, dtype))
 
 
-def astype(
-    x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None
-) -> Array:
+def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
     """Truth values as the numbers 1 and 0, numbers as whether they are not 0, or the same.
 
     Raises ``TypeError`` for whole numbers made of numbers that are none by their form.
@@ -300,9 +358,7 @@ def _reduced(x: Array, axis: int) -> Array:
     return Array(make("reduce", (x.term,), axis, shape))
 
 
-def _over(
-    x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], Array]
-) -> Array:
+def _over(x: Any, axis: Any, keepdims: Any, rule: Callable[[Array, int], Array]) -> Array:
     """The rule over some axes, the first axis first."""
     a = as_array(x)
     if keepdims not in (True, False) or isinstance(keepdims, Array):
@@ -318,9 +374,13 @@ def _over(
 
 
 def sum(
-    x: Array, /, *, axis: int | tuple[int, ...] | None = None, dtype: Any = None,
+    x: Array,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    dtype: Any = None,
     keepdims: bool = False,
-) -> Array:  # fmt: skip
+) -> Array:
     """The sum over one axis, several, or all."""
     return _in(dtype, _over(x, axis, keepdims, _reduced))
 
@@ -553,8 +613,11 @@ def reshape(x: Array, /, shape: Any, *, copy: Any = None) -> Array:
 
 def _rest(shape: list[Any]) -> list[int]:
     """Where a shape has −1."""
-    return [k for k, n in enumerate(shape)
-            if not isinstance(n, float) and number_of(as_array(n).term) == -1]  # fmt: skip
+    return [
+        k
+        for k, n in enumerate(shape)
+        if not isinstance(n, float) and number_of(as_array(n).term) == -1
+    ]
 
 
 def _with_rest(x: Array, shape: list[Any]) -> list[Any]:

@@ -56,8 +56,11 @@ def ranges_of(
     is neither proved nor refuted.
     """
     told = [*claims, *(law.claim for law in statement.laws)]
-    signs = [_sign_of(law) for law in statement.laws
-             if law.claim.relation in (">", ">=") and not law.claim.variables]  # fmt: skip
+    signs = [
+        _sign_of(law)
+        for law in statement.laws
+        if law.claim.relation in (">", ">=") and not law.claim.variables
+    ]
     terms = [t for c in told for t in (c.left, c.right, c.witness) if t is not None]
     terms += [side for pair in statement.assume for side in pair]
     unshown, used = outside(terms, frozenset().union(*signs))
@@ -112,7 +115,10 @@ class Effort:
 
 
 def decide(
-    statement: Statement, *, refuting: bool = True, limit_seconds: float = 5.0,
+    statement: Statement,
+    *,
+    refuting: bool = True,
+    limit_seconds: float = 5.0,
     effort: Effort | None = None,
 ) -> Decision:
     """The verdict on every conclusion of a statement, with proofs and witnesses.
@@ -222,9 +228,8 @@ def _decide(
             proof, why = None, str(refused)
     asked = _conditions(claim, statement) if proof is not None else ()
     if any(condition.impossible for condition in asked):
-        proof, why = None, (
-            "everywhere, the statement divides by 0 or takes a root or a logarithm of what has none"
-        )
+        proof = None
+        why = "everywhere, the statement divides by 0 or takes a root or logarithm of what has none"
     witness, fault = None, None
     if proof is None and effort.refuting:
         witness, stopped = _refuted(claim, statement, effort)
@@ -240,9 +245,7 @@ def _decide(
         ), Shown()
     used = tuple(sorted(map(_told, proof.assumes | within_axes)))
     readings = (*(condition.told for condition in asked), *_expected(claim, statement))
-    return ClaimDecision(
-        says, claim, verdict, shown.links, used, readings, seconds=seconds
-    ), shown
+    return ClaimDecision(says, claim, verdict, shown.links, used, readings, seconds=seconds), shown
 
 
 def _by_laws(claim: Claim, statement: Statement, at_hand: AtHand) -> Shown:
@@ -287,9 +290,14 @@ def _refuted(
     given = statement.givens
     try:
         found = refute(
-            claim, given, statement.assume, statement.laws, limit_seconds=effort.limit,
-            shrink_seconds=effort.shrink, guesses=guesses,
-        )  # fmt: skip
+            claim,
+            given,
+            statement.assume,
+            statement.laws,
+            limit_seconds=effort.limit,
+            shrink_seconds=effort.shrink,
+            guesses=guesses,
+        )
     except OutOfTime as late:
         return None, str(late)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:

@@ -26,7 +26,7 @@ from .scalars import (
     never_negative,
     num,
     number_of,
-)  # fmt: skip
+)
 from .terms import BINDERS, Term, free, instantiate, make
 
 SIGNS = ("positive", "nonnegative")
@@ -54,9 +54,10 @@ class Range:
             return f"{self.what}: it leaves the axis at all sizes"
         runs = any(v.op == "index" for v in free(self.number))
         helps = (
-            "let the index run over the places that are there, such as rows(n - 1, ..)" if runs else
-            f"a hypothesis at_least({left!r}, {right!r}) in assume= would show it"
-        )  # fmt: skip
+            "let the index run over the places that are there, such as rows(n - 1, ..)"
+            if runs
+            else f"a hypothesis at_least({left!r}, {right!r}) in assume= would show it"
+        )
         return (
             f"{self.what}: that it stays inside is shown neither by its form nor by a hypothesis; "
             + helps

@@ -45,6 +45,7 @@ from .terms import Term, make
 
 # The dtypes of symbolic arrays: real numbers, whole numbers, truth values
 
+
 @dataclass(frozen=True)
 class DType:
     """A dtype by the array API's name: ``float64``, ``int64`` or ``bool``."""
@@ -56,10 +57,17 @@ class DType:
 
 
 KINDS = {
-    "float": "float64", "double": "float64", "float64": "float64", "float32": "float64",
-    "int": "int64", "long": "int64", "int64": "int64", "int32": "int64",
-    "bool": "bool", "bool_": "bool",
-}  # fmt: skip
+    "float": "float64",
+    "double": "float64",
+    "float64": "float64",
+    "float32": "float64",
+    "int": "int64",
+    "long": "int64",
+    "int64": "int64",
+    "int32": "int64",
+    "bool": "bool",
+    "bool_": "bool",
+}
 DTYPES = {name: DType(name) for name in ("float64", "float32", "int64", "int32", "bool")}
 
 
@@ -241,10 +249,11 @@ def _types_in(code: CodeType) -> bool:
         return inner
     steps = [one for one in get_instructions(code) if one.opname not in ("PUSH_NULL", "CACHE")]
     return any(
-        one.opname == "LOAD_GLOBAL" and one.argval == "type"
+        one.opname == "LOAD_GLOBAL"
+        and one.argval == "type"
         and not (after.opname.startswith("LOAD_FAST") and after.argval in ("self", "cls"))
         for one, after in pairwise(steps)
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -265,58 +274,105 @@ LARGEST = (
     "xp.maximum(a, b) of two arrays; the largest entry of an axis is no term: state the law for "
     "any number in its place, or for one with at_least(m, x) assumed"
 )
-SPREAD = (
-    "xp.mean((x - xp.mean(x, axis=a, keepdims=True)) ** 2, axis=a), and xp.sqrt of it"
-)  # fmt: skip
+SPREAD = "xp.mean((x - xp.mean(x, axis=a, keepdims=True)) ** 2, axis=a), and xp.sqrt of it"
 NO_SOLVER = "the inverse B of A as a given, with (A @ B, xp.eye(n)) assumed"
 TRUTHS = "xp.sum(xp.astype(mask, xp.float64), axis=..) compared with 0, or with the length"
 
 INSTEAD: dict[str, str] = {
-    "dot": "a @ b", "mm": "a @ b", "bmm": "a @ b", "mv": "a @ b", "vdot": "xp.sum(a * b)",
-    "inner": "xp.sum(a * b, axis=-1)", "vecdot": "xp.sum(a * b, axis=-1)",
-    "outer": "a[:, None] * b[None, :]", "einsum": "a @ b, or xp.sum(a[.., None] * b, axis=..)",
+    "dot": "a @ b",
+    "mm": "a @ b",
+    "bmm": "a @ b",
+    "mv": "a @ b",
+    "vdot": "xp.sum(a * b)",
+    "inner": "xp.sum(a * b, axis=-1)",
+    "vecdot": "xp.sum(a * b, axis=-1)",
+    "outer": "a[:, None] * b[None, :]",
+    "einsum": "a @ b, or xp.sum(a[.., None] * b, axis=..)",
     "tensordot": "a @ b, or xp.sum(a[.., None] * b, axis=..)",
     "kron": "xp.reshape(a[:, None, :, None] * b[None, :, None, :], (n * r, m * s))",
-    "cumsum": f"xp.sum of {AT_MOST}", "cumulative_sum": f"xp.sum of {AT_MOST}",
+    "cumsum": f"xp.sum of {AT_MOST}",
+    "cumulative_sum": f"xp.sum of {AT_MOST}",
     "cumprod": f"xp.exp of a sum of logarithms, {AT_MOST}",
     "prod": "iterate(n, 1, lambda i, y: y * x[i])",
-    "max": LARGEST, "min": LARGEST, "amax": LARGEST, "amin": LARGEST,
-    "var": SPREAD, "std": SPREAD, "average": "xp.sum(w * x, axis=..) / xp.sum(w, axis=..)",
-    "argmax": NO_ORDER, "argmin": NO_ORDER, "sort": NO_ORDER, "argsort": NO_ORDER,
-    "topk": NO_ORDER, "searchsorted": NO_ORDER, "nonzero": NO_ORDER, "unique_values": NO_ORDER,
-    "any": TRUTHS, "all": TRUTHS, "count_nonzero": TRUTHS,
+    "max": LARGEST,
+    "min": LARGEST,
+    "amax": LARGEST,
+    "amin": LARGEST,
+    "var": SPREAD,
+    "std": SPREAD,
+    "average": "xp.sum(w * x, axis=..) / xp.sum(w, axis=..)",
+    "argmax": NO_ORDER,
+    "argmin": NO_ORDER,
+    "sort": NO_ORDER,
+    "argsort": NO_ORDER,
+    "topk": NO_ORDER,
+    "searchsorted": NO_ORDER,
+    "nonzero": NO_ORDER,
+    "unique_values": NO_ORDER,
+    "any": TRUTHS,
+    "all": TRUTHS,
+    "count_nonzero": TRUTHS,
     "flip": "rows(n, lambda i: x[n - 1 - i])",
     "roll": "xp.concat((x[n - k:], x[:n - k]))",
     "repeat": "xp.reshape of xp.broadcast_to(x[:, None], (n, k))",
     "tile": "xp.reshape of xp.broadcast_to(x[None], (k, n))",
-    "take": "x[table]", "take_along_axis": "rows(n, lambda i: x[i][table[i]])",
-    "gather": "x[table]", "pad": "xp.concat of x and xp.zeros",
-    "diag": "xp.eye(n) * x[:, None]", "diagonal": "rows(n, lambda i: x[i, i])",
+    "take": "x[table]",
+    "take_along_axis": "rows(n, lambda i: x[i][table[i]])",
+    "gather": "x[table]",
+    "pad": "xp.concat of x and xp.zeros",
+    "diag": "xp.eye(n) * x[:, None]",
+    "diagonal": "rows(n, lambda i: x[i, i])",
     "trace": "xp.sum(xp.eye(n) * x)",
     "transpose": "x.mT, or xp.permute_dims(x, axes)",
-    "swapaxes": "x.mT, or xp.permute_dims(x, axes)", "unsqueeze": "x[..., None]",
-    "concatenate": "xp.concat", "hstack": "xp.concat", "vstack": "xp.concat", "cat": "xp.concat",
-    "split": "slices, x[:m] and x[m:]", "unstack": "x[0], x[1], ..",
-    "linspace": "start + step * xp.arange(n)", "meshgrid": "x[:, None] and y[None, :]",
+    "swapaxes": "x.mT, or xp.permute_dims(x, axes)",
+    "unsqueeze": "x[..., None]",
+    "concatenate": "xp.concat",
+    "hstack": "xp.concat",
+    "vstack": "xp.concat",
+    "cat": "xp.concat",
+    "split": "slices, x[:m] and x[m:]",
+    "unstack": "x[0], x[1], ..",
+    "linspace": "start + step * xp.arange(n)",
+    "meshgrid": "x[:, None] and y[None, :]",
     "empty": "xp.zeros, or a given of any numbers: real(n)",
     "empty_like": "xp.zeros_like, or a given of any numbers: real(n)",
     "round": "xp.floor(x + 0.5), which rounds halves up",
     "rint": "xp.floor(x + 0.5), which rounds halves up",
     "trunc": "xp.sign(x) * xp.floor(xp.abs(x))",
-    "log2": "xp.log(x) / xp.log(2)", "log10": "xp.log(x) / xp.log(10)",
-    "exp2": "2.0 ** x", "sigmoid": "1 / (1 + xp.exp(-x))",
+    "log2": "xp.log(x) / xp.log(2)",
+    "log10": "xp.log(x) / xp.log(10)",
+    "exp2": "2.0 ** x",
+    "sigmoid": "1 / (1 + xp.exp(-x))",
     "logaddexp": "xp.log(xp.exp(a) + xp.exp(b))",
-    "softmax": "softmax(x) of attnproof", "hypot": "xp.sqrt(a ** 2 + b ** 2)",
-    "reciprocal": "1 / x", "copysign": "xp.sign(y) * xp.abs(x)",
-    "linalg": NO_SOLVER, "inv": NO_SOLVER, "solve": NO_SOLVER,
-    "norm": "xp.sqrt(xp.sum(x ** 2, axis=..))", "vector_norm": "xp.sqrt(xp.sum(x ** 2, axis=..))",
-    "nan": "no term: state where the line has a value", "isnan": "nothing: a term is never NaN",
-    "isfinite": "~(x == -xp.inf)", "isinf": "x == -xp.inf",
-    "power": "x ** y", "absolute": "xp.abs(x)", "mod": "x % y", "true_divide": "x / y",
-    "divide": "x / y", "multiply": "x * y", "mul": "x * y", "div": "x / y", "sub": "x - y",
-    "negative": "-x", "neg": "-x", "invert": "~mask", "bitwise_and": "a & b",
-    "bitwise_or": "a | b", "array": "xp.stack((a, b)), or rows(n, lambda i: ..)",
-}  # fmt: skip
+    "softmax": "softmax(x) of attnproof",
+    "hypot": "xp.sqrt(a ** 2 + b ** 2)",
+    "reciprocal": "1 / x",
+    "copysign": "xp.sign(y) * xp.abs(x)",
+    "linalg": NO_SOLVER,
+    "inv": NO_SOLVER,
+    "solve": NO_SOLVER,
+    "norm": "xp.sqrt(xp.sum(x ** 2, axis=..))",
+    "vector_norm": "xp.sqrt(xp.sum(x ** 2, axis=..))",
+    "nan": "no term: state where the line has a value",
+    "isnan": "nothing: a term is never NaN",
+    "isfinite": "~(x == -xp.inf)",
+    "isinf": "x == -xp.inf",
+    "power": "x ** y",
+    "absolute": "xp.abs(x)",
+    "mod": "x % y",
+    "true_divide": "x / y",
+    "divide": "x / y",
+    "multiply": "x * y",
+    "mul": "x * y",
+    "div": "x / y",
+    "sub": "x - y",
+    "negative": "-x",
+    "neg": "-x",
+    "invert": "~mask",
+    "bitwise_and": "a & b",
+    "bitwise_or": "a | b",
+    "array": "xp.stack((a, b)), or rows(n, lambda i: ..)",
+}
 
 
 def hint(name: str) -> str:
@@ -353,8 +409,16 @@ REFUSED = {
         "a symbolic array has no truth value, so no if, and, or, not, min, max or chain a < b < c: "
         "write xp.where(condition, a, b), & | ~, xp.minimum, xp.maximum, (a < b) & (b < c)"
     ),
-    ("__float__", "__int__", "__index__", "__complex__", "__round__", "__trunc__", "__floor__",
-     "__ceil__"): NUMBER,
+    (
+        "__float__",
+        "__int__",
+        "__index__",
+        "__complex__",
+        "__round__",
+        "__trunc__",
+        "__floor__",
+        "__ceil__",
+    ): NUMBER,
     ("__setitem__", "__delitem__"): (
         "a symbolic array cannot be changed: write xp.where(xp.arange(n) == i, value, x) for "
         "x[i] = value, and xp.concat for a slice"
@@ -368,15 +432,24 @@ REFUSED = {
         "write xp.stack((a, b)) for np.array([a, b]), and xp = array_namespace(x) from "
         "array_api_compat for np"
     ),
-}  # fmt: skip
+}
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
-    "divide": operator.truediv, "true_divide": operator.truediv, "power": operator.pow,
-    "floor_divide": operator.floordiv, "remainder": operator.mod, "less": operator.lt,
-    "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
-    "equal": operator.eq, "not_equal": operator.ne,
-}  # fmt: skip
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "true_divide": operator.truediv,
+    "power": operator.pow,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+}
 
 
 class ArrayApiOnly:
@@ -430,4 +503,3 @@ def _refuse(name: str, why: str) -> Callable[..., NoReturn]:
 for _names, _why in REFUSED.items():
     for _name in _names:
         setattr(ArrayApiOnly, _name, _refuse(_name, _why))
-

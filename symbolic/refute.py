@@ -87,9 +87,11 @@ def refute(
 
 
 def obeying(
-    givens: Mapping[str, Given], assume: Assumptions = (), laws: tuple[Law, ...] = (),
+    givens: Mapping[str, Given],
+    assume: Assumptions = (),
+    laws: tuple[Law, ...] = (),
     limit_seconds: float = 5.0,
-) -> Candidate | None:  # fmt: skip
+) -> Candidate | None:
     """Exact sizes and values at which all hypotheses hold, or None if none were found in time.
 
     >>> from attnproof.symbolic.claim import greater
@@ -109,16 +111,23 @@ class _Search:
     """One search: what is attacked, until when, and one source of guesses."""
 
     def __init__(
-        self, claim: Claim, givens: Mapping[str, Given], assume: Assumptions,
-        laws: tuple[Law, ...], seconds: float,
-    ) -> None:  # fmt: skip
+        self,
+        claim: Claim,
+        givens: Mapping[str, Given],
+        assume: Assumptions,
+        laws: tuple[Law, ...],
+        seconds: float,
+    ) -> None:
         self.claim, self.givens, self.time = claim, givens, Budget(seconds, now())
         self.assume, self.laws = assume, laws
         self.random = Random(0)
         parts = [t for pair in assume for t in pair] + list(claim.sides)
         for law in laws:
-            bound = {given.named(name).term for name, given in law.claim.variables
-                     if given.kind != "function"}  # fmt: skip
+            bound = {
+                given.named(name).term
+                for name, given in law.claim.variables
+                if given.kind != "function"
+            }
             parts += [t for side in law.claim.sides for t in free(side) - bound]
         parts += [t for g in givens.values() for t in (*g.shape, *(g.out or ()))]
         parts += [g.below for g in givens.values() if g.below is not None]

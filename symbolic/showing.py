@@ -24,7 +24,7 @@ from .derivation import (
     Sign,
     SumOfSquares,
     Witness,
-)  # fmt: skip
+)
 from .derive import Equation, Meeting, NotProved, assumed, axis_cover, derive, places, split_options
 from .divisors import opened
 from .kernel import Proof, Refused, replay, squares
@@ -93,9 +93,7 @@ def show(claim: Claim, at_hand: AtHand) -> Shown:
         return _WAYS[claim.by](claim, at_hand)
 
 
-def _replayed(
-    derivation: Derivation, links: tuple[LinkProof, ...], at_hand: AtHand
-) -> Shown:
+def _replayed(derivation: Derivation, links: tuple[LinkProof, ...], at_hand: AtHand) -> Shown:
     whole = at_hand.finished(derivation)
     try:
         return Shown(links, replay(whole), "", whole)
@@ -142,9 +140,17 @@ def _link(
     took = time.perf_counter() - start
     counts = rule_counts(part)
     return LinkProof(
-        reason, left, right, part, sum(counts.values()), dict(counts), took, True, "",
+        reason,
+        left,
+        right,
+        part,
+        sum(counts.values()),
+        dict(counts),
+        took,
+        True,
+        "",
         tuple(meeting),
-    ), ""  # fmt: skip
+    ), ""
 
 
 def _by_induction(claim: Claim, at_hand: AtHand) -> Shown:
@@ -265,9 +271,15 @@ def _signed(claim: Claim, at_hand: AtHand) -> Shown:
             counts = sum((rule_counts(part) for part in parts), Counter[str]())
             took = time.perf_counter() - start
             last = LinkProof(
-                "by the form of the entries", form, ZERO, parts[0], sum(counts.values()),
-                dict(counts), took, True,
-            )  # fmt: skip
+                "by the form of the entries",
+                form,
+                ZERO,
+                parts[0],
+                sum(counts.values()),
+                dict(counts),
+                took,
+                True,
+            )
             return Shown((*links, last), proof, "", shown)
     known = _as_known(claim, to_form, at_hand)
     return Shown(links, None, why) if known is None else replace(known, links=links)

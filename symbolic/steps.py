@@ -23,7 +23,7 @@ from .derivation import (
     SumOfSquares,
     Under,
     Witness,
-)  # fmt: skip
+)
 from .terms import Term, bind, make
 
 Around = Callable[[Term], Term]

@@ -17,9 +17,21 @@ from .failures import Failure
 from .terms import Term
 
 _GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "lambda": "λ", "mu": "μ",
-    "nu": "ν", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "omega": "ω",
-}  # fmt: skip
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "theta": "θ",
+    "lambda": "λ",
+    "mu": "μ",
+    "nu": "ν",
+    "pi": "π",
+    "rho": "ρ",
+    "sigma": "σ",
+    "tau": "τ",
+    "phi": "φ",
+    "omega": "ω",
+}
 
 
 def _middle(x: Any) -> Fraction:
@@ -150,9 +162,14 @@ def witness_of(claim: Claim, failure: Failure, used: set[str]) -> Witness:
         return _no_array_witness(claim, failure, used)
     left, right, end = _told(claim, failure)
     return Witness(
-        sizes, {name: plain_value(v) for name, v in values.items()}, failure.place, left, right,
-        rounded_down(failure.gap), f"{written(sizes, _only(values, used))}: {end}",
-    )  # fmt: skip
+        sizes,
+        {name: plain_value(v) for name, v in values.items()},
+        failure.place,
+        left,
+        right,
+        rounded_down(failure.gap),
+        f"{written(sizes, _only(values, used))}: {end}",
+    )
 
 
 def _only(values: Mapping[str, Any], used: set[str]) -> dict[str, Any]:
@@ -170,7 +187,9 @@ def _no_array_witness(claim: Claim, failure: Failure, used: set[str]) -> Witness
     sizes = dict(failure.candidate.sizes)
     fixed = {n: v for n, v in failure.candidate.values.items() if n not in varied}
     tried = {n: [trial.values[n] for trial in failure.trials] for n in varied if n not in fixed}
-    at = "; ".join(written({}, {n: v[k] for n, v in tried.items()}) for k in range(len(failure.trials)))  # noqa: E501
+    at = "; ".join(
+        written({}, {n: v[k] for n, v in tried.items()}) for k in range(len(failure.trials))
+    )
     left, right = decimal(failure.left), "0"
     place = f" at {list(failure.place)}" if any(failure.place) else ""
     why = f"left - right is {left}{place} whatever {unknown} is"
@@ -185,6 +204,11 @@ def _no_array_witness(claim: Claim, failure: Failure, used: set[str]) -> Witness
     values |= {n: [plain_value(x) for x in v] for n, v in tried.items()}
     start = written(sizes, _only(fixed, used))
     return Witness(
-        sizes, values, failure.place, left, right, rounded_down(failure.gap),
+        sizes,
+        values,
+        failure.place,
+        left,
+        right,
+        rounded_down(failure.gap),
         f"{start}{', at ' + at if at else ''}: {why}",
-    )  # fmt: skip
+    )

@@ -18,9 +18,16 @@ class NotEqual(AssertionError):
 
 
 def check_equal(
-    first: Any, second: Any, call: str = "", other: str = "", *, where: str = "",
-    weights: str = "", seed: int = 0, seconds: float = 20.0,
-) -> EqualRecord:  # fmt: skip
+    first: Any,
+    second: Any,
+    call: str = "",
+    other: str = "",
+    *,
+    where: str = "",
+    weights: str = "",
+    seed: int = 0,
+    seconds: float = 20.0,
+) -> EqualRecord:
     """Whether two programs are one function: the record of what was found.
 
     ``second`` may be a specification, such as ``"attention:causal"``.  ``call`` says how both are
@@ -48,7 +55,7 @@ def check_equal(
 
 def assert_equal(
     first: Any, second: Any, call: str = "", other: str = "", *, strict: bool = False, **more: Any
-) -> EqualRecord:  # fmt: skip
+) -> EqualRecord:
     """Fail where two programs are not one function; ``strict``: also where that is not proved.
 
     Raises :class:`NotEqual` with the page of what was found.

@@ -36,7 +36,8 @@ Other = Annotated[
 Calls = Annotated[
     list[str] | None,
     typer.Option(
-        "--call", metavar="SIGNATURE",
+        "--call",
+        metavar="SIGNATURE",
         help="How both are called, in axis letters; given twice, how the first and the second are.",
     ),
 ]
@@ -55,7 +56,8 @@ Weights = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="NAME=VALUE",
+        "--set",
+        metavar="NAME=VALUE",
         help="A setting of the constructors, as hidden_size=64; 1.NAME=VALUE of the first alone.",
     ),
 ]
@@ -151,7 +153,7 @@ def exit_code(record: EqualRecord, *, strict: bool = False) -> int:
 
 def _told(
     targets: tuple[str, str], calls: Sequence[str], settings: Sequence[str]
-) -> tuple[Told, Told]:  # fmt: skip
+) -> tuple[Told, Told]:
     """Both programs, loaded.  Raises :class:`UsageError`."""
     from ..programs.equal.sides import Told
     from ..programs.equal.specification import is_specification
@@ -163,8 +165,11 @@ def _told(
             continue
         alone = [word[2:] for word in settings if word.startswith(f"{place + 1}.")]
         named = {word.partition("=")[0] for word in alone}
-        own = [word for word in settings
-               if not OF_ONE.match(word) and word.partition("=")[0] not in named]  # fmt: skip
+        own = [
+            word
+            for word in settings
+            if not OF_ONE.match(word) and word.partition("=")[0] not in named
+        ]
         own += alone
         line = calls[min(place, len(calls) - 1)] if calls else ""
         found.append(_loaded(target, line, own))
@@ -186,7 +191,7 @@ def _loaded(target: str, line: str, settings: list[str]) -> Told:
 
 def _compared(
     told: tuple[Told, Told], where: str, weights: str, seed: int, limit: float
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     from ..programs.code import DoesNotFit
     from ..programs.equal.deciding import compare
     from ..programs.equal.specification import WrongSpecification
@@ -195,8 +200,9 @@ def _compared(
     said = io.StringIO()
     try:
         with _progress() as begin, contextlib.redirect_stdout(said):
-            return compare(*told, where=where, weights=weights, seed=seed, seconds=limit,
-                           begin=begin)  # fmt: skip
+            return compare(
+                *told, where=where, weights=weights, seed=seed, seconds=limit, begin=begin
+            )
     except (SignatureError, DoesNotFit, WrongSpecification) as error:
         raise UsageError(str(error)) from None
 
@@ -212,9 +218,14 @@ def _progress() -> Iterator[Callable[[str], None]]:
 
 
 def _again(
-    first: str, second: str, call: list[str] | None, where: list[str] | None, weights: str,
-    settings: list[str] | None, seed: int,
-) -> str:  # fmt: skip
+    first: str,
+    second: str,
+    call: list[str] | None,
+    where: list[str] | None,
+    weights: str,
+    settings: list[str] | None,
+    seed: int,
+) -> str:
     words: list[Any] = ["attnproof", "equal", first, second]
     for name, values in (("--call", call), ("--where", where), ("--set", settings)):
         for value in values or ():

@@ -69,8 +69,14 @@ def _step(step: StepRecord | None) -> str:
 
 def _filled(text: str, width: int, deeper: int, style: str = "") -> Iterator[Line]:
     indent = " " * (len(text) - len(text.lstrip(" ")))
-    lines = wrap(text.strip(), width, initial_indent=indent, subsequent_indent=" " * deeper,
-                 break_on_hyphens=False, break_long_words=False)  # fmt: skip
+    lines = wrap(
+        text.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=" " * deeper,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
     yield from ((line, style) for line in lines)
 
 

@@ -79,6 +79,7 @@ class EqualRecord(Record):
     again: str = Field(description="The command that shows it again.")
     traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
 
+
 class MemberRecord(Record):
     """A program of a class, and how it is known to be the same as the first."""
 
@@ -118,24 +119,36 @@ class ClassesRecord(Record):
 def classes_record(found: Classes, seconds: float) -> ClassesRecord:
     """The record of classes that were found."""
     return ClassesRecord(
-        made=datetime.now(UTC), attnproof=__version__, seconds=seconds,
+        made=datetime.now(UTC),
+        attnproof=__version__,
+        seconds=seconds,
         classes=tuple(
-            ClassRecord(first=each.first.name, others=tuple(
-                MemberRecord(target=told.name, verdict=one.verdict, line=line_of(one))
-                for told, one in each.others
-            )) for each in found.found
+            ClassRecord(
+                first=each.first.name,
+                others=tuple(
+                    MemberRecord(target=told.name, verdict=one.verdict, line=line_of(one))
+                    for told, one in each.others
+                ),
+            )
+            for each in found.found
         ),
         apart=tuple(_apart(*one) for one in found.apart),
-    )  # fmt: skip
+    )
 
 
 def _apart(first: Told, second: Told, found: Verdict | str) -> ApartRecord:
     if isinstance(found, str):
-        return ApartRecord(first=first.name, second=second.name, verdict="not comparable",
-                           why=found)  # fmt: skip
+        return ApartRecord(
+            first=first.name, second=second.name, verdict="not comparable", why=found
+        )
     seen = None if found.seen is None else SeenRecord.of(found.seen)
-    return ApartRecord(first=first.name, second=second.name, verdict=found.verdict, why=found.why,
-                       counterexample=seen)  # fmt: skip
+    return ApartRecord(
+        first=first.name,
+        second=second.name,
+        verdict=found.verdict,
+        why=found.why,
+        counterexample=seen,
+    )
 
 
 def line_of(found: Verdict) -> str:
@@ -149,23 +162,38 @@ def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int
     """The record of what was found."""
     both, looked = found.two, found.looked
     return EqualRecord(
-        made=datetime.now(UTC), attnproof=__version__, python=platform.python_version(),
-        first=_program(both.first, targets[0]), second=_program(both.second, targets[1]),
-        verdict=found.verdict, why=found.why, line=line_of(found), conditions=found.assuming,
+        made=datetime.now(UTC),
+        attnproof=__version__,
+        python=platform.python_version(),
+        first=_program(both.first, targets[0]),
+        second=_program(both.second, targets[1]),
+        verdict=found.verdict,
+        why=found.why,
+        line=line_of(found),
+        conditions=found.assuming,
         counterexample=None if found.seen is None else SeenRecord.of(found.seen),
         parted=None if found.parted is None else PartedRecord.of(found.parted),
-        error=looked.error, bound=looked.bound, calls=looked.tried, formats=looked.formats,
-        weights=both.weights, remarks=found.remarks, seed=seed, seconds=found.seconds,
-        again=again, traceback=found.traceback,
-    )  # fmt: skip
+        error=looked.error,
+        bound=looked.bound,
+        calls=looked.tried,
+        formats=looked.formats,
+        weights=both.weights,
+        remarks=found.remarks,
+        seed=seed,
+        seconds=found.seconds,
+        again=again,
+        traceback=found.traceback,
+    )
 
 
 def _program(side: Side, target: str) -> ProgramRecord:
-    arguments = {name: told if isinstance(told, str) else _written(told)
-                 for name, told in side.made.items()}  # fmt: skip
+    arguments = {
+        name: told if isinstance(told, str) else _written(told) for name, told in side.made.items()
+    }
     arguments |= {name: told.text for name, told in side.weights.items()}
-    return ProgramRecord(target=target, name=side.program.name, place=side.place, call=side.line,
-                         arguments=arguments)  # fmt: skip
+    return ProgramRecord(
+        target=target, name=side.program.name, place=side.place, call=side.line, arguments=arguments
+    )
 
 
 def _written(told: object) -> str:

@@ -44,15 +44,19 @@ class BinaryDigits(Encoding):
         return i - j
 
     def facts(self) -> dict[str, Any]:
-        numbers = for_all({"i": natural(), "t": natural()}, lambda i, t: equal(
-            number(lambda s: binary_digit(i, s), t),
-            i - number_power(2, t) * (i // number_power(2, t)),
-        ).by_induction(t))  # fmt: skip
+        numbers = for_all(
+            {"i": natural(), "t": natural()},
+            lambda i, t: equal(
+                number(lambda s: binary_digit(i, s), t),
+                i - number_power(2, t) * (i // number_power(2, t)),
+            ).by_induction(t),
+        )
         return {
             f"the digits of {name} give it, but for a multiple of 2^d": numbers.at(
                 i=natural().named(name), t=self.width
-            ) for name in "ij"
-        }  # fmt: skip
+            )
+            for name in "ij"
+        }
 
     @hypothesis("the positions are below 2^d")
     def below(self, i: Any, j: Any) -> list[Any]:

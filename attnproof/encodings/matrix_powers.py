@@ -51,11 +51,19 @@ class MatrixPowers(Encoding):
     def facts(self) -> dict[str, Law]:
         a, s = {"a": natural("a position")}, {"s": natural("a shift")}
         return {
-            "M^(a + s) = M^s M^a": for_all(a | s, lambda a, s: equal(
-                power(self.M, a + s), power(self.M, s) @ power(self.M, a)).by_induction(s)),
-            "M^a is orthogonal": for_all(a, lambda a: equal(
-                power(self.M, a).mT @ power(self.M, a), power(self.M, 0)).by_induction(a)),
-        }  # fmt: skip
+            "M^(a + s) = M^s M^a": for_all(
+                a | s,
+                lambda a, s: equal(
+                    power(self.M, a + s), power(self.M, s) @ power(self.M, a)
+                ).by_induction(s),
+            ),
+            "M^a is orthogonal": for_all(
+                a,
+                lambda a: equal(
+                    power(self.M, a).mT @ power(self.M, a), power(self.M, 0)
+                ).by_induction(a),
+            ),
+        }
 
     @hypothesis("the start is an evaluation point: no two M^j x are equal")
     def evaluation_point(self, i: Any, j: Any) -> list[Any]:

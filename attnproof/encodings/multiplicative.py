@@ -49,24 +49,33 @@ class Multiplicative(Encoding):
         u, p = (natural().named(name) for name in ("u_0", "p_0"))
 
         def products(s: Any) -> Any:
-            return rows(r, lambda i: rows(c, lambda j: (
-                power(M, u + i + s).mT @ power(M, p + j + s))))  # fmt: skip
+            return rows(
+                r, lambda i: rows(c, lambda j: power(M, u + i + s).mT @ power(M, p + j + s))
+            )
 
         return {
-            "M^(a + s) = M^s M^a": for_all(a | s, lambda a, s: equal(
-                power(M, a + s), power(M, s) @ power(M, a)).by_induction(s)),
-            "M^(a + b) = M^b M^a": for_all(a | {"b": natural()}, lambda a, b: equal(
-                power(M, a + b), power(M, b) @ power(M, a)).by_induction(b)),
-            "M^a is orthogonal": for_all(a, lambda a: equal(
-                power(M, a).mT @ power(M, a), power(M, 0)).by_induction(a)),
+            "M^(a + s) = M^s M^a": for_all(
+                a | s,
+                lambda a, s: equal(power(M, a + s), power(M, s) @ power(M, a)).by_induction(s),
+            ),
+            "M^(a + b) = M^b M^a": for_all(
+                a | {"b": natural()},
+                lambda a, b: equal(power(M, a + b), power(M, b) @ power(M, a)).by_induction(b),
+            ),
+            "M^a is orthogonal": for_all(
+                a, lambda a: equal(power(M, a).mT @ power(M, a), power(M, 0)).by_induction(a)
+            ),
             "s more factors cancel between a and b": for_all(
-                s | a | {"b": natural()}, lambda s, a, b: equal(
-                    power(M, a + s).mT @ power(M, b + s),
-                    power(M, a).mT @ power(M, b)).by_induction(s)),
+                s | a | {"b": natural()},
+                lambda s, a, b: equal(
+                    power(M, a + s).mT @ power(M, b + s), power(M, a).mT @ power(M, b)
+                ).by_induction(s),
+            ),
             "s more factors on both sides cancel": for_all(
-                s | {"u": natural(), "p": natural()}, lambda s, **_: equal(
-                    products(s), products(0)).by_induction(s)),
-        }  # fmt: skip
+                s | {"u": natural(), "p": natural()},
+                lambda s, **_: equal(products(s), products(0)).by_induction(s),
+            ),
+        }
 
     @hypothesis("M is orthogonal")
     def orthogonal(self) -> list[Any]:

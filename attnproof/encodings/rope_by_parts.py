@@ -21,9 +21,12 @@ class RopeByParts(Rope):
     title = "RoPE, NTK-by-parts"
     source = ("Peng et al. 2023, YaRN, Definition 2 (section 3.2), in turns of 2π",)
     given = {
-        **Rope.given, "factor": positive(), "length": positive(), "slow": angle(),
+        **Rope.given,
+        "factor": positive(),
+        "length": positive(),
+        "slow": angle(),
         "ramp": positive(),
-    }  # fmt: skip
+    }
     defaults = {**Rope.defaults, "factor": 16.0, "length": 4096.0, "slow": 2 * pi, "ramp": 62 * pi}
 
     def kept(self, omega: Any) -> Any:

@@ -19,5 +19,8 @@ class RopeLlama3(RopeByParts):
     source = ("Llama 3.1 (Grattafiori et al. 2024), apply_scaling in its reference code",)
     defaults = {
         "omega": 500_000.0 ** (-np.arange(64) / 64),
-        "factor": 8.0, "length": 8192.0, "slow": 2 * pi, "ramp": 6 * pi,
-    }  # fmt: skip
+        "factor": 8.0,
+        "length": 8192.0,
+        "slow": 2 * pi,
+        "ramp": 6 * pi,
+    }

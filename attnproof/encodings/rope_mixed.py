@@ -26,11 +26,13 @@ class RopeMixed(Encoding):
     # As at the start of training: half of the pairs in one direction, drawn for each head, and
     # the other half in the direction at right angles to it.
     defaults = {
-        "Omega": np.concatenate([
-            10.0 ** (-np.arange(16) / 16)[:, None] * np.array([np.cos(turn), np.sin(turn)])
-            for turn in (1.0, 1.0 + np.pi / 2)
-        ])
-    }  # fmt: skip
+        "Omega": np.concatenate(
+            [
+                10.0 ** (-np.arange(16) / 16)[:, None] * np.array([np.cos(turn), np.sin(turn)])
+                for turn in (1.0, 1.0 + np.pi / 2)
+            ]
+        )
+    }
 
     def turn(self, x: Any, p: Any) -> Any:
         return turn_pairs(x, p @ self.Omega.mT)

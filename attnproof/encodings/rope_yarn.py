@@ -38,13 +38,19 @@ class YarnByIndex(Yarn):
     title = "YaRN, ramp by index"
     source = ("Peng et al. 2023, the authors' code; transformers, _compute_yarn_parameters",)
     given = {
-        **Rope.given, "factor": positive(), "temperature": positive(),
-        "last": real(says="an index of a pair"), "ramp": positive(),
-    }  # fmt: skip
+        **Rope.given,
+        "factor": positive(),
+        "temperature": positive(),
+        "last": real(says="an index of a pair"),
+        "ramp": positive(),
+    }
     defaults = {
-        "omega": 10_000.0 ** (-np.arange(64) / 64), "factor": 16.0,
-        "temperature": Yarn.defaults["temperature"], "last": 46.0, "ramp": 26.0,
-    }  # fmt: skip
+        "omega": 10_000.0 ** (-np.arange(64) / 64),
+        "factor": 16.0,
+        "temperature": Yarn.defaults["temperature"],
+        "last": 46.0,
+        "ramp": 26.0,
+    }
 
     def kept(self, omega: Any) -> Any:
         xp = array_namespace(omega)

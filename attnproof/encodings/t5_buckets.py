@@ -26,8 +26,10 @@ class T5Buckets(Encoding):
     source = ("Raffel et al. 2020, section 2.1, and relative_position_bucket in the T5 code",)
     whole = True
     given = {"t": real(T), "beta": real(2 * T + 2)}
-    defaults = {"t": np.array([*range(1, 9), 12, 16, 23, 32, 46, 64, 91.0]),
-             "beta": -np.arange(32) / 64 - np.arange(32) % 16 / 4}  # fmt: skip
+    defaults = {
+        "t": np.array([*range(1, 9), 12, 16, 23, 32, 46, 64, 91.0]),
+        "beta": -np.arange(32) / 64 - np.arange(32) % 16 / 4,
+    }
 
     def passed(self, distance: Any) -> Any:
         """How many of the t_j a distance has reached."""

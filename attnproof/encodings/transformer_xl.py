@@ -23,8 +23,12 @@ class TransformerXL(Encoding):
     title = "Transformer-XL"
     source = ("Dai et al. 2019, section 3.3",)
     given = {"omega": frequencies(B), "W": real(d, 2 * B), "u_R": real(d), "v_R": real(d)}
-    defaults = {"omega": 10_000.0 ** (-np.arange(32) / 32), "W": _DRAWN[:64], "u_R": _DRAWN[64],
-             "v_R": _DRAWN[65]}  # fmt: skip
+    defaults = {
+        "omega": 10_000.0 ** (-np.arange(32) / 32),
+        "W": _DRAWN[:64],
+        "u_R": _DRAWN[64],
+        "v_R": _DRAWN[65],
+    }
 
     def relate(self, q: Any, k: Any, m: Any, n: Any) -> Any:
         xp = array_namespace(q)

@@ -30,8 +30,12 @@ def another_length(e: Encoding) -> Given:
     return e.declared()[name] if name else positions()
 
 
-@law("Attention is unchanged when all positions move", group=GROUP, example="rope",
-     breaks="sinusoidal")
+@law(
+    "Attention is unchanged when all positions move",
+    group=GROUP,
+    example="rope",
+    breaks="sinusoidal",
+)
 def translation(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: Any) -> Claim:
     """attention(Q, K, V; m + s, n + s) = attention(Q, K, V; m, n).
 
@@ -46,8 +50,14 @@ def translation_twice(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: An
     return equal(e.attention(Q, K, V, u + s, p + 2 * s), e.attention(Q, K, V, u, p))
 
 
-@law("Attention sees the order of the tokens", group=GROUP, example="rope", breaks="nope",
-     some=True, given={"Q": tokens})
+@law(
+    "Attention sees the order of the tokens",
+    group=GROUP,
+    example="rope",
+    breaks="nope",
+    some=True,
+    given={"Q": tokens},
+)
 def sees_order(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
     """attention(Q[σ], K[σ], V[σ]) ≠ attention(Q, K, V)[σ] for some parameters, tokens and σ.
 
@@ -65,8 +75,13 @@ def sees_order_of_pairs(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any)
     return equal(*permuted(e.attention, [Q, K, V, p, p], sigma, [0] * 5))
 
 
-@law("Tokens that are permuted with their positions are read alike", group=GROUP,
-     example="rope", breaks="alibi-by-place", given={"Q": tokens})
+@law(
+    "Tokens that are permuted with their positions are read alike",
+    group=GROUP,
+    example="rope",
+    breaks="alibi-by-place",
+    given={"Q": tokens},
+)
 def travels_with_tokens(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
     """attention(Q[σ], K[σ], V[σ]; p[σ], p[σ]) = attention(Q, K, V; p, p)[σ].
 
@@ -81,9 +96,13 @@ def positions_stay(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> C
     return equal(*permuted(moving, [Q, K, V, p], sigma, [0] * 4))
 
 
-@law("A score is the same among any other tokens, however many", group=GROUP, example="rope",
-     breaks="normalised-index",
-     given={**ANYWHERE, "other": another_length})
+@law(
+    "A score is the same among any other tokens, however many",
+    group=GROUP,
+    example="rope",
+    breaks="normalised-index",
+    given={**ANYWHERE, "other": another_length},
+)
 def independent_of_length(
     e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any, other: Any
 ) -> Claim:
@@ -99,12 +118,8 @@ def independent_of_length(
 
 
 @independent_of_length.negative_control("alone the key stands at the query's position")
-def alone_at_the_query(
-    e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any
-) -> Claim:
-    return equal(
-        e.marks(Q, K, u, p)[row, column], e.mark(Q[row], K[column], u[row], u[row])
-    )
+def alone_at_the_query(e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any) -> Claim:
+    return equal(e.marks(Q, K, u, p)[row, column], e.mark(Q[row], K[column], u[row], u[row]))
 
 
 def other_places(length: Any) -> Callable[[Encoding], Given]:
@@ -115,18 +130,24 @@ def other_places(length: Any) -> Callable[[Encoding], Given]:
     return lambda e: natural() if e.whole else positions(length, *(e.axes,) * bool(e.axes))
 
 
-@law("Positions act on the scores", group=GROUP, example="rope", breaks="nope", some=True,
-     given={"others": other_places(r), "rest": other_places(c)})
-def acts_on_scores(
-    e: Encoding, Q: Any, K: Any, u: Any, p: Any, others: Any, rest: Any
-) -> Claim:
+@law(
+    "Positions act on the scores",
+    group=GROUP,
+    example="rope",
+    breaks="nope",
+    some=True,
+    given={"others": other_places(r), "rest": other_places(c)},
+)
+def acts_on_scores(e: Encoding, Q: Any, K: Any, u: Any, p: Any, others: Any, rest: Any) -> Claim:
     """score(q, k, m, n) ≠ score(q, k, m′, n′) for some parameters, q, k and positions.
 
     A mask counts.  The contrary: the scores are the same wherever the tokens stand.
     """
     if e.whole:
-        others, rest = (first + array_namespace(Q).arange(tokens.shape[0])
-                        for first, tokens in ((others, Q), (rest, K)))  # fmt: skip
+        others, rest = (
+            first + array_namespace(Q).arange(tokens.shape[0])
+            for first, tokens in ((others, Q), (rest, K))
+        )
     return equal(e.marks(Q, K, u, p), e.marks(Q, K, others, rest))
 
 

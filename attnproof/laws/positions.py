@@ -53,8 +53,14 @@ def has_a_code(kind: type[Encoding]) -> str:
     return of_tokens(kind)
 
 
-@law("Different natural positions have different codes", group=GROUP, example="plane-rotation",
-     breaks="nope", applies=has_a_code, given=REST)
+@law(
+    "Different natural positions have different codes",
+    group=GROUP,
+    example="plane-rotation",
+    breaks="nope",
+    applies=has_a_code,
+    given=REST,
+)
 def unique(enc: Encoding, i: Any, j: Any, others: Any, rest: Any) -> dict[str, Any]:
     """code(a) ≠ code(b) for all natural numbers a ≠ b, however large.
 
@@ -85,8 +91,13 @@ def makes_numbers_for_ever(kind: type[Encoding]) -> str:
     return NO_NUMBERS if kind.acts("sees") and not kind.acts(*MAKE_NUMBERS) else ""
 
 
-@law("What a position makes stays below a bound", group=GROUP, example="rope", breaks="index",
-     applies=makes_numbers_for_ever)
+@law(
+    "What a position makes stays below a bound",
+    group=GROUP,
+    example="rope",
+    breaks="index",
+    applies=makes_numbers_for_ever,
+)
 def bounded(enc: Encoding) -> Answer:
     """There is a number C with |number| <= C for all positions, or ‖token at p‖ <= C ‖token‖.
 
@@ -172,8 +183,13 @@ def at_half(kind: type[Encoding]) -> str | None:
     return None
 
 
-@law("What it does is continuous in the positions", group=GROUP, example="rope",
-     breaks="learned-table", applies=on_real_positions)
+@law(
+    "What it does is continuous in the positions",
+    group=GROUP,
+    example="rope",
+    breaks="learned-table",
+    applies=on_real_positions,
+)
 def continuous(enc: Encoding) -> Answer:
     """encode(x, p), the scores and the values are continuous functions of real positions.
 
@@ -193,8 +209,13 @@ def has_a_mask(kind: type[Encoding]) -> str:
     return WHOLE if kind.whole else ""
 
 
-@law("No key is hidden or shown suddenly", group=GROUP, example="nope", breaks="nope-causal",
-     applies=has_a_mask)
+@law(
+    "No key is hidden or shown suddenly",
+    group=GROUP,
+    example="nope",
+    breaks="nope-causal",
+    applies=has_a_mask,
+)
 def mask_continuous(enc: Encoding) -> Answer:
     """exp(score), and 0 where the key is hidden, is a continuous function of real positions.
 
@@ -209,12 +230,15 @@ def all_hidden(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
 
 
 def walked_over(
-    enc: Encoding, claimed: str, every: Callable[..., Iterator[Term]],
+    enc: Encoding,
+    claimed: str,
+    every: Callable[..., Iterator[Term]],
     whole_numbers: Callable[..., Iterator[tuple[str, Any]]],
-) -> Answer:  # fmt: skip
+) -> Answer:
     """Continuity of every term, by its form; or a number that jumps."""
-    places = tuple(positions(n, *(enc.axes,) * bool(enc.axes)).named(name)
-                   for name, n in (("u", r), ("p", c)))  # fmt: skip
+    places = tuple(
+        positions(n, *(enc.axes,) * bool(enc.axes)).named(name) for name, n in (("u", r), ("p", c))
+    )
     variables = frozenset(place.term for place in places)
     rules: Counter[str] = Counter()
     found = list(every(enc, *places))
@@ -339,8 +363,7 @@ def constant(enc: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
     return equal(*by_offset(partial(enc.marks, Q, K, u), p, s=s))
 
 
-@law("It is defined at every natural position", group=GROUP, example="rope",
-     breaks="learned-table")
+@law("It is defined at every natural position", group=GROUP, example="rope", breaks="learned-table")
 def defined_beyond(enc: Encoding) -> Answer:
     """encode(x, p), scores and values exist at all natural numbers, beyond the training too.
 
@@ -389,8 +412,10 @@ def _ended(made: Encoding, reach: int) -> tuple[str, str] | None:
 def open_conditions(enc: Encoding) -> tuple[Sequence[str], tuple[str, ...]]:
     """What would have to hold of natural positions, in words; and of everything else."""
     count = (max(enc.axes, 1),)
-    own = {name: [index_map(length, most).named(f"{name}_{k}") for k in range(*count)]
-           for name, length in (("u", r), ("p", c))}  # fmt: skip
+    own = {
+        name: [index_map(length, most).named(f"{name}_{k}") for k in range(*count)]
+        for name, length in (("u", r), ("p", c))
+    }
     xp = array_namespace(own["u"][0])
     at = [xp.stack(v, axis=-1) if enc.axes else v[0] for v in own.values()]
     places = {one.term for v in own.values() for one in v}

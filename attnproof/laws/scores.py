@@ -21,8 +21,13 @@ from ..theorems.laws.equations import by_offset
 GROUP = "the scores"
 
 
-@law("The scores depend on the offset of the positions alone", group=GROUP, example="rope",
-     breaks="sinusoidal", applies=of_pairs_by_offset)
+@law(
+    "The scores depend on the offset of the positions alone",
+    group=GROUP,
+    example="rope",
+    breaks="sinusoidal",
+    applies=of_pairs_by_offset,
+)
 def relative(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     """score(q, k, m + s, n + s) = score(q, k, m, n) for all positions m, n and shifts s.
 
@@ -38,8 +43,13 @@ def twice_as_far(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     return equal(e.mark(x, y, a + s, b + 2 * s), e.mark(x, y, a, b))
 
 
-@law("The score is unchanged when the positions change places", group=GROUP, example="alibi",
-     breaks="rope", applies=of_pairs)
+@law(
+    "The score is unchanged when the positions change places",
+    group=GROUP,
+    example="alibi",
+    breaks="rope",
+    applies=of_pairs,
+)
 def even(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """score(q, k, m, n) = score(q, k, n, m): before and after are alike."""
     return equal(e.mark(x, y, a, b), e.mark(x, y, b, a))
@@ -50,8 +60,13 @@ def even_with_one_key(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, b), e.mark(x, y, b, b))
 
 
-@law("What positions add to the score changes sign when they change places", group=GROUP,
-     example="nope", breaks="alibi", applies=of_pairs)
+@law(
+    "What positions add to the score changes sign when they change places",
+    group=GROUP,
+    example="nope",
+    breaks="alibi",
+    applies=of_pairs,
+)
 def odd(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """f(m, n) = −f(n, m), where f = score(q, k, m, n) − q·k/√d is what the positions do.
 
@@ -70,8 +85,14 @@ def odd_once(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, b) + e.mark(x, y, b, a), e.plain(x, y))
 
 
-@law("A key before the query can be told from one after it", group=GROUP, example="rope",
-     breaks="alibi", some=True, applies=of_pairs)
+@law(
+    "A key before the query can be told from one after it",
+    group=GROUP,
+    example="rope",
+    breaks="alibi",
+    some=True,
+    applies=of_pairs,
+)
 def tells_before_from_after(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Claim:
     """score(q, k, m, m − s) ≠ score(q, k, m, m + s) for some parameters, q, k, m and s.
 
@@ -93,9 +114,14 @@ def any_distance(e: Encoding) -> Given:
     return natural("a distance") if e.whole else positive()
 
 
-@law("Of two keys before an equal query the nearer scores at least as high", group=GROUP,
-     example="alibi", breaks="rope", applies=of_pairs,
-     given={"near": any_distance, "further": any_distance})
+@law(
+    "Of two keys before an equal query the nearer scores at least as high",
+    group=GROUP,
+    example="alibi",
+    breaks="rope",
+    applies=of_pairs,
+    given={"near": any_distance, "further": any_distance},
+)
 def falls_with_distance(
     e: Encoding, x: Any, a: Any, s: Any, near: Any, further: Any
 ) -> dict[str, Claim]:
@@ -106,13 +132,13 @@ def falls_with_distance(
     two keys are on one line: distances are multiples of one vector, which may be any.
     """
     own = falls(e, x, a, s, 0 * near, further)
-    return {f"of the key where the query is{', ' * bool(says)}{says}": claim
-            for says, claim in own.items()} | falls(e, x, a, s, near, further)
+    return {
+        f"of the key where the query is{', ' * bool(says)}{says}": claim
+        for says, claim in own.items()
+    } | falls(e, x, a, s, near, further)
 
 
-def falls(
-    e: Encoding, x: Any, far: Any, s: Any, near: Any, further: Any
-) -> dict[str, Claim]:
+def falls(e: Encoding, x: Any, far: Any, s: Any, near: Any, further: Any) -> dict[str, Claim]:
     """The law of two keys, at the distances near and near + further; with a mask, of it too."""
     o, step = (near * s, further * s) if e.axes else (near, further)
     nearer = far + step
@@ -124,25 +150,31 @@ def falls(
     xp = array_namespace(x)
     seen = e.sees(m, far)
     return {
-        "where the farther key is seen, the nearer is":
-            at_least(xp.where(e.sees(m, nearer), 1, 0), xp.where(seen, 1, 0)),
-        "where both are seen, the nearer scores at least as much":
-            at_least(xp.where(seen, score, less), less, *[
-                (why, xp.where(seen, fall, 0)) for why, fall in form]),
+        "where the farther key is seen, the nearer is": at_least(
+            xp.where(e.sees(m, nearer), 1, 0), xp.where(seen, 1, 0)
+        ),
+        "where both are seen, the nearer scores at least as much": at_least(
+            xp.where(seen, score, less),
+            less,
+            *[(why, xp.where(seen, fall, 0)) for why, fall in form],
+        ),
     }
 
 
 @falls_with_distance.negative_control("the farther key has the higher score")
-def rises_with_distance(
-    e: Encoding, x: Any, a: Any, s: Any, near: Any, further: Any
-) -> Claim:
+def rises_with_distance(e: Encoding, x: Any, a: Any, s: Any, near: Any, further: Any) -> Claim:
     o, step = (near * s, further * s) if e.axes else (near, further)
     m = a + step + o
     return at_least(e.score(x, x, m, a), e.score(x, x, m, a + step))
 
 
-@law("The score stays under the envelope that is stated", group=GROUP, example="alibi",
-     breaks="sinusoidal", applies=of_pairs)
+@law(
+    "The score stays under the envelope that is stated",
+    group=GROUP,
+    example="alibi",
+    breaks="sinusoidal",
+    applies=of_pairs,
+)
 def stays_under_envelope(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """score(q, k, m, n) <= envelope(q, k, m, n) wherever the key is seen.
 
@@ -156,8 +188,11 @@ def stays_under_envelope(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     if not e.defines("sees"):
         return at_least(envelope, score, *form)
     where, seen = array_namespace(x).where, e.sees(a, b)
-    return at_least(envelope, where(seen, score, envelope), *[
-        (why, where(seen, margin, 0)) for why, margin in form])
+    return at_least(
+        envelope,
+        where(seen, score, envelope),
+        *[(why, where(seen, margin, 0)) for why, margin in form],
+    )
 
 
 @stays_under_envelope.negative_control("the score stays above it")

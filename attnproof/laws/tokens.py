@@ -56,8 +56,9 @@ def shifting_matrix(e: Encoding, s: Any, *, of_queries: bool = False) -> Any:
     return (e.query if of_queries else e.moved)(*units(e, s)).mT
 
 
-def some_matrix(e: Encoding, x: Any, a: Any, sides: Callable[[Any], Sides],
-                rows: Any, witness: Any) -> Claim:  # fmt: skip
+def some_matrix(
+    e: Encoding, x: Any, a: Any, sides: Callable[[Any], Sides], rows: Any, witness: Any
+) -> Claim:
     """There is a matrix W, the same for all a and x, for which both sides are equal."""
     claim = exists(real(rows, e.width), "W_s", lambda W: equal(*sides(W)), witness=witness)
     used = free(claim.left) | (free(claim.right) if claim.right is not None else frozenset())
@@ -78,8 +79,13 @@ def encodes_keys(kind: type[Encoding]) -> str:
     return "it leaves keys as they are" if idle else of_tokens(kind)
 
 
-@law("Moving on is a linear map of what a position makes", group=GROUP, example="rope",
-     breaks="index", applies=encodes)
+@law(
+    "Moving on is a linear map of what a position makes",
+    group=GROUP,
+    example="rope",
+    breaks="index",
+    applies=encodes,
+)
 def linear_shift(e: Encoding, x: Any, a: Any, s: Any) -> dict[str, Claim]:
     """For each shift s there is a matrix W with encode(x, p + s) = W encode(x, p) for all x and p.
 
@@ -90,14 +96,20 @@ def linear_shift(e: Encoding, x: Any, a: Any, s: Any) -> dict[str, Claim]:
 
     def by_matrix(encode: Encode, W: Any) -> Claim:
         return some_matrix(
-            e, x, a, lambda W: shifted(encode, partial(matmul, W), token, a, s), e.width, W,
-        )  # fmt: skip
+            e,
+            x,
+            a,
+            lambda W: shifted(encode, partial(matmul, W), token, a, s),
+            e.width,
+            W,
+        )
 
     keys = by_matrix(e.encode, shifting_matrix(e, s))
     if not e.defines("query", "key"):
         return {"": keys}
     return {
-        "queries": by_matrix(e.encode_query, shifting_matrix(e, s, of_queries=True)), "keys": keys,
+        "queries": by_matrix(e.encode_query, shifting_matrix(e, s, of_queries=True)),
+        "keys": keys,
     }
 
 
@@ -107,8 +119,13 @@ def shifted_back(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     return equal(*shifted(e.encode, partial(matmul, shifting_matrix(e, -s)), token, a, s))
 
 
-@law("Encoding at a and then at b is encoding at a + b", group=GROUP, example="rope",
-     breaks="sinusoidal", applies=of_tokens)
+@law(
+    "Encoding at a and then at b is encoding at a + b",
+    group=GROUP,
+    example="rope",
+    breaks="sinusoidal",
+    applies=of_tokens,
+)
 def composes(e: Encoding, x: Any, a: Any, b: Any) -> dict[str, Claim]:
     """encode(encode(x, a), b) = encode(x, a + b), of queries and of keys."""
     return both(e, lambda encode: equal(*composed(encode, x, a, b, a + b)))
@@ -119,8 +136,13 @@ def at_one_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(*composed(encode, x, a, a, a)))
 
 
-@law("Position 0 leaves tokens as they are", group=GROUP, example="rope", breaks="sinusoidal",
-     applies=of_tokens)
+@law(
+    "Position 0 leaves tokens as they are",
+    group=GROUP,
+    example="rope",
+    breaks="sinusoidal",
+    applies=of_tokens,
+)
 def identity_at_zero(e: Encoding, x: Any) -> dict[str, Claim]:
     """encode(x, 0) = x, of queries and of keys."""
     return both(e, lambda encode: equal(encode(x, origin(e)), x))
@@ -131,8 +153,13 @@ def at_any_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(x, a), x))
 
 
-@law("Lengths of tokens are kept", group=GROUP, example="rope", breaks="sinusoidal",
-     applies=of_tokens)
+@law(
+    "Lengths of tokens are kept",
+    group=GROUP,
+    example="rope",
+    breaks="sinusoidal",
+    applies=of_tokens,
+)
 def keeps_norms(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     """‖encode(x, a)‖² = ‖x‖², of queries and of keys."""
     return both(e, lambda encode: equal(_dot(encode(x, a), encode(x, a)), _dot(x, x)))
@@ -143,8 +170,13 @@ def keeps_sums(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(_sum(encode(x, a)), _sum(x)))
 
 
-@law("Products at one position are kept", group=GROUP, example="rope", breaks="sinusoidal",
-     applies=of_tokens)
+@law(
+    "Products at one position are kept",
+    group=GROUP,
+    example="rope",
+    breaks="sinusoidal",
+    applies=of_tokens,
+)
 def keeps_dot_products(e: Encoding, x: Any, y: Any, a: Any) -> Claim:
     """encode(q, a)·encode(k, a) = q·k for a query q and a key k at one position a."""
     return equal(_dot(e.encode_query(x, a), e.encode(y, a)), _dot(x, y))
@@ -160,8 +192,14 @@ def square(e: Encoding) -> Given:
     return real(e.width, e.width)
 
 
-@law("Encoding commutes with every linear map", group=GROUP, example="nope", breaks="rope",
-     applies=of_tokens, given={"W_K": square})
+@law(
+    "Encoding commutes with every linear map",
+    group=GROUP,
+    example="nope",
+    breaks="rope",
+    applies=of_tokens,
+    given={"W_K": square},
+)
 def commutes_with_projections(e: Encoding, x: Any, a: Any, W_K: Any) -> dict[str, Claim]:
     """encode(x W, a) = encode(x, a) W for every matrix W, of queries and of keys.
 
@@ -177,8 +215,13 @@ def mapped_twice(e: Encoding, x: Any, a: Any, W_K: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(x @ W_K, a), encode(x, a) @ W_K @ W_K))
 
 
-@law("A cached key can be moved without knowing where it was", group=GROUP, example="rope",
-     breaks="sinusoidal", applies=encodes_keys)
+@law(
+    "A cached key can be moved without knowing where it was",
+    group=GROUP,
+    example="rope",
+    breaks="sinusoidal",
+    applies=encodes_keys,
+)
 def key_can_be_moved(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     """For each shift s an affine map takes the key at a to that at a + s, for every key x and a.
 
@@ -191,9 +234,13 @@ def key_can_be_moved(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     witness = xp.concat((e.moved(rows, shifts) - still, still[None]), axis=0)
     d = e.width
     return some_matrix(
-        e, x, a, lambda W: shifted(e.encode, lambda key: key @ W[:d] + W[d], x, a, s), d + 1,
+        e,
+        x,
+        a,
+        lambda W: shifted(e.encode, lambda key: key @ W[:d] + W[d], x, a, s),
+        d + 1,
         witness,
-    )  # fmt: skip
+    )
 
 
 @key_can_be_moved.negative_control("by the map that moves it back")

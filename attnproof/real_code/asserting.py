@@ -81,12 +81,17 @@ def check_code(
     start, run = perf_counter(), AT_WORK.get()
     told = name or getattr(code, "__qualname__", type(code).__name__)
     asked = Asked(
-        target=target_of(code, {**how, **({"call": call} if call else {})}), kind=kind,
+        target=target_of(code, {**how, **({"call": call} if call else {})}),
+        kind=kind,
         declared=as_written(declared),
-        laws=known_laws(laws, kind), seed=run.seed if seed is None else known_seed(seed),
-        dtypes=(known_dtype(dtype or run.dtype),), device=str(device or run.device),
-        legs=known_legs(legs), call=call, strict=strict,
-    )  # fmt: skip
+        laws=known_laws(laws, kind),
+        seed=run.seed if seed is None else known_seed(seed),
+        dtypes=(known_dtype(dtype or run.dtype),),
+        device=str(device or run.device),
+        legs=known_legs(legs),
+        call=call,
+        strict=strict,
+    )
     _ = chosen(asked.device)  # an absent device is told before anything is run
     meant = parse(declared) if isinstance(declared, str) and declared else declared or None
     if meant is not None:
@@ -96,10 +101,15 @@ def check_code(
         torch.set_num_threads(1)  # as where a command runs it: small arrays, sums in one order
         subject = adapted_as(code, call, kind=kind, declared=meant, name=told, **how)
         heard.hear({"event": "ready", "torch": torch.__version__})
-        heard.hear({
-            "event": "adapted", "name": told, "kind": subject.kind, "adapted": subject.adapted,
-            "file": file_of(code),
-        })  # fmt: skip
+        heard.hear(
+            {
+                "event": "adapted",
+                "name": told,
+                "kind": subject.kind,
+                "adapted": subject.adapted,
+                "file": file_of(code),
+            }
+        )
         look(subject, asked, heard.hear, code)
     heard.hear({"event": "ended"})
     record = heard.record(perf_counter() - start)
@@ -172,7 +182,7 @@ def check_equivariant(code: Any, laws: Iterable[str] = ("permutation",), **more:
 
 def assert_equivariant(
     code: Any, laws: Iterable[str] = ("permutation",), **more: Any
-) -> CodeRecord:  # fmt: skip
+) -> CodeRecord:
     """Fail unless tokens permuted give the outputs permuted."""
     __tracebackhide__ = True
     return assert_code("layer", code, laws, **more)
@@ -207,8 +217,10 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
     for name in named:
         if name in about and name not in known:
             whose = " and ".join(about[name])
-            raise ValueError(f"wanted a law of {kind} code, got {name!r}, which is a law of "
-                             f"{whose} code; {', '.join(known)}")  # fmt: skip
+            raise ValueError(
+                f"wanted a law of {kind} code, got {name!r}, which is a law of "
+                f"{whose} code; {', '.join(known)}"
+            )
     try:
         require_known(named, known, f"a law of {kind} code", "`attnproof list --code-laws`")
     except UsageError as error:
@@ -328,8 +340,11 @@ def _sizes(code: Any) -> list[tuple[str, Any]]:
         return []
     kept = vars(code) if hasattr(code, "__dict__") else {}
     found = ((one.name, kept.get(one.name), one.default) for one in wanted)
-    return [(name, value) for name, value, usual in found
-            if isinstance(value, int | float) and value != usual]  # fmt: skip
+    return [
+        (name, value)
+        for name, value, usual in found
+        if isinstance(value, int | float) and value != usual
+    ]
 
 
 def _shown(value: Any) -> str:

@@ -61,8 +61,11 @@ def card_of(hooks: Hooks, laws: tuple[EncodingLaw, ...] = LAWS) -> Iterator[Cell
             fault = fault_of(error)
             told = _undecided(" ".join(str(error).split()) or f"raised {type(error).__name__}")
             if fault is not None:  # one law stops no other
-                told |= {"verdict": "internal error", "why": fault.told,
-                         "traceback": fault.traceback}  # fmt: skip
+                told |= {
+                    "verdict": "internal error",
+                    "why": fault.told,
+                    "traceback": fault.traceback,
+                }
         yield {"law": law.id, "says": law.title, **told, "seconds": perf_counter() - start}
 
 
@@ -76,16 +79,29 @@ def encoding_of(hooks: Hooks, *, whole: bool = False) -> type[Encoding]:
 
         return turned
 
-    methods = {"turn": method(turn)} if key is None else {
-        "query": method(turn), "key": method(key),
-    }  # fmt: skip
+    methods = (
+        {"turn": method(turn)}
+        if key is None
+        else {
+            "query": method(turn),
+            "key": method(key),
+        }
+    )
     made = (turn,) if key is None else (turn, key)
-    kind = type("Traced", (Encoding,), {
-        **methods, "__doc__": "What traced code does to queries and keys.", "title": "traced code",
-        "width": turn.width, "axes": turn.axes, "whole": whole and not turn.axes,
-        "given": {name: given for hook in made for name, given in hook.givens.items()},
-        "defaults": {name: value for hook in made for name, value in hook.values.items()},
-    })  # fmt: skip
+    kind = type(
+        "Traced",
+        (Encoding,),
+        {
+            **methods,
+            "__doc__": "What traced code does to queries and keys.",
+            "title": "traced code",
+            "width": turn.width,
+            "axes": turn.axes,
+            "whole": whole and not turn.axes,
+            "given": {name: given for hook in made for name, given in hook.givens.items()},
+            "defaults": {name: value for hook in made for name, value in hook.values.items()},
+        },
+    )
     read_elsewhere(kind)
     return kind
 
@@ -103,12 +119,17 @@ def _told(
     if found.verdict == "proved":
         steps = sum(link.steps for claim in found.claims for link in claim.links)
         told = f"{steps} kernel steps"
-        return _holding("refuted" if law.some else "proved",
-                        f"its contrary is proved: {told}" if law.some else told, hooks,
-                        tuple(t for claim in found.claims for t in claim.readings))  # fmt: skip
+        return _holding(
+            "refuted" if law.some else "proved",
+            f"its contrary is proved: {told}" if law.some else told,
+            hooks,
+            tuple(t for claim in found.claims for t in claim.readings),
+        )
     if hooks.rounded:
-        return _undecided("no proof was found; of stored cosines, which are rounded and end, no "
-                          "exact counterexample is one of the code")  # fmt: skip
+        return _undecided(
+            "no proof was found; of stored cosines, which are rounded and end, no "
+            "exact counterexample is one of the code"
+        )
     shown = _witness(law, where_it_runs, hooks)
     if shown:
         return {"verdict": "proved" if law.some else "refuted", "why": shown, "assuming": []}
@@ -121,8 +142,11 @@ def _answered(found: Answer, kind: type[Encoding], hooks: Hooks) -> Cell:
         return _holding("proved", found.how, hooks, found.readings)
     if found.verdict == "refuted" and (not kind.given or found.certified_by == RUN):
         return {"verdict": "refuted", "why": found.how, "assuming": []}
-    return _undecided(found.how if found.verdict == "undecided" else
-                      "it fails with some parameters; whether with the code's own is not known")
+    return _undecided(
+        found.how
+        if found.verdict == "undecided"
+        else "it fails with some parameters; whether with the code's own is not known"
+    )
 
 
 def _holding(verdict: str, why: str, hooks: Hooks, readings: tuple[str, ...]) -> Cell:
@@ -137,6 +161,7 @@ def _undecided(why: str) -> Cell:
 
 def _witness(law: EncodingLaw, kind: type[Encoding], hooks: Hooks) -> str:
     """A certified counterexample with the code's own parameters; "" where none was found."""
+
     def stated(**values: Array) -> Statement:
         asked = law.statement(kind(**values), in_a_row=law.places_tokens(kind))
         assert not isinstance(asked, Answer)  # it was none with any parameters
@@ -149,17 +174,34 @@ def _witness(law: EncodingLaw, kind: type[Encoding], hooks: Hooks) -> str:
         return ""
     values = {name: _exactly(np.asarray(kind.defaults[name])) for name in used}
     asked = stated(**values)
-    own = tuple((kind.given[name].named(name).term, value.term) for name, value in values.items()
-                if name in asked.givens)  # fmt: skip
-    sizes = {t for claim in asked.claims.values() for side in claim.terms() for t in free(side)
-             if t.op == "size"}  # fmt: skip
+    own = tuple(
+        (kind.given[name].named(name).term, value.term)
+        for name, value in values.items()
+        if name in asked.givens
+    )
+    sizes = {
+        t
+        for claim in asked.claims.values()
+        for side in claim.terms()
+        for t in free(side)
+        if t.op == "size"
+    }
     rows = dict.fromkeys(("n_q", "n_k"), hooks.least.get("T", 1))
     fewest = {**hooks.least, **rows}
-    least = tuple(Law(at_least(Array(t), fewest[t.data[0]]))
-                  for t in sorted(sizes, key=repr) if t.data[0] in fewest)  # fmt: skip
+    least = tuple(
+        Law(at_least(Array(t), fewest[t.data[0]]))
+        for t in sorted(sizes, key=repr)
+        if t.data[0] in fewest
+    )
     for claim in asked.claims.values():
-        found = refute(claim, asked.givens, (*asked.assume, *own), (*asked.laws, *least),
-                       limit_seconds=LIMIT / 4, shrink_seconds=0.1)  # fmt: skip
+        found = refute(
+            claim,
+            asked.givens,
+            (*asked.assume, *own),
+            (*asked.laws, *least),
+            limit_seconds=LIMIT / 4,
+            shrink_seconds=0.1,
+        )
         if found is not None and hooks.allows(found.sizes):
             return found.text
     return ""

@@ -59,13 +59,22 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
     of = declares(asked.declared) if asked.declared else ()
     kind = asked.kind or (of[0] if len(of) == 1 else None)  # mask: and attention: declare alike
     subject = adapted_as(
-        thing, asked.call, kind=kind, declared=declared, name=name,
+        thing,
+        asked.call,
+        kind=kind,
+        declared=declared,
+        name=name,
         **({"settings": settings_of(asked.settings)} if asked.settings else {}),
-    )  # fmt: skip
-    tell({
-        "event": "adapted", "name": name, "kind": subject.kind, "adapted": subject.adapted,
-        "file": file,
-    })  # fmt: skip
+    )
+    tell(
+        {
+            "event": "adapted",
+            "name": name,
+            "kind": subject.kind,
+            "adapted": subject.adapted,
+            "file": file,
+        }
+    )
     return subject
 
 
@@ -78,9 +87,11 @@ def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
         verdicts.setdefault(law, set()).add((leg, verdict))
     others = None if thing is None or asked.call else partial(_called, thing, subject, asked)
     legs: dict[str, Callable[[Subject, Asked, Tell], None]] = {
-        "measured": partial(_measured, others), "identity": partial(_identity, thing),
-        "exact": partial(_exact, verdicts, others), "traced": _traced,
-    }  # fmt: skip
+        "measured": partial(_measured, others),
+        "identity": partial(_identity, thing),
+        "exact": partial(_exact, verdicts, others),
+        "traced": _traced,
+    }
     tell = partial(_under, subject, partial(_noted, verdicts, tell))
     for leg in asked.legs:
         start, why, fault = perf_counter(), "", None
@@ -90,10 +101,15 @@ def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
             fault = fault_in(subject, error)
             why = raised(error).removeprefix("the code ") if fault is None else fault.told
-        tell({
-            "event": "leg", "leg": leg, "why": why, "seconds": perf_counter() - start,
-            "traceback": fault.traceback if fault is not None else "",
-        })  # fmt: skip
+        tell(
+            {
+                "event": "leg",
+                "leg": leg,
+                "why": why,
+                "seconds": perf_counter() - start,
+                "traceback": fault.traceback if fault is not None else "",
+            }
+        )
 
 
 def _under(subject: Subject, tell: Tell, event: Event) -> None:
@@ -126,9 +142,13 @@ def _called(thing: Any, subject: Subject, asked: Asked, line: str) -> Subject:
     from ..programs.subject import adapted_as
 
     return adapted_as(
-        thing, line, kind=subject.kind, name=subject.name, settings=settings_of(asked.settings),
+        thing,
+        line,
+        kind=subject.kind,
+        name=subject.name,
+        settings=settings_of(asked.settings),
         declared=parse(asked.declared) if asked.declared else None,
-    )  # fmt: skip
+    )
 
 
 def _measured(others: Called | None, subject: Subject, asked: Asked, tell: Tell) -> None:
@@ -158,9 +178,12 @@ def _measured(others: Called | None, subject: Subject, asked: Asked, tell: Tell)
 
 
 def _exact(
-    verdicts: Mapping[str, set[tuple[str, str]]], others: Called | None, subject: Subject,
-    asked: Asked, tell: Tell,
-) -> None:  # fmt: skip
+    verdicts: Mapping[str, set[tuple[str, str]]],
+    others: Called | None,
+    subject: Subject,
+    asked: Asked,
+    tell: Tell,
+) -> None:
     """The same code on numbers of a finite field, law by law, but for those that are proved."""
     from ..programs.exact import exact
 
@@ -175,9 +198,16 @@ def _exact(
 
 
 def _law(
-    subject: Subject, law: str, leg: str, asked: Asked, tell: Tell, dtype: str, device: str,
-    find: Callable[[Subject], tuple[Finding, ...]], others: Called | None,
-) -> None:  # fmt: skip
+    subject: Subject,
+    law: str,
+    leg: str,
+    asked: Asked,
+    tell: Tell,
+    dtype: str,
+    device: str,
+    find: Callable[[Subject], tuple[Finding, ...]],
+    others: Called | None,
+) -> None:
     from ..programs.choices import choices, weighed
     from ..programs.settings import given_back
 
@@ -189,11 +219,18 @@ def _law(
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
         found = (
-            Finding(law, leg, "undecided" if fault is None else "internal error",
-                    raised(error) if fault is None else fault.told, seed=asked.seed, dtype=dtype,
-                    device=device, seconds=perf_counter() - start,
-                    traceback=fault.traceback if fault is not None else ""),
-        )  # fmt: skip
+            Finding(
+                law,
+                leg,
+                "undecided" if fault is None else "internal error",
+                raised(error) if fault is None else fault.told,
+                seed=asked.seed,
+                dtype=dtype,
+                device=device,
+                seconds=perf_counter() - start,
+                traceback=fault.traceback if fault is not None else "",
+            ),
+        )
     for one in found:
         tell(_found(one))
 
@@ -217,11 +254,15 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
     for one in traced.findings:
         if one not in told:
             tell(_found(one))
-    tell({
-        "event": "traced", "operations": int(traced.operations), "why": str(traced.why),
-        "guards": [str(guard) for guard in traced.guards],
-        "unread": [str(name) for name in traced.unread],
-    })  # fmt: skip
+    tell(
+        {
+            "event": "traced",
+            "operations": int(traced.operations),
+            "why": str(traced.why),
+            "guards": [str(guard) for guard in traced.guards],
+            "unread": [str(name) for name in traced.unread],
+        }
+    )
     if asked.card:
         _card(subject, traced, tell)
 
@@ -270,8 +311,11 @@ def _laws(subject: Subject, asked: Asked, leg: str) -> tuple[str, ...]:
     from ..programs.measure.inputs import entries
 
     known = {law for law, by, _ in asked.known if by == leg}
-    laws = [law for law in laws_of(subject.kind)
-            if law.id not in known and (not asked.laws or law.id in asked.laws)]  # fmt: skip
+    laws = [
+        law
+        for law in laws_of(subject.kind)
+        if law.id not in known and (not asked.laws or law.id in asked.laws)
+    ]
     if known:
         laws.sort(key=lambda law: entries(law, subject))
     return tuple(law.id for law in laws)

@@ -50,11 +50,18 @@ def combined(
     if not (law.always or named) and verdict in ("broken", "undecided") and not _applies(findings):
         verdict, why, shown = "not asked", _unasked(law, findings), None
     return LawOfCodeRecord(
-        law=law.id, says=law.says, group=law.group, always=law.always, verdict=verdict, why=why,
-        error=shown.error if shown else None, bound=shown.bound if shown else None,
+        law=law.id,
+        says=law.says,
+        group=law.group,
+        always=law.always,
+        verdict=verdict,
+        why=why,
+        error=shown.error if shown else None,
+        bound=shown.bound if shown else None,
         assuming=_guards(findings) if verdict == "proved" else (),
-        findings=tuple(findings), again=again,
-    )  # fmt: skip
+        findings=tuple(findings),
+        again=again,
+    )
 
 
 def _judged(findings: Sequence[FindingRecord]) -> tuple[LawVerdict, str, FindingRecord | None]:
@@ -86,8 +93,9 @@ def _judged(findings: Sequence[FindingRecord]) -> tuple[LawVerdict, str, Finding
 
 def _not_measured(lost: FindingRecord, holding: Sequence[FindingRecord]) -> str:
     """That NaN came back, and what other methods, which see none, say of the law."""
-    known = next((VERDICTS[leg] for leg in ("traced", "exact")
-                  if any(one.leg == leg for one in holding)), "")  # fmt: skip
+    known = next(
+        (VERDICTS[leg] for leg in ("traced", "exact") if any(one.leg == leg for one in holding)), ""
+    )
     return lost.why + (f"; {known} in exact arithmetic" if known == "proved" else "")
 
 
@@ -131,8 +139,11 @@ def _holds(good: Sequence[FindingRecord], doubtful: Sequence[FindingRecord]) -> 
         told = verdict_line("proved", _guards(good))
     unlike = [other for other in doubtful if UNLIKE in other.why][:1]
     others = [other for other in doubtful if other.leg != "traced"][:1]
-    return told + "".join(f"; undecided {_in(other)}: {other.why}" for other in others) + "".join(
-        f"; not proved: {other.why}" for other in unlike)  # fmt: skip
+    return (
+        told
+        + "".join(f"; undecided {_in(other)}: {other.why}" for other in others)
+        + "".join(f"; not proved: {other.why}" for other in unlike)
+    )
 
 
 def _told(one: FindingRecord) -> str:
@@ -262,12 +273,22 @@ class Collected:
             self.cut[leg, law] = why
             self.findings.append(
                 FindingRecord(
-                    law=law, leg=cast("Leg", leg), verdict="undecided",
-                    why=why, error=None, bound=None, witness=None, seed=self.asked.seed,
-                    dtype=self.asked.dtypes[0], device=self.asked.device, sizes={}, assuming=(),
-                    seconds=0.0, traceback="",
+                    law=law,
+                    leg=cast("Leg", leg),
+                    verdict="undecided",
+                    why=why,
+                    error=None,
+                    bound=None,
+                    witness=None,
+                    seed=self.asked.seed,
+                    dtype=self.asked.dtypes[0],
+                    device=self.asked.device,
+                    sizes={},
+                    assuming=(),
+                    seconds=0.0,
+                    traceback="",
                 )
-            )  # fmt: skip
+            )
 
     def record(self, seconds: float, *, stopped: str = "", said: str = "") -> CodeRecord:
         """The record of what was heard; what was not reached is named there."""
@@ -276,15 +297,33 @@ class Collected:
         rows = [self._row(law, over=over) for law in self.laws]
         missing = tuple(row.law for row in rows if row.why == NOT_REACHED)
         return CodeRecord(
-            target=asked.target, strict=asked.strict, name=self.name, file=self.file,
+            target=asked.target,
+            strict=asked.strict,
+            name=self.name,
+            file=self.file,
             kind=self.kind or asked.kind,
-            adapted=self.adapted, declared=asked.declared, seed=asked.seed, dtypes=asked.dtypes,
-            device=asked.device, named=asked.laws, laws=tuple(rows), identity=self.identity,
-            remarks=self.remarks, traced=self.traced, card=self.card, legs=tuple(self.legs),
-            why=self.why, traceback=self.traceback, stopped=stopped,
-            unfinished=missing, said=said, printed=self.printed, first_printed=self.first_printed,
-            torch=self.torch, seconds=seconds,
-        )  # fmt: skip
+            adapted=self.adapted,
+            declared=asked.declared,
+            seed=asked.seed,
+            dtypes=asked.dtypes,
+            device=asked.device,
+            named=asked.laws,
+            laws=tuple(rows),
+            identity=self.identity,
+            remarks=self.remarks,
+            traced=self.traced,
+            card=self.card,
+            legs=tuple(self.legs),
+            why=self.why,
+            traceback=self.traceback,
+            stopped=stopped,
+            unfinished=missing,
+            said=said,
+            printed=self.printed,
+            first_printed=self.first_printed,
+            torch=self.torch,
+            seconds=seconds,
+        )
 
     def _row(self, law: CodeLaw, *, over: bool) -> LawOfCodeRecord:
         found = [one for one in self.findings if one.law == law.id]

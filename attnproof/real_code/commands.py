@@ -37,14 +37,16 @@ Declare = Annotated[
 Called = Annotated[
     str,
     typer.Option(
-        "--call", metavar="SIGNATURE",
+        "--call",
+        metavar="SIGNATURE",
         help="How it is called, in axis letters, as 'q: B H n D, k: B H n D -> q, k'.",
     ),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="NAME=VALUE",
+        "--set",
+        metavar="NAME=VALUE",
         help="A setting of its constructor, as hidden_size=64; repeatable, or several in a row.",
     ),
 ]
@@ -52,9 +54,7 @@ CodeLaws = Annotated[
     list[str] | None,
     typer.Option("--law", metavar="ID", help="This law only; repeatable; `list --code-laws`."),
 ]
-Device = Annotated[
-    str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where its inputs are put.")
-]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where its inputs are put.")]
 Limit = Annotated[
     float, typer.Option(min=0.1, metavar="SECONDS", help="That one law, or the import, may take.")
 ]
@@ -115,9 +115,14 @@ def check(
         )
 
     return in_turn(
-        targets, asked, whole, json, identifying=False, verbose=verbose,
+        targets,
+        asked,
+        whole,
+        json,
+        identifying=False,
+        verbose=verbose,
         kept=Kept(store, fresh),
-    )  # fmt: skip
+    )
 
 
 @app.command()
@@ -186,9 +191,16 @@ def _settings(targets: list[str], settings: list[str]) -> tuple[list[str], tuple
 
 
 def _asked(
-    kind: str, declare: str, call: str, settings: tuple[str, ...], seed: int,
-    dtype: list[Dtype] | None, device: str, limit: float, json: Path | None,
-) -> dict[str, Any]:  # fmt: skip
+    kind: str,
+    declare: str,
+    call: str,
+    settings: tuple[str, ...],
+    seed: int,
+    dtype: list[Dtype] | None,
+    device: str,
+    limit: float,
+    json: Path | None,
+) -> dict[str, Any]:
     """What is asked of every target alike.  Raises :class:`UsageError`."""
     require_device(device)
     if kind:
@@ -201,8 +213,10 @@ def _asked(
         except ValueError as error:
             raise UsageError(str(error)) from None
         if kind not in ("", *(of := declares(declare))):
-            raise UsageError(f"wanted what is declared of {kind} code, got {declare!r}, which is "
-                             f"declared of {' or '.join(of)} code")  # fmt: skip
+            raise UsageError(
+                f"wanted what is declared of {kind} code, got {declare!r}, which is "
+                f"declared of {' or '.join(of)} code"
+            )
     if call:
         from ..programs import grammar, signature
 
@@ -214,6 +228,12 @@ def _asked(
         require_file(json)
     dtypes = tuple(dict.fromkeys(one.value for one in dtype or ())) or ("float32",)
     return {
-        "kind": kind, "declared": declare, "seed": seed, "dtypes": dtypes,
-        "device": device, "limit": limit, "call": call, "settings": settings,
-    }  # fmt: skip
+        "kind": kind,
+        "declared": declare,
+        "seed": seed,
+        "dtypes": dtypes,
+        "device": device,
+        "limit": limit,
+        "call": call,
+        "settings": settings,
+    }

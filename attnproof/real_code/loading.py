@@ -201,10 +201,12 @@ def _callables(module: ModuleType) -> str:
 def _own(module: ModuleType) -> list[str]:
     """What a module can be called for: its own functions and classes, and its instances."""
     return [
-        name for name, value in vars(module).items()
-        if callable(value) and not name.startswith("_")
+        name
+        for name, value in vars(module).items()
+        if callable(value)
+        and not name.startswith("_")
         and getattr(value, "__module__", module.__name__) == module.__name__
-    ]  # fmt: skip
+    ]
 
 
 def _names_in(path: Path) -> str:
@@ -242,7 +244,8 @@ def _article(word: str) -> str:
 def _file(thing: Any, module: ModuleType) -> str:
     try:
         thing = inspect.unwrap(thing) if callable(thing) else thing  # a Program wraps its code
-        return inspect.getfile(thing if inspect.isroutine(thing) or inspect.isclass(thing)
-                               else type(thing))  # fmt: skip
+        return inspect.getfile(
+            thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
+        )
     except (OSError, TypeError):
         return getattr(module, "__file__", None) or ""

@@ -15,7 +15,13 @@ from ..verdict_line import Condition
 from .plain import number, plain
 
 LawVerdict = Literal[
-    "proved", "exact", "measured", "broken", "unchecked", "undecided", "not asked",
+    "proved",
+    "exact",
+    "measured",
+    "broken",
+    "unchecked",
+    "undecided",
+    "not asked",
     "internal error",
 ]
 Leg = Literal["measured", "identity", "exact", "traced"]
@@ -267,7 +273,10 @@ def codes_record(
 ) -> CodesRecord:
     """The record of one command, made now."""
     return CodesRecord(
-        made=datetime.now(UTC).isoformat(timespec="seconds"), attnproof=__version__,
-        python=platform.python_version(), codes=tuple(codes), unfinished=tuple(unfinished),
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        attnproof=__version__,
+        python=platform.python_version(),
+        codes=tuple(codes),
+        unfinished=tuple(unfinished),
         seconds=seconds,
-    )  # fmt: skip
+    )

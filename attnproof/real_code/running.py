@@ -68,9 +68,11 @@ class Child:
     def __init__(self, asked: Asked) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", BOOT, HOME, asked.text()],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             start_new_session=True,
-        )  # fmt: skip
+        )
         self.heard: queue.Queue[bytes | None] = queue.Queue()
         self.said: deque[str] = deque(maxlen=TAIL)
         self.readers = [threading.Thread(target=f, daemon=True) for f in (self._hear, self._say)]
@@ -130,9 +132,11 @@ class Child:
 
 
 def run(
-    heard: Collected, limits: Limits, tell: Callable[[Collected, dict[str, Any]], None],
+    heard: Collected,
+    limits: Limits,
+    tell: Callable[[Collected, dict[str, Any]], None],
     child: Child,
-) -> tuple[Stopped | None, str]:  # fmt: skip
+) -> tuple[Stopped | None, str]:
     """Hear what a process tells of its target: why it stopped, if it did, and what it printed last.
 
     A law that comes to no end is undecided, and the others are asked in a new process.  A method
@@ -180,9 +184,12 @@ def _on(stopped: Stopped) -> str:
 
 
 def _listen(
-    child: Child, heard: Collected, limits: Limits, end: float,
+    child: Child,
+    heard: Collected,
+    limits: Limits,
+    end: float,
     tell: Callable[[Collected, dict[str, Any]], None],
-) -> Stopped | None:  # fmt: skip
+) -> Stopped | None:
     """Hear what the process tells until it has ended, crashed, or had its time."""
     spent: dict[str, float] = {}  # on each law, by the methods that go law by law
     since, at = monotonic(), ""
@@ -273,10 +280,13 @@ def main(arguments: list[str] | None = None) -> None:
         _look(asked, tell)
     except BaseException as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_of(error)
-        tell({
-            "event": "refused", "why": raised(error) if fault is None else fault.told,
-            "traceback": fault.traceback if fault is not None else "",
-        })  # fmt: skip
+        tell(
+            {
+                "event": "refused",
+                "why": raised(error) if fault is None else fault.told,
+                "traceback": fault.traceback if fault is not None else "",
+            }
+        )
     tell({"event": "printed", **printed.told()})
     tell({"event": "ended"})
     os._exit(0)  # threads of the code may be left, and hooks at exit
@@ -304,8 +314,14 @@ def _look(asked: Asked, tell: Any) -> None:
         tell({"event": "begins", "leg": "", "law": "", "does": "being adapted"})
         subject = adapted(code.thing, asked, code.name, code.file, tell)
     except (
-        CannotLoad, CodeFault, DeviceAbsent, NoAdapter, NoSetting, OtherKind, SignatureError,
-    ) as error:  # fmt: skip
+        CannotLoad,
+        CodeFault,
+        DeviceAbsent,
+        NoAdapter,
+        NoSetting,
+        OtherKind,
+        SignatureError,
+    ) as error:
         why = error.on_command_line if isinstance(error, NoAdapter) else str(error)
         tell({"event": "refused", "why": readable(why)[:MOST]})
         return

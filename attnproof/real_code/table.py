@@ -72,8 +72,11 @@ def identity_page(record: CodeRecord, width: int = WIDE) -> Group:
 
     at = max(NARROW, min(width, WIDE))
     parts = [
-        *_head(record), *_identity(record.identity), *_remarks(record), *_notes(record),
-    ]  # fmt: skip
+        *_head(record),
+        *_identity(record.identity),
+        *_remarks(record),
+        *_notes(record),
+    ]
     return Group(*_lines(iter(parts), at))
 
 
@@ -90,9 +93,12 @@ def _lines(lines: Iterator[Line], width: int) -> Iterator[Text]:
             continue
         indent = " " * (len(line) - len(line.lstrip(" ")))
         told = fill(
-            line.strip(), width, initial_indent=indent, subsequent_indent=f"{indent}  ",
+            line.strip(),
+            width,
+            initial_indent=indent,
+            subsequent_indent=f"{indent}  ",
             break_on_hyphens=False,
-        )  # fmt: skip
+        )
         yield Text(told, style)
 
 
@@ -148,9 +154,13 @@ def _rows(
     for law in laws:
         sign = SIGNS[law.verdict]
         shown.add_row(
-            Text(sign, COLOURS[sign]), Text(law.law), Text(law.verdict, COLOURS[sign]),
-            Text(how(law)), Text(short(law.error)), Text(short(law.bound)),
-        )  # fmt: skip
+            Text(sign, COLOURS[sign]),
+            Text(law.law),
+            Text(law.verdict, COLOURS[sign]),
+            Text(how(law)),
+            Text(short(law.error)),
+            Text(short(law.bound)),
+        )
     return shown
 
 

@@ -53,10 +53,15 @@ class Kept:
 
 
 def in_turn(
-    targets: Sequence[str], asked: Callable[[str], Asked], whole: float,
-    json: Path | None, *, identifying: bool, verbose: bool = False,
+    targets: Sequence[str],
+    asked: Callable[[str], Asked],
+    whole: float,
+    json: Path | None,
+    *,
+    identifying: bool,
+    verbose: bool = False,
     kept: Kept | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """Run the targets, one after the other; what one does stops no other.  The exit code."""
     from .running import Limits
 
@@ -156,9 +161,9 @@ def _show(record: CodeRecord, *, identifying: bool, first: bool, verbose: bool) 
 
     console = Console()
     width = console.width
-    page = identity_page(record, width) if identifying else code_page(
-        record, width, verbose=verbose
-    )  # fmt: skip
+    page = (
+        identity_page(record, width) if identifying else code_page(record, width, verbose=verbose)
+    )
     with console.capture() as told:
         # A command that is to be copied stays whole.
         console.print(page, highlight=False, markup=False, crop=False)
@@ -205,8 +210,10 @@ def code_progress(
             begun += bool(law)
             what = " ".join(filter(None, (leg, law))) or heard.does
             bar.update(
-                task, total=heard.expected or None, completed=begun - 1 if law else begun,
+                task,
+                total=heard.expected or None,
+                completed=begun - 1 if law else begun,
                 description=f"{target}: {what}",
-            )  # fmt: skip
+            )
 
         yield tell

@@ -59,10 +59,15 @@ def key_of(asked: Asked) -> Key:
     from ..sweeping.store import Key
 
     told = {
-        "asked": asked.text(), "folder": str(Path.cwd()), "path": os.environ.get("PYTHONPATH", ""),
-        "attnproof": _own(), "python": sys.version, "prefix": sys.prefix,
-        "installed": _installed(), "processor": f"{platform.machine()} {processor()}",
-    }  # fmt: skip
+        "asked": asked.text(),
+        "folder": str(Path.cwd()),
+        "path": os.environ.get("PYTHONPATH", ""),
+        "attnproof": _own(),
+        "python": sys.version,
+        "prefix": sys.prefix,
+        "installed": _installed(),
+        "processor": f"{platform.machine()} {processor()}",
+    }
     return Key("code", asked.target, json.dumps(told, sort_keys=True))
 
 

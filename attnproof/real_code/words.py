@@ -19,7 +19,7 @@ from .records import (
     LawVerdict,
     PartRecord,
     SeenRecord,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from .collecting import Collected
@@ -123,8 +123,10 @@ def outcome_told(record: CodeRecord) -> str:
         elif record.unchecked:
             said.append(open_)
         else:
-            said.append(f"nothing is broken, and {open_}: neither known to hold nor to fail; the "
-                        "exit code is 0, and 1 with --strict")  # fmt: skip
+            said.append(
+                f"nothing is broken, and {open_}: neither known to hold nor to fail; the "
+                "exit code is 0, and 1 with --strict"
+            )
     return "; ".join(said)
 
 
@@ -151,8 +153,12 @@ def set_aside(record: CodeRecord, *, verbose: bool = True) -> Iterator[str]:
 
 def declaring(record: CodeRecord) -> str:
     """What may be declared of code of which nothing is: what it was found to be."""
-    waits = {"rotary": "frequencies-as-declared", "additive": "frequencies-as-declared",
-             "attention": "past-is-used", "mask": "past-is-used"}.get(record.kind)  # fmt: skip
+    waits = {
+        "rotary": "frequencies-as-declared",
+        "additive": "frequencies-as-declared",
+        "attention": "past-is-used",
+        "mask": "past-is-used",
+    }.get(record.kind)
     open_ = {law.law for law in record.laws if law.verdict == "not asked"}
     if record.declared or record.identity is None or waits not in open_:
         return ""
@@ -176,8 +182,10 @@ def declaring(record: CodeRecord) -> str:
     if not told or None in told.values():
         return ""
     shown = ",".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in told.items())
-    return ("nothing is declared of it: if this is what it is meant to be, "
-            f"--declare {name}:{shown} asks the laws that compare")  # fmt: skip
+    return (
+        "nothing is declared of it: if this is what it is meant to be, "
+        f"--declare {name}:{shown} asks the laws that compare"
+    )
 
 
 def _mask_declared(known: dict[str, Any], *, sides: bool) -> dict[str, Any]:
@@ -285,9 +293,11 @@ def _at(line: str) -> str:
 
 def _leg(leg: str) -> str:
     return {
-        "measured": "by running it", "exact": "in finite fields", "traced": "by tracing it",
+        "measured": "by running it",
+        "exact": "in finite fields",
+        "traced": "by tracing it",
         "identity": "to tell what it is",
-    }[leg]  # fmt: skip
+    }[leg]
 
 
 def _value(value: Any) -> str:

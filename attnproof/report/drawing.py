@@ -31,19 +31,40 @@ LINES = ("#070809", "#0a0b0c", "#0d0e0f", "#101112")
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.6)), (0, (6, 2, 1, 2)))
 MARKS = ("s", "^", "D", "v")
 _INKS = {
-    SOFT: "var(--soft)", RULE: "var(--rule)",
-    **dict(zip(LINES, ("var(--link)", "var(--refuted)", "var(--undecided)", "var(--proved)"),
-               strict=True)),
-}  # fmt: skip
+    SOFT: "var(--soft)",
+    RULE: "var(--rule)",
+    **dict(
+        zip(
+            LINES,
+            ("var(--link)", "var(--refuted)", "var(--undecided)", "var(--proved)"),
+            strict=True,
+        )
+    ),
+}
 _STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none", "svg.hashsalt": "attnproof", "font.size": 9.5,
-    "font.family": ["STIXGeneral", "DejaVu Sans"], "figure.facecolor": "none",
-    "axes.facecolor": "none", "savefig.facecolor": "none", "legend.frameon": False,
-    "text.color": SOFT, "axes.edgecolor": SOFT, "axes.labelcolor": SOFT, "xtick.color": SOFT,
-    "ytick.color": SOFT, "grid.color": RULE, "grid.linewidth": 0.6, "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6, "ytick.major.width": 0.6, "lines.linewidth": 1.3,
-    "axes.spines.top": False, "axes.spines.right": False, "legend.handlelength": 2.6,
-}  # fmt: skip
+    "svg.fonttype": "none",
+    "svg.hashsalt": "attnproof",
+    "font.size": 9.5,
+    "font.family": ["STIXGeneral", "DejaVu Sans"],
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "legend.frameon": False,
+    "text.color": SOFT,
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": SOFT,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.handlelength": 2.6,
+}
 _SIZE = (4.4, 3.0)
 _TALL = (4.4, 3.9)
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -73,14 +94,17 @@ def curves(
         return _svg(figure, name, title)
 
 
-def heat(
-    name: str, title: str, values: Any, start: int, labels: tuple[str, str]
-) -> Markup:
+def heat(name: str, title: str, values: Any, start: int, labels: tuple[str, str]) -> Markup:
     """A table of numbers as colours; rows and columns both count from ``start``."""
     with _figure() as (figure, axes):
         low, high = start - 0.5, start + len(values) - 0.5
-        shown = axes.imshow(values, interpolation="none", origin="lower", cmap="viridis",
-                            extent=(low, high, low, high))  # fmt: skip
+        shown = axes.imshow(
+            values,
+            interpolation="none",
+            origin="lower",
+            cmap="viridis",
+            extent=(low, high, low, high),
+        )
         bar = figure.colorbar(shown, shrink=0.9)
         if bar.solids is not None:
             bar.solids.set_rasterized(True)  # an image, where else each shade were a path
@@ -102,19 +126,43 @@ def errors(
         axes.grid(visible=True)
         for place, (says, line) in enumerate(lines.items()):
             colour, drawn = LINES[place], _positive(line.error)
-            axes.plot(across, drawn, label=says, color=colour, marker=MARKS[place],
-                      markevery=(3 * place, 11), markersize=3.4)  # fmt: skip
+            axes.plot(
+                across,
+                drawn,
+                label=says,
+                color=colour,
+                marker=MARKS[place],
+                markevery=(3 * place, 11),
+                markersize=3.4,
+            )
             for rings, fill in ((line.together, "none"), (across == line.first, colour)):
-                axes.plot(across, np.where(rings, drawn, np.nan), linestyle="none", marker="o",
-                          markersize=3.8, color=colour, markerfacecolor=fill,
-                          markeredgewidth=0.9)  # fmt: skip
+                axes.plot(
+                    across,
+                    np.where(rings, drawn, np.nan),
+                    linestyle="none",
+                    marker="o",
+                    markersize=3.8,
+                    color=colour,
+                    markerfacecolor=fill,
+                    markeredgewidth=0.9,
+                )
             if line.bound is not None:
-                axes.plot(across, _positive(line.bound), color=colour, linewidth=0.9,
-                          linestyle=(0, (4, 2)))  # fmt: skip
+                axes.plot(
+                    across,
+                    _positive(line.bound),
+                    color=colour,
+                    linewidth=0.9,
+                    linestyle=(0, (4, 2)),
+                )
         if any(line.bound is not None for line in lines.values()):
             axes.plot([], [], color=SOFT, linewidth=0.9, linestyle=(0, (4, 2)), label="bound")
-        axes.set(xscale="log", yscale="log", xlabel=labels[0], ylabel=labels[1],
-                 xlim=(across[0] / 1.4, across[-1] * 1.4))  # fmt: skip
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel=labels[0],
+            ylabel=labels[1],
+            xlim=(across[0] / 1.4, across[-1] * 1.4),
+        )
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(LogLocator(numticks=9))
             axis.set_major_formatter(FuncFormatter(_power))
@@ -144,8 +192,9 @@ def _svg(figure: Figure, name: str, title: str) -> Markup:
     figure.savefig(written, format="svg", metadata={"Date": None})
     text = written.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", text,
-                  flags=re.DOTALL)  # fmt: skip
+    text = re.sub(
+        r"<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL
+    )
     text = re.sub(r' xmlns:xlink="[^"]*"| transform="rotate\(-0 [^)]*\)"', "", text)
     text = re.sub(r'<g id="[^"]*"', "<g", text)
     text = re.sub(r'\bid="', f'id="{escape(name)}-', text)

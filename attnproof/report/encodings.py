@@ -288,17 +288,28 @@ def table_html(record: TableRecord) -> str:
 def _rendered(part: str, record: TableRecord, **more: object) -> str:
     environment = Environment(
         loader=PackageLoader("attnproof.report"),
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters.update(
         display=lambda latex: formula_html(latex, display=True),
-        math=formula_html, prose=prose, paragraphs=paragraphs, linked=linked,
-    )  # fmt: skip
-    module: Any = environment.get_template("notebook.html.j2").make_module({
-        "signs": SIGNS, "reasons": _reasons, "counted": counted, "faults": faults,
-        "because": because,
-        **more,
-    })  # fmt: skip
+        math=formula_html,
+        prose=prose,
+        paragraphs=paragraphs,
+        linked=linked,
+    )
+    module: Any = environment.get_template("notebook.html.j2").make_module(
+        {
+            "signs": SIGNS,
+            "reasons": _reasons,
+            "counted": counted,
+            "faults": faults,
+            "because": because,
+            **more,
+        }
+    )
     macro: Callable[[TableRecord], str] = getattr(module, part)
     return str(macro(record))
 

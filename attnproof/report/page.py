@@ -48,15 +48,17 @@ ERRATA = ("false as written", "true under a stated correction")
 
 KINDS = {"numeric-demo": "demonstration in numbers", "heuristic": "rule of thumb"}
 ORIGINS = {
-    "document": "", "extension": "not in the document, added here",
+    "document": "",
+    "extension": "not in the document, added here",
     "cross": "compares it with another document",
-}  # fmt: skip
+}
 MENDS = {
-    "": "", "hypothesis": "The correction adds or changes a hypothesis.",
+    "": "",
+    "hypothesis": "The correction adds or changes a hypothesis.",
     "type": "The correction changes what something is: a shape, a set.",
     "convention": "The correction fixes a convention.",
     "wording": "The correction changes the wording.",
-}  # fmt: skip
+}
 
 
 def file_name(document: Document) -> str:
@@ -283,14 +285,27 @@ def environment(*sheets: str) -> Environment:
     )
     style = [face_css(), *(asset(name).decode("utf-8") for name in ("page.css", *sheets))]
     made.globals.update(
-        signs=SIGNS, derivations=view.derivations, measured=view.measured, steps=view.steps,
-        derivation=derivation, derived_line=derived_line, sides_latex=sides_latex,
+        signs=SIGNS,
+        derivations=view.derivations,
+        measured=view.measured,
+        steps=view.steps,
+        derivation=derivation,
+        derived_line=derived_line,
+        sides_latex=sides_latex,
         exact_lines=exact_lines,
-        nearest=nearest, policy_lines=policy_lines,
-        not_applied=not_applied, tally=view.tally, assumptions=view.assumptions,
-        readings=view.readings, limits=view.limits, statuses=view.statuses, notation=NOTATION,
-        inputs=inputs, conclusion=conclusion, style=Markup("\n".join(style)),
-    )  # fmt: skip
+        nearest=nearest,
+        policy_lines=policy_lines,
+        not_applied=not_applied,
+        tally=view.tally,
+        assumptions=view.assumptions,
+        readings=view.readings,
+        limits=view.limits,
+        statuses=view.statuses,
+        notation=NOTATION,
+        inputs=inputs,
+        conclusion=conclusion,
+        style=Markup("\n".join(style)),
+    )
     return made
 
 
@@ -334,9 +349,11 @@ def _environment(results: Results) -> Environment:
     made.filters["file"] = lambda page: file_name(page.document)
     pages = list(document_pages(results))
     made.globals.update(
-        mends=MENDS, results=results, pages=pages,
+        mends=MENDS,
+        results=results,
+        pages=pages,
         homes={e.claim.id: file_name(p.document) for p in pages for e in p.entries},
-    )  # fmt: skip
+    )
     return made
 
 

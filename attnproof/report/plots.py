@@ -99,8 +99,13 @@ def _codes(numeric: Encoding, name: str, title: str) -> Plot:
         says = f"The dot products of one key, encoded at each position. {CONTENT}"
         codes = lambda p: numeric.key(content(numeric, len(places)), p)  # noqa: E731
     else:
-        return Plot(name, title, "", why_not="it leaves the tokens, queries and keys as they are, "
-                    "so that there are no codes to compare")  # fmt: skip
+        return Plot(
+            name,
+            title,
+            "",
+            why_not="it leaves the tokens, queries and keys as they are, "
+            "so that there are no codes to compare",
+        )
     made = np.asarray(codes(at(numeric, places)), dtype=float)
     found = made @ made.mT
     return _heat(name, title, says, found, 0, ("position", "position"))

@@ -172,9 +172,11 @@ class Angle(Single):
 
 
 FORMATS: dict[str, type[Rounded]] = {
-    "float32": Single, "bfloat16": Brain, "float16": Half,
+    "float32": Single,
+    "bfloat16": Brain,
+    "float16": Half,
     "bfloat16 with float32 angles": WideAngles,
-}  # fmt: skip
+}
 
 
 def wide_kind(kind: str) -> bool:

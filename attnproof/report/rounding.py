@@ -115,9 +115,12 @@ def _sizes(numeric: Encoding) -> dict[str, int]:
 
 
 def _reading(
-    numeric: Encoding, givens: Mapping[str, Given], sizes: Mapping[str, int], places: Any,
+    numeric: Encoding,
+    givens: Mapping[str, Given],
+    sizes: Mapping[str, int],
+    places: Any,
     form: type[Rounded],
-) -> BoundReading:  # fmt: skip
+) -> BoundReading:
     """The reading of a term at these positions of the queries, the keys one before."""
     from ..numeric.arithmetic import Arithmetic
     from ..numeric.implementations.eager import SOFTMAX_BOUND
@@ -135,9 +138,7 @@ def _reading(
     reading = BoundReading({**sizes, "n_q": count, "n_k": count}, {}, arithmetic, SOFTMAX_BOUND)
     for name, given in givens.items():
         if name in values:
-            reading.values[name] = _stored(
-                reading, values[name], given, form, whole=numeric.whole
-            )
+            reading.values[name] = _stored(reading, values[name], given, form, whole=numeric.whole)
     return reading
 
 
@@ -204,11 +205,22 @@ def _profile(form: type[Rounded]) -> Profile:
     dtype, wide = dtype_named(form.dtype_name), dtype_named(form.wide().dtype_name)
     info, single = torch.finfo(dtype), unit_roundoff(torch.float32)
     return Profile(
-        dtype, store=unit_roundoff(dtype), wide=unit_roundoff(wide), accumulate=single,
-        operand=0.0, least=info.smallest_normal * info.eps, product=single,
-        function_error=FUNCTION, power_error=FUNCTION, sums=SEQUENTIAL, softmax=SEQUENTIAL,
-        products=SEQUENTIAL, narrow=None, kernels=(), calibration="numpy, by its documents",
-    )  # fmt: skip
+        dtype,
+        store=unit_roundoff(dtype),
+        wide=unit_roundoff(wide),
+        accumulate=single,
+        operand=0.0,
+        least=info.smallest_normal * info.eps,
+        product=single,
+        function_error=FUNCTION,
+        power_error=FUNCTION,
+        sums=SEQUENTIAL,
+        softmax=SEQUENTIAL,
+        products=SEQUENTIAL,
+        narrow=None,
+        kernels=(),
+        calibration="numpy, by its documents",
+    )
 
 
 SEED = 0
@@ -310,8 +322,10 @@ def _rounding(numeric: Encoding) -> Rounding:
     if numeric.whole and not any(map(wide_kind, kinds)):
         formats = {says: form for says, form in formats.items() if form.wide() is form}
     every = np.arange(1, end + 1)
-    firsts = {says: int(every[_together(numeric, every, form)][:1].sum())
-              for says, form in formats.items()}  # fmt: skip
+    firsts = {
+        says: int(every[_together(numeric, every, form)][:1].sum())
+        for says, form in formats.items()
+    }
     decades = np.log10(max(end, 2))
     places = np.geomspace(1, max(end, 2), int(PER_DECADE * decades) + 1).astype(int)
     places = np.unique([*places[places <= max(end, 1)], *(p for p in firsts.values() if p)])
@@ -330,10 +344,12 @@ def _rounding(numeric: Encoding) -> Rounding:
     kept = "; with angles in float32, positions and frequencies are as well" * (
         len(formats) == len(FORMATS)
     )
-    told = (f"The score of a query with the key one position before it, computed in each format, "
-            f"against float64; parameters{'' if numeric.whole else ', positions'} and every "
-            f"operation are rounded{kept}.{_ended(end, further=further)}"
-            f"{_bounded(unbounded, lines)} {' '.join(_remarks(places, lines))}")  # fmt: skip
+    told = (
+        f"The score of a query with the key one position before it, computed in each format, "
+        f"against float64; parameters{'' if numeric.whole else ', positions'} and every "
+        f"operation are rounded{kept}.{_ended(end, further=further)}"
+        f"{_bounded(unbounded, lines)} {' '.join(_remarks(places, lines))}"
+    )
     return Rounding(places, lines, told.strip())
 
 
@@ -350,8 +366,10 @@ def _bounded(unbounded: dict[str, str], lines: dict[str, Line]) -> str:
     """What is to be known of the bounds."""
     if len(unbounded) == len(lines):
         return f" No bounds are drawn: {next(iter(unbounded.values()))}."
-    told = (" Dashed: a bound on the error, derived from its code operation by operation, as long "
-            "as nothing overflows and the same branches are taken.")  # fmt: skip
+    told = (
+        " Dashed: a bound on the error, derived from its code operation by operation, as long "
+        "as nothing overflows and the same branches are taken."
+    )
     drawn = [line.bound for line in lines.values() if line.bound is not None]
     if any(np.isinf(bound).any() for bound in drawn):
         told += " Where it ends no digit of the score is left by it, or nothing finite."

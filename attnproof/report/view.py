@@ -31,8 +31,10 @@ def counts(results: Results) -> dict[str, int]:
     told = Counter(t.verdict for t in results.theorems)
     measurements = sum(
         isinstance(e, MeasuredEvidence) and e.status != "skipped"
-        for t in results.theorems for s in (t, t.control) for e in s.evidence
-    )  # fmt: skip
+        for t in results.theorems
+        for s in (t, t.control)
+        for e in s.evidence
+    )
     return {
         "theorems": len(results.theorems),
         "ok": sum(t.ok for t in results.theorems),
@@ -136,11 +138,13 @@ def measured(statement: Statement) -> list[Measured]:
             groups.setdefault((e.says, _conditions(e)), []).append(e)
     return [
         Measured(
-            says, told, tuple(e for e in held if e.status != "skipped"),
+            says,
+            told,
+            tuple(e for e in held if e.status != "skipped"),
             tuple(e for e in held if e.status == "skipped"),
         )
         for (says, told), held in groups.items()
-    ]  # fmt: skip
+    ]
 
 
 def _conditions(e: MeasuredEvidence) -> Markup:

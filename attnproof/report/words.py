@@ -14,13 +14,31 @@ from ..symbolic.latex import name_latex
 from .formula import formula_html
 
 _GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "theta": "θ", "kappa": "κ",
-    "lambda": "λ", "mu": "μ", "nu": "ν", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ",
-    "phi": "φ", "psi": "ψ", "omega": "ω", "ell": "ℓ",
-}  # fmt: skip
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "delta": "δ",
+    "theta": "θ",
+    "kappa": "κ",
+    "lambda": "λ",
+    "mu": "μ",
+    "nu": "ν",
+    "pi": "π",
+    "rho": "ρ",
+    "sigma": "σ",
+    "tau": "τ",
+    "phi": "φ",
+    "psi": "ψ",
+    "omega": "ω",
+    "ell": "ℓ",
+}
 _SIGNS = (
-    ("<=", "≤"), (">=", "≥"), ("!=", "≠"), (" -> ", " → "), ("``", ""),
-)  # fmt: skip
+    ("<=", "≤"),
+    (">=", "≥"),
+    ("!=", "≠"),
+    (" -> ", " → "),
+    ("``", ""),
+)
 # A lower index, of one letter or in braces, of one letter or of a name with a capital: x_i, QW_Q,
 # A_ij, Att_α, f(x)_{ij}; so a_name stays a name.  An upper one of anything: ℝ^{n×d}, M^j, 10^−4.
 _LOW = r"(?:(?P<base>(?<![A-Za-z_])(?:[A-Z][A-Za-z]*|\w))|(?<=[)\]}′\u0304]))_"

@@ -81,9 +81,7 @@ class Engine:
                     yield from Parallel(batch_size=1)(delayed(work)(b, terms) for b in wave)
                 return
             ahead = self.jobs if self.jobs == 1 else 2 * self.jobs
-            parallel = Parallel(
-                return_as="generator_unordered", batch_size=1, pre_dispatch=ahead
-            )
+            parallel = Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch=ahead)
             results = parallel(delayed(work)(batch, terms) for batch in batches)
             try:
                 for found in results:  # noqa: UP028 (closing them is left to what follows)
@@ -95,9 +93,11 @@ class Engine:
 
 
 def found_in(
-    batches: Sequence[Batch], engine: Engine, terms: Terms,
+    batches: Sequence[Batch],
+    engine: Engine,
+    terms: Terms,
     kept: Callable[[Key], CellRecord | None],
-) -> Generator[list[Found]]:  # fmt: skip
+) -> Generator[list[Found]]:
     """What was found in every cell, as it comes; ``kept`` knows what a worker left in the store."""
     waiting = [list(batches)]
     while waiting:
@@ -168,9 +168,16 @@ def _died(error: Exception) -> bool:
     """Whether an error says that a worker is gone."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(
-        names & {"BrokenProcessPool", "TerminatedWorkerError", "RayActorError",
-                 "WorkerCrashedError", "OutOfMemoryError", "NodeDiedError"}
-    )  # fmt: skip
+        names
+        & {
+            "BrokenProcessPool",
+            "TerminatedWorkerError",
+            "RayActorError",
+            "WorkerCrashedError",
+            "OutOfMemoryError",
+            "NodeDiedError",
+        }
+    )
 
 
 def _cause(error: Exception, terms: Terms, seconds: float) -> tuple[CellStatus, str]:

@@ -82,7 +82,6 @@ class Writer:
             return str(error)
         return ""
 
-
     def here(self) -> Kept | None:
         """The store as this process reads and writes it; None if its code is another."""
         if code().digest != self.code.digest:
@@ -167,15 +166,28 @@ def theorem_key(entry: Entry, options: Options) -> tuple[Key, tuple[Stamp, ...]]
     """
     path = entry.source.path
     files = stamps([path])
-    return Key("theorem", entry.id, json.dumps({
-        "id": entry.id, "file": entry.source.label, "source": source_digest([path]),
-        "statements": [statement_digest(statement) for statement in entry.statements],
-        **_surroundings(options.device if options.numeric else ""),
-        "options": {
-            "numeric": options.numeric, "scale": options.scale, "dtypes": options.dtypes,
-            "seed": options.seed,
-        } if options.numeric else {"numeric": False},
-    }, sort_keys=True)), files  # fmt: skip
+    return Key(
+        "theorem",
+        entry.id,
+        json.dumps(
+            {
+                "id": entry.id,
+                "file": entry.source.label,
+                "source": source_digest([path]),
+                "statements": [statement_digest(statement) for statement in entry.statements],
+                **_surroundings(options.device if options.numeric else ""),
+                "options": {
+                    "numeric": options.numeric,
+                    "scale": options.scale,
+                    "dtypes": options.dtypes,
+                    "seed": options.seed,
+                }
+                if options.numeric
+                else {"numeric": False},
+            },
+            sort_keys=True,
+        ),
+    ), files
 
 
 def demonstration_keys(files: Mapping[str, Path]) -> dict[str, tuple[Key, tuple[Stamp, ...]]]:

@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 SWEEP_SCHEMA_VERSION: Final = 2
 
 CellStatus = Literal[
-    "held", "violated", "non-finite", "skipped", "out of memory", "out of time", "died", "failed",
-]  # fmt: skip
+    "held",
+    "violated",
+    "non-finite",
+    "skipped",
+    "out of memory",
+    "out of time",
+    "died",
+    "failed",
+]
 BAD: Final = ("violated", "non-finite")
 """What speaks against a statement, where it is expected to hold."""
 LOST: Final = ("out of memory", "out of time", "died", "failed")
@@ -133,9 +140,11 @@ def sweep_table(record: SweepRecord, console: Console) -> None:
         told = short(worst.ratio, "–")
         spoke = ", ".join(filter(None, (worst.design, worst.policy, worst.implementation)))
         counts = [
-            sum(c.status == "held" for c in cells), sum(c.status in BAD for c in cells),
-            sum(c.status == "skipped" for c in cells), sum(c.status in LOST for c in cells),
-        ]  # fmt: skip
+            sum(c.status == "held" for c in cells),
+            sum(c.status in BAD for c in cells),
+            sum(c.status == "skipped" for c in cells),
+            sum(c.status in LOST for c in cells),
+        ]
         spoke = "" if worst.ratio is None else spoke
         shown.add_row(name, dtype, *map(str, counts), told, spoke)
     if record.cells:

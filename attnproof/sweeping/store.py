@@ -105,9 +105,11 @@ class Store:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -123,9 +125,10 @@ class Store:
         if named and not ours:
             raise Foreign(f"wanted a store, got {self.place}, which {why}; name another file")
         aside = next(
-            path for k in range(1, 1_000_000)
+            path
+            for k in range(1, 1_000_000)
             if not (path := self.place.with_name(f"{self.place.name}.set-aside-{k}")).exists()
-        )  # fmt: skip
+        )
         if _inode(self.place) != seen:
             return  # another process was faster
         for side in SIDES:
@@ -153,9 +156,14 @@ class Store:
         """
         made = datetime.now(UTC).isoformat()
         values = (
-            key.digest, key.kind, key.name, made, key.identity, record,
+            key.digest,
+            key.kind,
+            key.name,
+            made,
+            key.identity,
+            record,
             _row_digest(key.digest, made, record),
-        )  # fmt: skip
+        )
         verb = "REPLACE" if replace else "IGNORE"
         told = f"INSERT OR {verb} INTO finished VALUES (?, ?, ?, ?, ?, ?, ?)"
         return self._write(told, *values) == 1

@@ -68,10 +68,15 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
                 digest = statement_digest(statement)
             except Exception as error:  # noqa: BLE001 (one file stops no other)
                 broken = broken_by(error, entry.source.path)
-                plan.unusable.append(UnusableRecord(
-                    theorem=entry.id, control=control, why=broken["error"], broken=True,
-                    traceback=broken["traceback"],
-                ))  # fmt: skip
+                plan.unusable.append(
+                    UnusableRecord(
+                        theorem=entry.id,
+                        control=control,
+                        why=broken["error"],
+                        broken=True,
+                        traceback=broken["traceback"],
+                    )
+                )
                 continue
             is_expected = opposite(expected) if control else expected
             claimed = Claimed(entry.source, control, is_expected, digest)
@@ -101,9 +106,13 @@ def _serving(statement: Statement, asked: Asked) -> list[str]:
 
 
 def sweep(
-    plan: Plan, asked: Asked, store: Store | None = None, tell: Tell | None = None,
-    heard: Callable[[str], None] = lambda _: None, measure: Measure | None = None,
-) -> SweepRecord:  # fmt: skip
+    plan: Plan,
+    asked: Asked,
+    store: Store | None = None,
+    tell: Tell | None = None,
+    heard: Callable[[str], None] = lambda _: None,
+    measure: Measure | None = None,
+) -> SweepRecord:
     """Measure every cell that the store does not hold.
 
     ``tell`` hears of each cell as it comes, ``heard`` of what the user should know.  An interrupt
@@ -115,9 +124,14 @@ def sweep(
     engine = asked.engine
     reaches = store is not None and engine.name != "ray"
     terms = Terms(
-        store.place if store is not None and reaches else None, asked.fresh, plan.surroundings,
-        asked.limit, asked.memory, engine.alone, measure,
-    )  # fmt: skip
+        store.place if store is not None and reaches else None,
+        asked.fresh,
+        plan.surroundings,
+        asked.limit,
+        asked.memory,
+        engine.alone,
+        measure,
+    )
 
     def kept(key: Key) -> CellRecord | None:
         return None if asked.fresh else _kept(store, key, heard)
@@ -147,12 +161,20 @@ def sweep(
     unfinished = len(plan.cells) - len(cells)
     broken = any(statement.broken for statement in plan.unusable)
     return SweepRecord(
-        attnproof=__version__, created=datetime.now(UTC), seconds=perf_counter() - started,
-        machine=Machine.here(), engine=engine.name, jobs=engine.jobs, limit=asked.limit,
-        memory=asked.memory, expected=plan.expected, cells=cells, unusable=tuple(plan.unusable),
+        attnproof=__version__,
+        created=datetime.now(UTC),
+        seconds=perf_counter() - started,
+        machine=Machine.here(),
+        engine=engine.name,
+        jobs=engine.jobs,
+        limit=asked.limit,
+        memory=asked.memory,
+        expected=plan.expected,
+        cells=cells,
+        unusable=tuple(plan.unusable),
         unfinished=unfinished,
         ok=not unfinished and not broken and not any(map(_against(plan), cells)),
-    )  # fmt: skip
+    )
 
 
 def _against(plan: Plan) -> Callable[[CellRecord], bool]:

@@ -144,19 +144,28 @@ class Terms:
 def surroundings(device: str) -> dict[str, object]:
     """Everything that cells on a device depend on, beside what they are asked for."""
     return {
-        "code": code().digest, "versions": versions(), "device": device_name(device),
+        "code": code().digest,
+        "versions": versions(),
+        "device": device_name(device),
         "calibration": calibration(device),
-    }  # fmt: skip
+    }
 
 
 def cell_key(cell: Cell, around: dict[str, object]) -> Key:
     """The key of a cell."""
     claimed = cell.claimed
     told = {
-        "statement": claimed.digest, "theorem": claimed.name, "expected": claimed.expected,
-        "scale": cell.scale, "tokens": cell.tokens, "design": cell.design, "seed": cell.seed,
-        "implementation": cell.implementation, "dtype": cell.dtype, **around,
-    }  # fmt: skip
+        "statement": claimed.digest,
+        "theorem": claimed.name,
+        "expected": claimed.expected,
+        "scale": cell.scale,
+        "tokens": cell.tokens,
+        "design": cell.design,
+        "seed": cell.seed,
+        "implementation": cell.implementation,
+        "dtype": cell.dtype,
+        **around,
+    }
     name = f"{claimed.name}, {cell.implementation}, {cell.dtype}, {cell.design}, seed {cell.seed}"
     return Key("cell", name, json.dumps(told, sort_keys=True))
 
@@ -231,9 +240,13 @@ def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -
 
     def lost(status: CellStatus, why: str, traceback: str = "") -> CellRecord:
         return record_of(
-            cell, terms.surroundings, status, why, seconds=perf_counter() - started,
+            cell,
+            terms.surroundings,
+            status,
+            why,
+            seconds=perf_counter() - started,
             traceback=traceback,
-        )  # fmt: skip
+        )
 
     try:
         with limited_memory(terms.memory), limited_time(terms.limit):
@@ -262,10 +275,16 @@ def _found(cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: floa
     why = "; ".join(reasons) or "it computes no definition of this statement"
     ratio, policy, says = max(_ratios(found), key=lambda told: told[0], default=(None, "", ""))
     return record_of(
-        cell, terms.surroundings, status, why if status == "skipped" else "", seconds=seconds,
-        measured=tuple(map(MeasuredEvidence.of, found)), policy=policy, says=says,
+        cell,
+        terms.surroundings,
+        status,
+        why if status == "skipped" else "",
+        seconds=seconds,
+        measured=tuple(map(MeasuredEvidence.of, found)),
+        policy=policy,
+        says=says,
         ratio="non-finite" if ratio is not None and not math.isfinite(ratio) else ratio,
-    )  # fmt: skip
+    )
 
 
 def _ratios(found: Sequence[Measurement]) -> Iterator[tuple[float, str, str]]:
@@ -279,17 +298,30 @@ def _ratios(found: Sequence[Measurement]) -> Iterator[tuple[float, str, str]]:
 
 
 def record_of(
-    cell: Cell, around: dict[str, dict[str, object]], status: CellStatus, reason: str = "",
+    cell: Cell,
+    around: dict[str, dict[str, object]],
+    status: CellStatus,
+    reason: str = "",
     **more: object,
-) -> CellRecord:  # fmt: skip
+) -> CellRecord:
     """The record of a cell."""
     told = {"ratio": None, "policy": "", "says": "", "measured": (), "seconds": 0.0, **more}
-    return CellRecord.model_validate({
-        "theorem": cell.claimed.source.id, "control": cell.claimed.control,
-        "implementation": cell.implementation, "dtype": cell.dtype, "scale": cell.scale,
-        "tokens": cell.tokens, "design": cell.design, "seed": cell.seed,
-        "device": str(around[cell.device]["device"]), "status": status, "reason": reason, **told,
-    })  # fmt: skip
+    return CellRecord.model_validate(
+        {
+            "theorem": cell.claimed.source.id,
+            "control": cell.claimed.control,
+            "implementation": cell.implementation,
+            "dtype": cell.dtype,
+            "scale": cell.scale,
+            "tokens": cell.tokens,
+            "design": cell.design,
+            "seed": cell.seed,
+            "device": str(around[cell.device]["device"]),
+            "status": status,
+            "reason": reason,
+            **told,
+        }
+    )
 
 
 FEWER = (1.0, 5 / 8, 5 / 16, 3 / 16)

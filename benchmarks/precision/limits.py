@@ -20,6 +20,7 @@ from attnproof.numeric.rotary_precision.extraction import pairs_in
 
 # How far scores of rotary encoding are off in a format, against float64 and against themselves
 
+
 @dataclass(frozen=True)
 class Pairs:
     """Queries and keys with their positions: (k, d) and (k,), in float64."""
@@ -65,8 +66,10 @@ class Pairs:
     def lengths(self, layout: str = "interleaved") -> tuple[Tensor, Tensor]:
         """The lengths of the pairs of queries and of keys: (k, B), (k, B)."""
         first, second = pairs_in(layout, self.q.shape[-1] // 2)
-        return (torch.hypot(self.q[:, first], self.q[:, second]),
-                torch.hypot(self.k[:, first], self.k[:, second]))  # fmt: skip
+        return (
+            torch.hypot(self.q[:, first], self.q[:, second]),
+            torch.hypot(self.k[:, first], self.k[:, second]),
+        )
 
 
 @dataclass(frozen=True)
@@ -138,9 +141,17 @@ def errors(
     checked = math.isfinite(bound.step(there.m, there.n))
     wrong = sum(int((~(e <= b)).sum()) for e, b in ((off, allowed), (moved, same))) * checked
     return Errors(
-        form.name, base, shift, _rms(off / unit), float((off / unit).max()), _rms(moved / unit),
-        float((off / allowed).max()), float((moved / same).max()), 2 * len(unit) * checked, wrong,
-    )  # fmt: skip
+        form.name,
+        base,
+        shift,
+        _rms(off / unit),
+        float((off / unit).max()),
+        _rms(moved / unit),
+        float((off / allowed).max()),
+        float((moved / same).max()),
+        2 * len(unit) * checked,
+        wrong,
+    )
 
 
 def _rms(values: Tensor) -> float:
@@ -205,9 +216,14 @@ class Drift:
 
 
 def breaks(
-    pairs: Pairs, form: Format, base: float, *, limit: float = LIMIT, furthest: int = FURTHEST,
+    pairs: Pairs,
+    form: Format,
+    base: float,
+    *,
+    limit: float = LIMIT,
+    furthest: int = FURTHEST,
     device: torch.device | None = None,
-) -> Break:  # fmt: skip
+) -> Break:
     """Where scores of a format begin to be off by more than a limit."""
     first: dict[str, int | None] = {"rms": None, "largest": None}
     for place in grid(furthest):
@@ -250,7 +266,10 @@ def drift(dtype: torch.dtype, base: float, pairs: int = 64, *, off: float = OFF)
     wrong = (kept - omega).abs()
     subnormal = int((kept < torch.finfo(dtype).smallest_normal).sum())
     return Drift(
-        name_of(dtype), base, float((wrong / omega).max()), off,
-        math.ceil(off / float(wrong.max())), subnormal,
-    )  # fmt: skip
-
+        name_of(dtype),
+        base,
+        float((wrong / omega).max()),
+        off,
+        math.ceil(off / float(wrong.max())),
+        subnormal,
+    )

@@ -67,8 +67,10 @@ def sheets(record: PrecisionRecord) -> Iterator[Grid]:
     """Errors against float64 and against themselves, breaks, collisions, drifts, checks."""
     bases = tuple(dict.fromkeys(one.base for one in record.errors))
     shifts = tuple(dict.fromkeys(one.shift for one in record.errors))
-    drawn = (f"{record.content} queries and keys of {record.width} channels, normal, seed "
-             f"{record.seed}; positions m, n below 2,048 and less than 256 apart")  # fmt: skip
+    drawn = (
+        f"{record.content} queries and keys of {record.width} channels, normal, seed "
+        f"{record.seed}; positions m, n below 2,048 and less than 256 apart"
+    )
     for base in bases:
         for kind, says in (
             ("rms", "Error of score(m + s, n + s) against float64"),
@@ -88,41 +90,62 @@ def sheets(record: PrecisionRecord) -> Iterator[Grid]:
         "a query there, keys less than 256 before it.",
         ("format", "base", "limit", "root mean square", "largest"),
         tuple(
-            (b.form, _power(b.base), f"{b.limit:g}", *(
-                _count(p) if p is not None else f"none up to {_count(b.furthest)}"
-                for p in (b.rms, b.largest)
-            )) for b in record.breaks
+            (
+                b.form,
+                _power(b.base),
+                f"{b.limit:g}",
+                *(
+                    _count(p) if p is not None else f"none up to {_count(b.furthest)}"
+                    for p in (b.rms, b.largest)
+                ),
+            )
+            for b in record.breaks
         ),
-    )  # fmt: skip
+    )
     yield _sheet(
         "Positions that fall together",
         "The first of 0, 1, 2, .. that a dtype keeps as the one before, found by looking at each.",
         ("dtype", "first", "infinite from", "looked at up to"),
-        tuple((c.dtype, _or(c.first), _or(c.infinite), _count(c.searched))
-              for c in record.collisions),
-    )  # fmt: skip
+        tuple(
+            (c.dtype, _or(c.first), _or(c.infinite), _count(c.searched)) for c in record.collisions
+        ),
+    )
     yield _sheet(
         "Frequencies that drift",
         "Of the float32 formula, kept in a dtype, against float64: the largest relative error, "
         "and the first position at which some angle is off by that alone.",
         ("dtype", "base", "relative error", "off by", "from position", "subnormal"),
-        tuple((d.dtype, _power(d.base), f"{d.relative:.2g}", f"{d.off:g} rad", _count(d.at),
-               str(d.subnormal)) for d in record.drifts),
-    )  # fmt: skip
+        tuple(
+            (
+                d.dtype,
+                _power(d.base),
+                f"{d.relative:.2g}",
+                f"{d.off:g} rad",
+                _count(d.at),
+                str(d.subnormal),
+            )
+            for d in record.drifts
+        ),
+    )
     yield _sheet(
         "What two checks say of rotary code",
         "The identity score(m + s, n + s) = score(m, n), and the comparison with the declared "
         "frequencies; in brackets the largest error over its bound. The identity cannot see "
         "frequencies that are wrong alike for queries and keys.",
         ("code", "format", "identity", "declared frequencies"),
-        tuple((c.code, c.form, f"{c.identity} ({_short(c.identity_ratio)})",
-               f"{c.comparison} ({_short(c.comparison_ratio)})") for c in record.checked),
-    )  # fmt: skip
+        tuple(
+            (
+                c.code,
+                c.form,
+                f"{c.identity} ({_short(c.identity_ratio)})",
+                f"{c.comparison} ({_short(c.comparison_ratio)})",
+            )
+            for c in record.checked
+        ),
+    )
 
 
-def _sheet(
-    title: str, says: str, head: tuple[str, ...], rows: tuple[tuple[str, ...], ...]
-) -> Grid:
+def _sheet(title: str, says: str, head: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Grid:
     return Grid(title, head, rows, (says,), numbers=True)
 
 

@@ -86,9 +86,15 @@ class Compared:
 
 
 def compare(
-    turn: Turn, omega: Tensor, layout: str, *, form: Format | str = "float32",
-    furthest: int = FURTHEST, width: int | None = None, scale: float = 1.0,
-) -> Compared:  # fmt: skip
+    turn: Turn,
+    omega: Tensor,
+    layout: str,
+    *,
+    form: Format | str = "float32",
+    furthest: int = FURTHEST,
+    width: int | None = None,
+    scale: float = 1.0,
+) -> Compared:
     """Compare rotary code, turn: (n, d), (n,) -> (n, d), with declared frequencies ω: (B,).
 
     ``form`` says in which dtypes the code claims to compute: it is part of what is compared.  The
@@ -115,9 +121,16 @@ def compare(
     why = _unturned(found, bound) or _elsewhere(turn, found, bound, form, width, scale)
     why = why or _wrong(found, omega, used, known, float(ratio[row, pair]), row, pair)
     return Compared(
-        "refused" if why else "held", why, float(ratio[row, pair]), int(positions[row]), pair,
-        omega, used, known, layout,
-    )  # fmt: skip
+        "refused" if why else "held",
+        why,
+        float(ratio[row, pair]),
+        int(positions[row]),
+        pair,
+        omega,
+        used,
+        known,
+        layout,
+    )
 
 
 def _unturned(found: Turned, bound: Bound) -> str:
@@ -128,8 +141,10 @@ def _unturned(found: Turned, bound: Bound) -> str:
     if bool((found.rest > bound.turning).any()):
         row = int(found.rest.argmax())
         place = int(found.positions[row])
-        return (f"the channels from {2 * found.angles.shape[1]} on are of no pair and move by "
-                f"{float(found.rest[row]):.2g} at position {place}")  # fmt: skip
+        return (
+            f"the channels from {2 * found.angles.shape[1]} on are of no pair and move by "
+            f"{float(found.rest[row]):.2g} at position {place}"
+        )
     return ""
 
 
@@ -141,9 +156,11 @@ def _elsewhere(
     row, pair = divmod(int(away.argmax()), away.shape[1])
     if float(away[row, pair]) <= 1:
         return ""
-    told = (f"at position {int(found.positions[row])} the channels of pair {pair} "
-            f"({found.layout}) do not turn into each other: they end "
-            f"{float(found.away[row, pair]):.2g} from where a turn would take them")  # fmt: skip
+    told = (
+        f"at position {int(found.positions[row])} the channels of pair {pair} "
+        f"({found.layout}) do not turn into each other: they end "
+        f"{float(found.away[row, pair]):.2g} from where a turn would take them"
+    )
     other = layout_of(turn, away.shape[1], form=form, width=width, scale=scale)
     return told + (f"; the layout of the code is {other}" if other else "")
 
@@ -163,12 +180,17 @@ def _wrong(
     """In which way the angles are wrong."""
     if ratio <= 1:
         return ""
-    told = (f"pair {pair} turns by {float(found.angles[row, pair]):.6g} at position "
-            f"{int(found.positions[row])}, {ratio:.3g} times its bound from the declared angle; "
-            f"its frequency is {float(used[pair]):.8g} ± {float(known[pair]):.1g}, and "
-            f"{float(omega[pair]):.8g} is declared")  # fmt: skip
-    for factor, words in ((-1.0, "it turns the other way"), (2.0, "it turns twice as far"),
-                          (0.5, "it turns half as far")):  # fmt: skip
+    told = (
+        f"pair {pair} turns by {float(found.angles[row, pair]):.6g} at position "
+        f"{int(found.positions[row])}, {ratio:.3g} times its bound from the declared angle; "
+        f"its frequency is {float(used[pair]):.8g} ± {float(known[pair]):.1g}, and "
+        f"{float(omega[pair]):.8g} is declared"
+    )
+    for factor, words in (
+        (-1.0, "it turns the other way"),
+        (2.0, "it turns twice as far"),
+        (0.5, "it turns half as far"),
+    ):
         if bool(((used - factor * omega).abs() <= known).all()):
             return f"{told}; {words}"
     return told
@@ -197,9 +219,14 @@ class Related:
 
 
 def relative(
-    turn: Turn, omega: Tensor, pairs: Pairs, shift: float, *, layout: str = "interleaved",
+    turn: Turn,
+    omega: Tensor,
+    pairs: Pairs,
+    shift: float,
+    *,
+    layout: str = "interleaved",
     form: Format | str = "float32",
-) -> Related:  # fmt: skip
+) -> Related:
     """The identity score(m + s, n + s) = score(m, n) of rotary code, within its bound.
 
     Any frequencies near ω pass it: see :func:`compare` for those.
@@ -210,8 +237,7 @@ def relative(
     lengths = here.lengths(layout)
     for at in (here, here.moved(shift)):
         q, k = (
-            form.operand(turn(x.to(form.data), p)).double()
-            for x, p in ((at.q, at.m), (at.k, at.n))
+            form.operand(turn(x.to(form.data), p)).double() for x, p in ((at.q, at.m), (at.k, at.n))
         )
         found.append((q * k).sum(-1))
         allowed.append(bound.score(lengths[0], lengths[1], at.m, at.n, own=True))
@@ -303,9 +329,13 @@ class Survey:
 
 
 def survey(
-    *, device: str = "cpu", seed: int = 0, content: int = 512, pairs: int = 64,
+    *,
+    device: str = "cpu",
+    seed: int = 0,
+    content: int = 512,
+    pairs: int = 64,
     tell: Tell = lambda _says, _done, _all: None,
-) -> Survey:  # fmt: skip
+) -> Survey:
     """Measure all formats at all bases and shifts; ``tell`` hears what is done, and of how much."""
     where = chosen(device)
     drawn = Pairs.drawn(content, pairs, seed=seed)
@@ -319,9 +349,13 @@ def survey(
             broken.append(breaks(drawn, form, base, device=where))
         tell("positions, frequencies, faults", len(every), len(every) + 1)
         return Survey(
-            str(where), seed, content, 2 * pairs, tuple(found), tuple(broken),
+            str(where),
+            seed,
+            content,
+            2 * pairs,
+            tuple(found),
+            tuple(broken),
             tuple(collision(dtype) for dtype in DTYPES),
             tuple(drift(dtype, base, pairs) for dtype in DTYPES for base in BASES),
             tuple(one for form in (FORMATS[0], FORMATS[4]) for one in checked(drawn, form)),
-        )  # fmt: skip
-
+        )

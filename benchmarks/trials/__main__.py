@@ -26,8 +26,12 @@ def _read(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trials", description=__doc__)
     known: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument("--cases", type=int, default=10_000, help="correct programs that are run")
-    parser.add_argument("--fault-seeds", type=int, default=5,
-                        help="draws of each planted fault in each input distribution")  # fmt: skip
+    parser.add_argument(
+        "--fault-seeds",
+        type=int,
+        default=5,
+        help="draws of each planted fault in each input distribution",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", **known, choices=list(DTYPES), help="all, if none")
     parser.add_argument("--design", **known, choices=list(DESIGNS), help="all, if none")
@@ -43,15 +47,22 @@ def main(arguments: list[str] | None = None) -> int:
     given = _read(arguments)
     place = str(chosen(given.device))
     every = [name for name in DTYPES if place != "mps" or name != "float64"]
-    command = (f"python -m benchmarks.trials --cases {given.cases} "
-               f"--fault-seeds {given.fault_seeds} --seed {given.seed}")  # fmt: skip
+    command = (
+        f"python -m benchmarks.trials --cases {given.cases} "
+        f"--fault-seeds {given.fault_seeds} --seed {given.seed}"
+    )
     command += "".join(f" --dtype {name}" for name in given.dtype)
     command += "".join(f" --design {name}" for name in given.design)
     asked = Asked(
-        given.cases, given.fault_seeds, tuple(given.dtype or every),
-        tuple(given.design or DESIGNS), place, given.seed, given.jobs,
+        given.cases,
+        given.fault_seeds,
+        tuple(given.dtype or every),
+        tuple(given.design or DESIGNS),
+        place,
+        given.seed,
+        given.jobs,
         f"{command} --device {place} --jobs {given.jobs}",
-    )  # fmt: skip
+    )
     with bar() as shown:
         task = shown.add_task("", total=len(asked.batches()))
 

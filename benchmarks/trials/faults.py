@@ -156,10 +156,13 @@ def _attentions(device: torch.device) -> list[Implementation]:
     """Programs for attention, masked or not."""
     found = [*scaled_dot_product.implementations(device), *multihead.implementations(device)]
     found += [
-        Implementation(f"online softmax, blocks of {size}", replacing(partial(online, block=size)),
-                       bounded(AttentionBound()))
+        Implementation(
+            f"online softmax, blocks of {size}",
+            replacing(partial(online, block=size)),
+            bounded(AttentionBound()),
+        )
         for size in BLOCKS
-    ]  # fmt: skip
+    ]
     return [*found, _eager()]
 
 
@@ -172,8 +175,10 @@ def _eager() -> Implementation:
 def _turning(device: torch.device) -> list[Implementation]:
     """Rotary programs.  Those written here are bounded operation by operation, the worst case."""
     written: dict[str, Code] = {
-        "half-split": half_split, "interleaved": _interleaved, "complex": complex_turn
-    }  # fmt: skip
+        "half-split": half_split,
+        "interleaved": _interleaved,
+        "complex": complex_turn,
+    }
     found = [
         Implementation(f"rotary {name}", {"rotate_half": Replacement(code, TURN_AXIS, never)})
         for name, code in written.items()
@@ -187,11 +192,12 @@ def _rotary(device: torch.device) -> list[Implementation]:
     return [
         Implementation(
             f"{turn.name}, {one.name}",
-            {**turn.replaced, **one.replaced}, {**turn.bounds, **one.bounds},
+            {**turn.replaced, **one.replaced},
+            {**turn.bounds, **one.bounds},
         )
         for turn in _turning(device)
         for one in inner
-    ]  # fmt: skip
+    ]
 
 
 def honest(trial: str, device: torch.device) -> list[Implementation]:
@@ -277,10 +283,20 @@ def _other_order(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def _turned(
-    q: Tensor, k: Tensor, v: Tensor, p: Tensor, s: Tensor, omega: Tensor, *,
-    positions: Step = same, frequencies: Step = same, angles: Step = same, ahead: int = 0,
-    mixed: bool = False, more: int = 0,
-) -> Tensor:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    p: Tensor,
+    s: Tensor,
+    omega: Tensor,
+    *,
+    positions: Step = same,
+    frequencies: Step = same,
+    angles: Step = same,
+    ahead: int = 0,
+    mixed: bool = False,
+    more: int = 0,
+) -> Tensor:
     """Rotary attention with one step of it changed."""
     p, s, omega = positions(p + ahead), positions(s), frequencies(omega)
     query = half_split(q, p, omega, angles)
@@ -323,8 +339,9 @@ def _faults() -> tuple[Fault, ...]:
         "rotary, scale 1/√(d + 1)": partial(_turned, more=1),
     }
     long: dict[str, Code] = {
-        "one key of 100,000 dropped": _dropped, "one key of 100,000 doubled": _doubled
-    }  # fmt: skip
+        "one key of 100,000 dropped": _dropped,
+        "one key of 100,000 doubled": _doubled,
+    }
     return (
         *(Fault(name, "attention", "attention", code) for name, code in plain.items()),
         *(Fault(n, "causal attention", "masked_attention", code) for n, code in masks.items()),
@@ -335,4 +352,3 @@ def _faults() -> tuple[Fault, ...]:
 
 
 FAULTS = {fault.name: fault for fault in _faults()}
-

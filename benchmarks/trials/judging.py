@@ -31,14 +31,14 @@ from benchmarks.trials.statements import LONG, TOKENS, TRIALS, task_of
 # The usual rules for comparing a kernel with a reference, as test suites have them
 
 RULES = ("assert_close", "by hand", "twice eager")
-HAND = {
-    torch.float64: 1e-8, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2
-}  # fmt: skip
+HAND = {torch.float64: 1e-8, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 1e-2}
 """Relative and absolute tolerance as they are often set by hand."""
 DEFAULTS = {
-    torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5),
-    torch.float16: (1e-3, 1e-5), torch.bfloat16: (1.6e-2, 1e-5),
-}  # fmt: skip
+    torch.float64: (1e-7, 1e-7),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.float16: (1e-3, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+}
 """Relative and absolute tolerance of ``torch.testing.assert_close``; a test compares them."""
 
 
@@ -331,8 +331,9 @@ def honest_batches(
     while made < cases:
         batches = [
             Batch("honest", name, design, seed, tuple(dtypes), device)
-            for name in TRIALS for design in designs
-        ]  # fmt: skip
+            for name in TRIALS
+            for design in designs
+        ]
         random.Random(seed).shuffle(batches)
         for batch in batches:
             if made < cases:
@@ -355,4 +356,3 @@ def fault_batches(
         for k in range(min(seeds, LONG_SEEDS) if fault.long else seeds)
         for design in (designs[:1] if fault.long else designs)
     ]
-

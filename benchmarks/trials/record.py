@@ -214,15 +214,21 @@ def _rates(cases: Sequence[Case], dtypes: Sequence[str]) -> Iterator[RateRecord]
         for dtype in (*dtypes, ""):
             said = [
                 (case, one)
-                for case in cases if not dtype or case.dtype == dtype
-                for one in case.said if one.rule == rule and one.alarm is not None
-            ]  # fmt: skip
+                for case in cases
+                if not dtype or case.dtype == dtype
+                for one in case.said
+                if one.rule == rule and one.alarm is not None
+            ]
             alarms = Counter(case.design for case, one in said if one.alarm)
             yield RateRecord(
-                rule=rule, policy=rule in POLICIES, dtype=dtype, cases=len(said),
-                alarms=alarms.total(), upper=upper(alarms.total(), len(said)),
+                rule=rule,
+                policy=rule in POLICIES,
+                dtype=dtype,
+                cases=len(said),
+                alarms=alarms.total(),
+                upper=upper(alarms.total(), len(said)),
                 by_design=dict(alarms),
-            )  # fmt: skip
+            )
 
 
 def _alarms(cases: Sequence[Case], device: str) -> Iterator[AlarmRecord]:
@@ -231,13 +237,19 @@ def _alarms(cases: Sequence[Case], device: str) -> Iterator[AlarmRecord]:
         for one in case.said:
             if one.alarm and one.rule in POLICIES:
                 yield AlarmRecord(
-                    trial=case.trial, implementation=case.implementation, dtype=case.dtype,
-                    design=case.design, seed=case.seed, sizes=case.sizes, policy=one.rule,
-                    ratio=_number(one.ratio), told=one.told,
+                    trial=case.trial,
+                    implementation=case.implementation,
+                    dtype=case.dtype,
+                    design=case.design,
+                    seed=case.seed,
+                    sizes=case.sizes,
+                    policy=one.rule,
+                    ratio=_number(one.ratio),
+                    told=one.told,
                     again=f"python -m benchmarks.trials --cases {every} --fault-seeds 0 "
                     f"--seed {case.seed} --design {case.design} --dtype {case.dtype} "
                     f"--device {device}",
-                )  # fmt: skip
+                )
 
 
 def _left_out(cases: Sequence[Case]) -> Iterator[LeftOutRecord]:
@@ -260,14 +272,19 @@ def _faults(cases: Sequence[tuple[str, Case]]) -> Iterator[FaultRecord]:
             sizes[case.seed] = max(sizes[case.seed], case.size or 0.0)
         above = [case for case in found if (case.size or 0.0) > 1]
         missed = [
-            case for case in above
+            case
+            for case in above
             if not any(one.alarm for one in case.said if one.rule in POLICIES)
-        ]  # fmt: skip
+        ]
         yield FaultRecord(
-            fault=name, trial=found[0].trial, dtype=dtype, size=_number(min(sizes.values())),
-            above=len(above), missed=len(missed),
+            fault=name,
+            trial=found[0].trial,
+            dtype=dtype,
+            size=_number(min(sizes.values())),
+            above=len(above),
+            missed=len(missed),
             rules=tuple(_caught(rule, found, policy=rule in POLICIES) for rule in EVERY_RULE),
-        )  # fmt: skip
+        )
 
 
 def _caught(rule: str, cases: Sequence[Case], *, policy: bool) -> CaughtRecord:
@@ -281,11 +298,13 @@ def _caught(rule: str, cases: Sequence[Case], *, policy: bool) -> CaughtRecord:
                 designs[case.design].append(one.ratio)
     least = min((max(one.ratio for one in said) for said in seeds.values()), default=None)
     return CaughtRecord(
-        rule=rule, policy=policy, seeds=len(seeds),
+        rule=rule,
+        policy=policy,
+        seeds=len(seeds),
         caught=sum(any(one.alarm for one in said) for said in seeds.values()),
         least=None if least is None else _number(least),
         design=max(designs, key=lambda name: min(designs[name]), default=""),
-    )  # fmt: skip
+    )
 
 
 def _number(x: float) -> Number:
@@ -336,18 +355,25 @@ def alarms_grid(record: TrialsRecord) -> Grid:
 def faults_grid(record: TrialsRecord) -> Grid:
     """In how many seeds each rule catches each fault: a row for a fault and dtype."""
     rules = [one.rule for one in record.faults[0].rules] if record.faults else []
-    spoken = [
-        rule for k, rule in enumerate(rules) if any(f.rules[k].seeds for f in record.faults)
-    ]
+    spoken = [rule for k, rule in enumerate(rules) if any(f.rules[k].seeds for f in record.faults)]
     rows, before = [], ""
     for fault in record.faults:
         said = {one.rule: one for one in fault.rules}
         name = fault.fault if fault.fault != before else ""
         best = _strongest(fault)
-        rows.append((
-            name, fault.dtype, _short(fault.size), *(_seeds(said[rule]) for rule in spoken),
-            *((f"{_short(best.least)} {best.rule}", best.design) if best else (NOTHING, NOTHING)),
-        ))  # fmt: skip
+        rows.append(
+            (
+                name,
+                fault.dtype,
+                _short(fault.size),
+                *(_seeds(said[rule]) for rule in spoken),
+                *(
+                    (f"{_short(best.least)} {best.rule}", best.design)
+                    if best
+                    else (NOTHING, NOTHING)
+                ),
+            )
+        )
         before = fault.fault
     return Grid(
         f"Planted faults, {record.fault_cases:,} cases",
@@ -434,11 +460,13 @@ def document(record: TrialsRecord) -> Iterator[Block]:
     yield from grids(record)
     if record.alarms:
         yield Heading("Alarms of the policies")
-        yield Items(tuple(
-            f"{a.policy}: {a.implementation}, {a.trial}, {a.dtype}, {a.design}, seed {a.seed}: "
-            f"ratio {_short(a.ratio)}, {a.told}; again: `{a.again}`"
-            for a in record.alarms
-        ))  # fmt: skip
+        yield Items(
+            tuple(
+                f"{a.policy}: {a.implementation}, {a.trial}, {a.dtype}, {a.design}, seed {a.seed}: "
+                f"ratio {_short(a.ratio)}, {a.told}; again: `{a.again}`"
+                for a in record.alarms
+            )
+        )
     left = [one for one in record.left_out if one.rule != "twice eager"]
     if left:
         yield Heading("Where a policy said nothing")

@@ -72,13 +72,18 @@ def _trials() -> tuple[Trial, ...]:
     square = {"Q": real(n, width), "K": real(n, width), "V": real(n, d)}
     grouped = {"Q": real(G, R, r, width), "K": real(G, n, width), "V": real(G, n, d)}
     rotary = {
-        "Q": real(r, 2 * B), "K": real(n, 2 * B), "V": real(n, d),
-        "p": positions(r), "s": positions(n), "omega": frequencies(B),
-    }  # fmt: skip
+        "Q": real(r, 2 * B),
+        "K": real(n, 2 * B),
+        "V": real(n, d),
+        "p": positions(r),
+        "s": positions(n),
+        "omega": frequencies(B),
+    }
     return (
         Trial("attention", "attention", _stated(plain, attention)),
         Trial(
-            "queries permuted", "attention",
+            "queries permuted",
+            "attention",
             _stated(
                 plain | {"tau": permutation(r)},
                 lambda Q, K, V, tau: attention(Q[tau], K, V),
@@ -86,7 +91,8 @@ def _trials() -> tuple[Trial, ...]:
             ),
         ),
         Trial(
-            "keys permuted", "attention",
+            "keys permuted",
+            "attention",
             _stated(
                 plain | {"sigma": permutation(n)},
                 lambda Q, K, V, sigma: attention(Q, K[sigma], V[sigma]),
@@ -94,18 +100,21 @@ def _trials() -> tuple[Trial, ...]:
             ),
         ),
         Trial(
-            "causal attention", "masked_attention",
+            "causal attention",
+            "masked_attention",
             _stated(square, lambda Q, K, V: masked_attention(Q, K, V, causal(Q))),
         ),
         Trial(
-            "grouped keys", "attention",
+            "grouped keys",
+            "attention",
             _stated(grouped, lambda Q, K, V: attention(Q, K[:, None], V[:, None])),
         ),
         Trial(
-            "rotary attention", "rotary_attention",
+            "rotary attention",
+            "rotary_attention",
             _stated(rotary, rotary_attention),
         ),
-    )  # fmt: skip
+    )
 
 
 TRIALS = {trial.name: trial for trial in _trials()}

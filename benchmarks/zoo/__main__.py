@@ -31,14 +31,23 @@ def libraries() -> dict[str, str]:
 
 
 def run(
-    library: str, module: ModuleType, out: Path, *, limit: float, jobs: int, only: Sequence[str],
-    command: str, going_on: bool = False, legs: Sequence[str] = LEGS,
-) -> None:  # fmt: skip
+    library: str,
+    module: ModuleType,
+    out: Path,
+    *,
+    limit: float,
+    jobs: int,
+    only: Sequence[str],
+    command: str,
+    going_on: bool = False,
+    legs: Sequence[str] = LEGS,
+) -> None:
     """Look at the subjects of one library, and write its page."""
     path = out / f"{library}.json"
     before = read(path)[1] if only or going_on else {}
     chosen = [
-        one for one in module.subjects()
+        one
+        for one in module.subjects()
         if any(word in one[0] for word in only or ("",)) and not (going_on and one[0] in before)
     ]
     told = head(library, getattr(module, "PACKAGES", (library,)), command)
@@ -75,10 +84,16 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/zoo"), metavar="FOLDER")
     parser.add_argument("--limit", type=float, default=60.0, metavar="SECONDS", help="per class")
     parser.add_argument("--jobs", type=int, default=2, metavar="N")
-    parser.add_argument("--only", nargs="+", default=(), metavar="NAME",
-                        help="those with one of these in their name")  # fmt: skip
-    parser.add_argument("--continue", dest="going_on", action="store_true",
-                        help="those that have no results yet")  # fmt: skip
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=(),
+        metavar="NAME",
+        help="those with one of these in their name",
+    )
+    parser.add_argument(
+        "--continue", dest="going_on", action="store_true", help="those that have no results yet"
+    )
     parser.add_argument("--legs", nargs="+", default=LEGS, choices=LEGS, help="all, if none")
     parser.add_argument("--pages", action="store_true", help="write the pages from the results")
     asked = parser.parse_args(arguments)
@@ -93,8 +108,17 @@ def main(arguments: list[str] | None = None) -> None:
             made = f"python -m benchmarks.zoo --library {library}"
             if set(asked.legs) != set(LEGS):
                 made += f" --legs {' '.join(asked.legs)}"
-            run(library, module, asked.out, limit=asked.limit, jobs=asked.jobs, only=asked.only,
-                command=made, legs=asked.legs, going_on=asked.going_on)  # fmt: skip
+            run(
+                library,
+                module,
+                asked.out,
+                limit=asked.limit,
+                jobs=asked.jobs,
+                only=asked.only,
+                command=made,
+                legs=asked.legs,
+                going_on=asked.going_on,
+            )
         except (ImportError, metadata.PackageNotFoundError) as error:
             print(f"{library}: not looked at: {error}")
         except Exception as error:  # noqa: BLE001 (a library may raise anything where it is loaded)

@@ -46,9 +46,13 @@ class _Running:
 
 
 def examined(
-    subjects: Iterable[tuple[str, Maker]], *, limit: float = 60.0, jobs: int = 1,
-    legs: Sequence[str] = LEGS, tell: Callable[[CodeRecord], None] | None = None,
-) -> Iterator[CodeRecord]:  # fmt: skip
+    subjects: Iterable[tuple[str, Maker]],
+    *,
+    limit: float = 60.0,
+    jobs: int = 1,
+    legs: Sequence[str] = LEGS,
+    tell: Callable[[CodeRecord], None] | None = None,
+) -> Iterator[CodeRecord]:
     """The record of each subject, as soon as it is there; none takes longer than ``limit`` seconds.
 
     A maker that raises, a process that crashes and code that never ends are told in the record:
@@ -105,8 +109,15 @@ def _child(name: str, maker: Maker, asked: Asked, told: Connection) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             subject = maker()
-        told.send({"event": "adapted", "name": name, "kind": subject.kind,
-                   "adapted": without_places(subject.adapted), "file": ""})  # fmt: skip
+        told.send(
+            {
+                "event": "adapted",
+                "name": name,
+                "kind": subject.kind,
+                "adapted": without_places(subject.adapted),
+                "file": "",
+            }
+        )
         look(subject, asked, lambda event: told.send(_cleaned(event)))
     except BaseException as error:  # noqa: BLE001 (any code may raise anything)
         told.send({"event": "refused", "why": without_places(_refusal(error))})

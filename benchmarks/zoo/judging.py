@@ -44,9 +44,11 @@ class Judged:
     def fits(self, library: str, name: str, law: str, why: str) -> bool:
         """Whether this is about that violation."""
         return (
-            fnmatchcase(library, self.library) and fnmatchcase(law, self.law)
-            and any(fnmatchcase(name, one) for one in self.classes) and self.says in why
-        )  # fmt: skip
+            fnmatchcase(library, self.library)
+            and fnmatchcase(law, self.law)
+            and any(fnmatchcase(name, one) for one in self.classes)
+            and self.says in why
+        )
 
 
 NOT_LOOKED_AT = Judged(law="*", judgement="", reason="Nobody has looked at this one yet.")
@@ -61,8 +63,6 @@ def judgements(path: Path = HERE) -> tuple[Judged, ...]:
     )
 
 
-def judgement_of(
-    library: str, name: str, law: str, why: str, known: Sequence[Judged]
-) -> Judged:  # fmt: skip
+def judgement_of(library: str, name: str, law: str, why: str, known: Sequence[Judged]) -> Judged:
     """The first judgement that fits."""
     return next((one for one in known if one.fits(library, name, law, why)), NOT_LOOKED_AT)

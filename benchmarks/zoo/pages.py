@@ -40,9 +40,11 @@ class _Group:
 
 
 def page(
-    told: Row, rows: Mapping[str, Row], known: Sequence[Judged],
+    told: Row,
+    rows: Mapping[str, Row],
+    known: Sequence[Judged],
     same: Sequence[Sequence[str]] = (),
-) -> str:  # fmt: skip
+) -> str:
     """The page in Markdown; ``told`` is its head, ``known`` the judgements of violations.
 
     ``same`` names classes that have the same code, group by group.  The first that has a row
@@ -51,17 +53,21 @@ def page(
     stands = _standing(rows, same)
     groups = _groups(told["library"], rows, known)
     parts = [
-        f"# {told['library']}", _head(told), _summary(rows, groups),
-        "## Classes", _table(rows, stands),
-        *_violations(groups), *_not_run(rows), *_undecided(rows), *_untraced(rows),
+        f"# {told['library']}",
+        _head(told),
+        _summary(rows, groups),
+        "## Classes",
+        _table(rows, stands),
+        *_violations(groups),
+        *_not_run(rows),
+        *_undecided(rows),
+        *_untraced(rows),
         *_same(stands),
-    ]  # fmt: skip
+    ]
     return "\n\n".join(parts) + "\n"
 
 
-def _standing(
-    rows: Mapping[str, Row], same: Sequence[Sequence[str]]
-) -> dict[str, list[str]]:  # fmt: skip
+def _standing(rows: Mapping[str, Row], same: Sequence[Sequence[str]]) -> dict[str, list[str]]:
     """The classes that stand for others, with those of the same code that have no row."""
     found = {}
     for group in same:
@@ -189,8 +195,11 @@ def _seen(told: Row) -> SeenRecord:
 
 
 def _not_run(rows: Mapping[str, Row]) -> Iterator[str]:
-    told = [f"- `{name}`: {short(row['why'] or row['stopped'])}" for name, row in rows.items()
-            if row["why"] or row["stopped"]]  # fmt: skip
+    told = [
+        f"- `{name}`: {short(row['why'] or row['stopped'])}"
+        for name, row in rows.items()
+        if row["why"] or row["stopped"]
+    ]
     if told:
         yield "## Could not be run, or not to the end"
         yield "\n".join(told)

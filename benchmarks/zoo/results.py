@@ -37,12 +37,13 @@ def row(record: CodeRecord) -> Row:
         },
         "broken": [
             {"law": law.law, "why": law.why, **_shown(law.shown.model_dump())}
-            for law in record.broken if law.shown is not None
+            for law in record.broken
+            if law.shown is not None
         ],
         "undecided": {law.law: law.why for law in record.laws if law.verdict == "undecided"},
         "traced": _traced(record),
         "seconds": round(record.seconds, 1),
-    }  # fmt: skip
+    }
 
 
 def _shown(finding: Mapping[str, Any]) -> Row:
@@ -53,8 +54,12 @@ def _traced(record: CodeRecord) -> Row:
     if record.traced is None:
         return {}
     told = record.traced
-    return {"operations": told.operations, "guards": list(told.guards), "why": told.why,
-            "unread": list(told.unread)}  # fmt: skip
+    return {
+        "operations": told.operations,
+        "guards": list(told.guards),
+        "why": told.why,
+        "unread": list(told.unread),
+    }
 
 
 def head(library: str, packages: Iterable[str], command: str) -> Row:
@@ -62,11 +67,15 @@ def head(library: str, packages: Iterable[str], command: str) -> Row:
     where = Machine.here()
     named = dict.fromkeys([*packages, "torch"])
     return {
-        "library": library, "command": command, "made": datetime.now(UTC).date().isoformat(),
-        "attnproof": __version__, "python": where.python, "machine": where.platform,
+        "library": library,
+        "command": command,
+        "made": datetime.now(UTC).date().isoformat(),
+        "attnproof": __version__,
+        "python": where.python,
+        "machine": where.platform,
         "processors": where.processors,
         "versions": {name: metadata.version(name) for name in named},
-    }  # fmt: skip
+    }
 
 
 def write(path: Path, told: Row, rows: Mapping[str, Row]) -> None:

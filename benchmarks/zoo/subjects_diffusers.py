@@ -53,25 +53,42 @@ def line(way: str, **settings: Any) -> Rotary:
 
     def row(x: Tensor, positions: Tensor) -> Tensor:
         table = _get(EMBEDDINGS, "get_1d_rotary_pos_embed")(
-            width, positions, theta=base, use_real=way != "complex",
-            repeat_interleave_real=way == "interleaved", **given)  # fmt: skip
+            width,
+            positions,
+            theta=base,
+            use_real=way != "complex",
+            repeat_interleave_real=way == "interleaved",
+            **given,
+        )
         return _applied(x, table, way)
 
     factor = given.get("linear_factor", 1.0)
     return Rotary(
-        name="get_1d_rotary_pos_embed", turn=at_places(row), width=width, heads=HEADS,
+        name="get_1d_rotary_pos_embed",
+        turn=at_places(row),
+        width=width,
+        heads=HEADS,
         make=lambda **more: line(way, **(settings | more)),
-        declared=DeclaredRotary(base=base * given.get("ntk_factor", 1.0), width=width,
-                                layout="half" if way == "half" else "interleaved",
-                                scaling="linear" if factor != 1 else "", factor=factor),
+        declared=DeclaredRotary(
+            base=base * given.get("ntk_factor", 1.0),
+            width=width,
+            layout="half" if way == "half" else "interleaved",
+            scaling="linear" if factor != 1 else "",
+            factor=factor,
+        ),
         adapted=f"apply_rotary_emb(x, get_1d_rotary_pos_embed(16, positions)), {way}",
-    )  # fmt: skip
+    )
 
 
 def grid(
-    name: str, make: Callable[[], Callable[[Tensor], Any]], *, axes: int = 2,
-    way: str = "interleaved", most: int = SIDE, first: int = 0,
-) -> Rotary:  # fmt: skip
+    name: str,
+    make: Callable[[], Callable[[Tensor], Any]],
+    *,
+    axes: int = 2,
+    way: str = "interleaved",
+    most: int = SIDE,
+    first: int = 0,
+) -> Rotary:
     """Code that makes the table of a grid, read at each place; ``make``: positions -> table."""
     table = make()
 
@@ -79,11 +96,17 @@ def grid(
         return _applied(x, table(positions), way)
 
     return Rotary(
-        name=name, turn=at_places(row), width=WIDTH, heads=HEADS, axes=axes, first=first,
-        most=most, declared=DeclaredRotary(layout="half" if way == "half" else "interleaved"),
+        name=name,
+        turn=at_places(row),
+        width=WIDTH,
+        heads=HEADS,
+        axes=axes,
+        first=first,
+        most=most,
+        declared=DeclaredRotary(layout="half" if way == "half" else "interleaved"),
         make=lambda: grid(name, make, axes=axes, way=way, most=most, first=first),
         adapted=f"apply_rotary_emb(x, {name} of {SIDE} × {SIDE} places, at the places)",
-    )  # fmt: skip
+    )
 
 
 def _at(table: Any, positions: Tensor, side: int = SIDE) -> Any:
@@ -106,8 +129,13 @@ def _plane_lumina() -> Callable[[Tensor], Any]:
 def _space(grid_type: str) -> Callable[[], Callable[[Tensor], Any]]:
     def make() -> Callable[[Tensor], Any]:
         made = _get(EMBEDDINGS, "get_3d_rotary_pos_embed")(
-            WIDTH, ((0, 0), (SIDE, SIDE)), (SIDE, SIDE), SIDE, grid_type=grid_type,
-            max_size=(SIDE, SIDE))  # fmt: skip
+            WIDTH,
+            ((0, 0), (SIDE, SIDE)),
+            (SIDE, SIDE),
+            SIDE,
+            grid_type=grid_type,
+            max_size=(SIDE, SIDE),
+        )
         return lambda positions: _at(made, positions)
 
     return make
@@ -120,7 +148,8 @@ def _flux() -> Callable[[Tensor], Any]:
 
 def _lumina2() -> Callable[[Tensor], Any]:
     module = _get(f"{MODELS}.transformer_lumina2", "Lumina2RotaryPosEmbed")(
-        10000, [4, 6, 6], (SIDE, SIDE, SIDE))  # fmt: skip
+        10000, [4, 6, 6], (SIDE, SIDE, SIDE)
+    )
     return lambda positions: module._get_freqs_cis(positions[None])[0]  # noqa: SLF001
 
 
@@ -140,7 +169,8 @@ def _video(
 def _qwen() -> Callable[[Tensor], Any]:
     """Rows and columns, counted from the middle, of the first frame."""
     module = _get(f"{MODELS}.transformer_qwenimage", "QwenEmbedRope")(
-        10000, [4, 6, 6], scale_rope=True)  # fmt: skip
+        10000, [4, 6, 6], scale_rope=True
+    )
     made = module([(1, SIDE, SIDE)], device=torch.device("cpu"), max_txt_seq_len=1)[0]
     return lambda positions: _at(made, positions + SIDE // 2)
 
@@ -157,26 +187,37 @@ def cropped(**settings: Any) -> Rotary:
         return _applied(x, tuple(one[:, :WIDTH] for one in table), "interleaved")
 
     return Rotary(
-        name="get_2d_rotary_pos_embed of a crop", turn=in_runs(run), width=WIDTH, heads=HEADS,
-        make=cropped, declared=DeclaredRotary(base=10000.0, layout="interleaved"),
+        name="get_2d_rotary_pos_embed of a crop",
+        turn=in_runs(run),
+        width=WIDTH,
+        heads=HEADS,
+        make=cropped,
+        declared=DeclaredRotary(base=10000.0, layout="interleaved"),
         adapted="get_2d_rotary_pos_embed(32, ((0, start), (1, start + T)), (1, T)), the channels "
-                "of the columns",
-    )  # fmt: skip
+        "of the columns",
+    )
 
 
 def allegro() -> Rotary:
     """get_3d_rotary_pos_embed_allegro and apply_rotary_emb_allegro at the places."""
     made = _get(EMBEDDINGS, "get_3d_rotary_pos_embed_allegro")(
-        24, ((0, 0), (SIDE, SIDE)), (SIDE, SIDE), SIDE)[:3]  # fmt: skip
+        24, ((0, 0), (SIDE, SIDE)), (SIDE, SIDE), SIDE
+    )[:3]
 
     def turn(x: Tensor, positions: Tensor) -> Tensor:
         done: Tensor = _get(EMBEDDINGS, "apply_rotary_emb_allegro")(x, made, positions.unbind(-1))
         return done
 
-    return Rotary(name="apply_rotary_emb_allegro", turn=turn, width=24, heads=HEADS, axes=3,
-                  most=SIDE, make=allegro,
-                  adapted="apply_rotary_emb_allegro(x, get_3d_rotary_pos_embed_allegro(24, ..), "
-                          "positions)")  # fmt: skip
+    return Rotary(
+        name="apply_rotary_emb_allegro",
+        turn=turn,
+        width=24,
+        heads=HEADS,
+        axes=3,
+        most=SIDE,
+        make=allegro,
+        adapted="apply_rotary_emb_allegro(x, get_3d_rotary_pos_embed_allegro(24, ..), positions)",
+    )
 
 
 def timesteps(**settings: Any) -> Additive:
@@ -188,19 +229,29 @@ def timesteps(**settings: Any) -> Additive:
 
     shift = settings.get("downscale_freq_shift", 1)
     ladder = tuple(10000.0 ** (-i / (EMBED // 2 - shift)) for i in range(EMBED // 2))
-    return Additive(name="get_timestep_embedding", added=added, width=EMBED,
-                    make=lambda: timesteps(**settings),
-                    declared=DeclaredAdditive(frequencies=ladder),
-                    adapted="x + get_timestep_embedding(0..T−1, 16)")  # fmt: skip
+    return Additive(
+        name="get_timestep_embedding",
+        added=added,
+        width=EMBED,
+        make=lambda: timesteps(**settings),
+        declared=DeclaredAdditive(frequencies=ladder),
+        adapted="x + get_timestep_embedding(0..T−1, 16)",
+    )
 
 
 def sinusoidal() -> Additive:
     """SinusoidalPositionalEmbedding."""
     module = _get(EMBEDDINGS, "SinusoidalPositionalEmbedding")(EMBED, 512)
-    return Additive(name="SinusoidalPositionalEmbedding", added=module, width=EMBED, most=512,
-                    module=module, make=sinusoidal,
-                    declared=DeclaredAdditive(base=10000.0, layout="interleaved"),
-                    adapted="SinusoidalPositionalEmbedding(16, 512)(x)")  # fmt: skip
+    return Additive(
+        name="SinusoidalPositionalEmbedding",
+        added=module,
+        width=EMBED,
+        most=512,
+        module=module,
+        make=sinusoidal,
+        declared=DeclaredAdditive(base=10000.0, layout="interleaved"),
+        adapted="SinusoidalPositionalEmbedding(16, 512)(x)",
+    )
 
 
 def sincos() -> Additive:
@@ -210,9 +261,14 @@ def sincos() -> Additive:
         make = _get(EMBEDDINGS, "get_1d_sincos_pos_embed_from_grid")
         return x + cast("Tensor", make(EMBED, torch.arange(x.shape[1]))).to(x)
 
-    return Additive(name="get_1d_sincos_pos_embed_from_grid", added=added, width=EMBED,
-                    make=sincos, declared=DeclaredAdditive(base=10000.0, layout="half"),
-                    adapted="x + get_1d_sincos_pos_embed_from_grid(16, 0..T−1)")  # fmt: skip
+    return Additive(
+        name="get_1d_sincos_pos_embed_from_grid",
+        added=added,
+        width=EMBED,
+        make=sincos,
+        declared=DeclaredAdditive(base=10000.0, layout="half"),
+        adapted="x + get_1d_sincos_pos_embed_from_grid(16, 0..T−1)",
+    )
 
 
 def attention(first: str = "AttnProcessor2_0", **settings: Any) -> Attention:
@@ -220,9 +276,11 @@ def attention(first: str = "AttnProcessor2_0", **settings: Any) -> Attention:
     code = import_module("diffusers.models.attention_processor")
     torch.manual_seed(0)
     module = code.Attention(EMBED, heads=HEADS, dim_head=EMBED // HEADS, **settings)
-    others: dict[str, Any] = {"AttnProcessor": code.AttnProcessor(),
-                              "AttnProcessor2_0": code.AttnProcessor2_0(),
-                              "SlicedAttnProcessor": code.SlicedAttnProcessor(1)}  # fmt: skip
+    others: dict[str, Any] = {
+        "AttnProcessor": code.AttnProcessor(),
+        "AttnProcessor2_0": code.AttnProcessor2_0(),
+        "SlicedAttnProcessor": code.SlicedAttnProcessor(1),
+    }
 
     def by(name: str) -> Callable[..., Tensor]:
         def layer(x: Tensor, keep: Tensor | None = None) -> Tensor:
@@ -236,13 +294,19 @@ def attention(first: str = "AttnProcessor2_0", **settings: Any) -> Attention:
         return layer
 
     return Attention(
-        name="Attention", layer=by(first), hide=by(first), embed=EMBED, heads=HEADS,
-        groups=HEADS, width=EMBED // HEADS, module=module,
+        name="Attention",
+        layer=by(first),
+        hide=by(first),
+        embed=EMBED,
+        heads=HEADS,
+        groups=HEADS,
+        width=EMBED // HEADS,
+        module=module,
         make=lambda: attention(first, **settings),
         paths={name: by(name) for name in others if name != first},
         declared=DeclaredAttention(causal=False, positions="none"),
         adapted=f"Attention(16, heads=2)(x, attention_mask=..) with {first}",
-    )  # fmt: skip
+    )
 
 
 def subjects() -> Iterator[tuple[str, Callable[[], Subject]]]:
@@ -257,8 +321,10 @@ def subjects() -> Iterator[tuple[str, Callable[[], Subject]]]:
     yield "get_2d_rotary_pos_embed of a crop", cropped
     yield "apply_rotary_emb_allegro", allegro
     yield "get_timestep_embedding", timesteps
-    yield "get_timestep_embedding, flip_sin_to_cos", lambda: timesteps(
-        flip_sin_to_cos=True, downscale_freq_shift=0)  # fmt: skip
+    yield (
+        "get_timestep_embedding, flip_sin_to_cos",
+        lambda: timesteps(flip_sin_to_cos=True, downscale_freq_shift=0),
+    )
     yield "SinusoidalPositionalEmbedding", sinusoidal
     yield "get_1d_sincos_pos_embed_from_grid", sincos
     yield "Attention", attention
@@ -274,10 +340,19 @@ GRIDS: tuple[tuple[str, Callable[[], Callable[[Tensor], Any]], dict[str, Any]], 
     ("get_3d_rotary_pos_embed, linspace", _space("linspace"), THREE),
     ("get_3d_rotary_pos_embed, slice", _space("slice"), THREE),
     ("Lumina2RotaryPosEmbed", _lumina2, {**THREE, "way": "complex"}),
-    ("WanRotaryPosEmbed", _video("transformer_wan", "WanRotaryPosEmbed", WIDTH, (1, 1, 1), 1024),
-     THREE),
-    ("CosmosRotaryPosEmbed", _video("transformer_cosmos", "CosmosRotaryPosEmbed", WIDTH,
-                                    (32, 32, 32), (1, 1, 1)), {**THREE, "way": "half"}),
-    ("QwenEmbedRope, scale_rope", _qwen, {"way": "complex", "first": -(SIDE // 2),
-                                          "most": SIDE // 2}),
-)  # fmt: skip
+    (
+        "WanRotaryPosEmbed",
+        _video("transformer_wan", "WanRotaryPosEmbed", WIDTH, (1, 1, 1), 1024),
+        THREE,
+    ),
+    (
+        "CosmosRotaryPosEmbed",
+        _video("transformer_cosmos", "CosmosRotaryPosEmbed", WIDTH, (32, 32, 32), (1, 1, 1)),
+        {**THREE, "way": "half"},
+    ),
+    (
+        "QwenEmbedRope, scale_rope",
+        _qwen,
+        {"way": "complex", "first": -(SIDE // 2), "most": SIDE // 2},
+    ),
+)

@@ -56,11 +56,16 @@ def rotary(**settings: Any) -> Rotary:
 
     width = given["embedding_size"]
     return Rotary(
-        name="RotaryPositionalEmbedding", turn=turn, width=width, heads=HEADS, most=MOST,
-        running=running, make=lambda **more: rotary(**(settings | more)),
+        name="RotaryPositionalEmbedding",
+        turn=turn,
+        width=width,
+        heads=HEADS,
+        most=MOST,
+        running=running,
+        make=lambda **more: rotary(**(settings | more)),
         declared=DeclaredRotary(base=given.get("theta", 10000.0), layout="half", width=width),
         adapted="vmap(RotaryPositionalEmbedding(8)) on 300 tokens",
-    )  # fmt: skip
+    )
 
 
 def attention(**settings: Any) -> Attention:
@@ -85,11 +90,17 @@ def attention(**settings: Any) -> Attention:
             return _to_torch(masked(_to_jax(x), _to_jax(seen)), x)
 
     return Attention(
-        name="MultiheadAttention", layer=layer, hide=layer, embed=EMBED, heads=HEADS,
-        groups=HEADS, width=EMBED // HEADS, make=lambda: attention(**settings),
+        name="MultiheadAttention",
+        layer=layer,
+        hide=layer,
+        embed=EMBED,
+        heads=HEADS,
+        groups=HEADS,
+        width=EMBED // HEADS,
+        make=lambda: attention(**settings),
         declared=DeclaredAttention(causal=False, positions="none"),
         adapted="vmap of MultiheadAttention(2, 16)(x, x, x, mask=..)",
-    )  # fmt: skip
+    )
 
 
 def attend() -> Attention:
@@ -109,9 +120,15 @@ def attend() -> Attention:
             return _to_torch(every(*given), q).reshape(q.shape)
 
     return Attention(
-        name="dot_product_attention", attend=call, heads=HEADS, groups=HEADS, width=WIDTH,
-        masks=("bool",), make=attend, adapted="vmap of dot_product_attention(q, k, v, mask)",
-    )  # fmt: skip
+        name="dot_product_attention",
+        attend=call,
+        heads=HEADS,
+        groups=HEADS,
+        width=WIDTH,
+        masks=("bool",),
+        make=attend,
+        adapted="vmap of dot_product_attention(q, k, v, mask)",
+    )
 
 
 def subjects() -> Iterator[tuple[str, Callable[[], Subject]]]:

@@ -40,11 +40,16 @@ def by_offset(**settings: Any) -> Rotary:
         return cast("Tensor", module.rotate_queries_or_keys(x, offset=start))
 
     return Rotary(
-        name="RotaryEmbedding.rotate_queries_or_keys", turn=in_runs(run), width=WIDTH,
-        heads=HEADS, module=module, make=lambda **more: by_offset(**(settings | more)),
-        running=lambda x: run(x, 0), declared=LADDER,
+        name="RotaryEmbedding.rotate_queries_or_keys",
+        turn=in_runs(run),
+        width=WIDTH,
+        heads=HEADS,
+        module=module,
+        make=lambda **more: by_offset(**(settings | more)),
+        running=lambda x: run(x, 0),
+        declared=LADDER,
         adapted="rotate_queries_or_keys(x, offset=start), once for each run of positions",
-    )  # fmt: skip
+    )
 
 
 def by_positions(**settings: Any) -> Rotary:
@@ -58,28 +63,48 @@ def by_positions(**settings: Any) -> Rotary:
         return done
 
     return Rotary(
-        name="RotaryEmbedding.forward", turn=at_places(row), width=WIDTH, heads=HEADS,
-        module=module, make=lambda **more: by_positions(**(settings | more)), declared=LADDER,
-        whole=False, adapted="apply_rotary_emb(module(positions), x), one row at a time",
-    )  # fmt: skip
+        name="RotaryEmbedding.forward",
+        turn=at_places(row),
+        width=WIDTH,
+        heads=HEADS,
+        module=module,
+        make=lambda **more: by_positions(**(settings | more)),
+        declared=LADDER,
+        whole=False,
+        adapted="apply_rotary_emb(module(positions), x), one row at a time",
+    )
 
 
 def partly(**settings: Any) -> Rotary:
     """Eight of twelve channels."""
     made = by_offset(**settings)
     fields = {key: getattr(made, key) for key in ("name", "turn", "module", "running", "adapted")}
-    return Rotary(width=12, heads=HEADS, declared=LADDER,
-                  make=lambda **more: partly(**(settings | more)), **fields)  # fmt: skip
+    return Rotary(
+        width=12,
+        heads=HEADS,
+        declared=LADDER,
+        make=lambda **more: partly(**(settings | more)),
+        **fields,
+    )
 
 
 def interpolated(**settings: Any) -> Rotary:
     """Positions divided by 2, and the frequencies that are declared for it."""
     made = by_offset(**({"interpolate_factor": 2.0} | _factor(settings)))
-    declared = DeclaredRotary(base=10000.0, layout="interleaved", width=WIDTH, scaling="linear",
-                              factor=2.0)  # fmt: skip
-    return Rotary(name=made.name, turn=made.turn, width=WIDTH, heads=HEADS, module=made.module,
-                  running=made.running, declared=declared, adapted=made.adapted,
-                  make=lambda **more: interpolated(**(settings | more)))  # fmt: skip
+    declared = DeclaredRotary(
+        base=10000.0, layout="interleaved", width=WIDTH, scaling="linear", factor=2.0
+    )
+    return Rotary(
+        name=made.name,
+        turn=made.turn,
+        width=WIDTH,
+        heads=HEADS,
+        module=made.module,
+        running=made.running,
+        declared=declared,
+        adapted=made.adapted,
+        make=lambda **more: interpolated(**(settings | more)),
+    )
 
 
 def _factor(settings: dict[str, Any]) -> dict[str, Any]:
@@ -90,11 +115,20 @@ def rescaled(**settings: Any) -> Rotary:
     """The base of NTK scaling by 4: base·4^(D/(D−2))."""
     given = {"theta_rescale_factor" if key == "factor" else key: v for key, v in settings.items()}
     made = by_offset(**({"theta_rescale_factor": 4.0} | given))
-    declared = DeclaredRotary(base=10000.0, layout="interleaved", width=WIDTH, scaling="ntk",
-                              factor=4.0)  # fmt: skip
-    return Rotary(name=made.name, turn=made.turn, width=WIDTH, heads=HEADS, module=made.module,
-                  running=made.running, declared=declared, adapted=made.adapted,
-                  make=lambda **more: rescaled(**(settings | more)))  # fmt: skip
+    declared = DeclaredRotary(
+        base=10000.0, layout="interleaved", width=WIDTH, scaling="ntk", factor=4.0
+    )
+    return Rotary(
+        name=made.name,
+        turn=made.turn,
+        width=WIDTH,
+        heads=HEADS,
+        module=made.module,
+        running=made.running,
+        declared=declared,
+        adapted=made.adapted,
+        make=lambda **more: rescaled(**(settings | more)),
+    )
 
 
 def xpos(**settings: Any) -> Rotary:
@@ -113,11 +147,17 @@ def xpos(**settings: Any) -> Rotary:
         return at_places(row)
 
     return Rotary(
-        name="RotaryEmbedding.rotate_queries_and_keys", turn=turned(0), key=turned(1),
-        width=WIDTH, heads=HEADS, most=MOST, module=module,
-        make=lambda **more: xpos(**(settings | more)), declared=LADDER,
+        name="RotaryEmbedding.rotate_queries_and_keys",
+        turn=turned(0),
+        key=turned(1),
+        width=WIDTH,
+        heads=HEADS,
+        most=MOST,
+        module=module,
+        make=lambda **more: xpos(**(settings | more)),
+        declared=LADDER,
         adapted="rotate_queries_and_keys(x, x) of 64 tokens; use_xpos",
-    )  # fmt: skip
+    )
 
 
 def axial(**settings: Any) -> Rotary:
@@ -134,11 +174,16 @@ def axial(**settings: Any) -> Rotary:
         return torch.cat(parts, -2)
 
     return Rotary(
-        name="RotaryEmbedding.get_axial_freqs with offsets", turn=at_places(row), width=WIDTH,
-        heads=HEADS, axes=2, module=module, make=lambda **more: axial(**(settings | more)),
+        name="RotaryEmbedding.get_axial_freqs with offsets",
+        turn=at_places(row),
+        width=WIDTH,
+        heads=HEADS,
+        axes=2,
+        module=module,
+        make=lambda **more: axial(**(settings | more)),
         declared=replace(LADDER, frequencies=(1.0, 0.01) * 2),
         adapted="get_axial_freqs(1, 1, offsets=(row, column)), then apply_rotary_emb",
-    )  # fmt: skip
+    )
 
 
 def image(**settings: Any) -> Rotary:
@@ -155,11 +200,17 @@ def image(**settings: Any) -> Rotary:
         return done
 
     return Rotary(
-        name="RotaryEmbedding.get_axial_freqs of pixels", turn=at_places(row), width=WIDTH,
-        heads=HEADS, axes=2, first=-7, most=8, module=module,
+        name="RotaryEmbedding.get_axial_freqs of pixels",
+        turn=at_places(row),
+        width=WIDTH,
+        heads=HEADS,
+        axes=2,
+        first=-7,
+        most=8,
+        module=module,
         make=image,
         adapted="get_axial_freqs(15, 15) of freqs_for='pixel', counted from the middle",
-    )  # fmt: skip
+    )
 
 
 class Cached(nn.Module):
@@ -187,12 +238,19 @@ def cached(**settings: Any) -> Attention:
     """The layer with keys in a cache."""
     layer = Cached(**settings)
     return Attention(
-        name="RotaryEmbedding.rotate_queries_with_cached_keys", module=layer, embed=16,
-        heads=HEADS, groups=HEADS, width=WIDTH, step=layer.step, positional=True,
-        layer=lambda x: layer.step(x, None)[0], make=lambda **more: cached(**(settings | more)),
+        name="RotaryEmbedding.rotate_queries_with_cached_keys",
+        module=layer,
+        embed=16,
+        heads=HEADS,
+        groups=HEADS,
+        width=WIDTH,
+        step=layer.step,
+        positional=True,
+        layer=lambda x: layer.step(x, None)[0],
+        make=lambda **more: cached(**(settings | more)),
         declared=DeclaredAttention(causal=True, positions="relative"),
         adapted="raw keys in a cache, turned by rotate_queries_with_cached_keys",
-    )  # fmt: skip
+    )
 
 
 def subjects() -> Iterator[tuple[str, Callable[[], Subject]]]:

@@ -40,13 +40,20 @@ def indexed(which: str, *, half: bool = False, **settings: Any) -> Rotary:
     base = float(given.get("base", 10000.0))
     axis = tuple(base ** (-i / (WIDTH // 4)) for i in range(WIDTH // 4))
     return Rotary(
-        name=which, turn=at_places(row), width=WIDTH, heads=HEADS, axes=2, most=SIDE,
-        module=module, make=lambda **more: indexed(which, half=half, **(settings | more)),
-        declared=DeclaredRotary(base=None, layout="half" if half else "interleaved",
-                                frequencies=axis + axis),
+        name=which,
+        turn=at_places(row),
+        width=WIDTH,
+        heads=HEADS,
+        axes=2,
+        most=SIDE,
+        module=module,
+        make=lambda **more: indexed(which, half=half, **(settings | more)),
+        declared=DeclaredRotary(
+            base=None, layout="half" if half else "interleaved", frequencies=axis + axis
+        ),
         adapted=f"apply_rot_embed_cat(x, {which}(16, in_pixels=False).get_embed((64, 64)) at "
-                "the places)",
-    )  # fmt: skip
+        "the places)",
+    )
 
 
 def centred(which: str, *, half: bool = False, **settings: Any) -> Rotary:
@@ -69,12 +76,19 @@ def centred(which: str, *, half: bool = False, **settings: Any) -> Rotary:
         return done
 
     return Rotary(
-        name=which, turn=at_places(row), width=WIDTH, heads=HEADS, axes=2, first=-7, most=8,
-        module=module, make=lambda **more: centred(which, half=half, **(settings | more)),
+        name=which,
+        turn=at_places(row),
+        width=WIDTH,
+        heads=HEADS,
+        axes=2,
+        first=-7,
+        most=8,
+        module=module,
+        make=lambda **more: centred(which, half=half, **(settings | more)),
         declared=DeclaredRotary(layout="half" if half else "interleaved"),
         adapted=f"apply_rot_embed_cat(x, {which}(16).get_embed((15, 15)) at the places), counted "
-                "from the middle",
-    )  # fmt: skip
+        "from the middle",
+    )
 
 
 def _named(settings: dict[str, Any]) -> dict[str, Any]:
@@ -107,10 +121,16 @@ def mixed() -> Rotary:
         return done
 
     return Rotary(
-        name="RotaryEmbeddingMixed", turn=at_places(row), width=WIDTH, heads=HEADS, axes=2,
-        most=SIDE, module=module, make=mixed,
+        name="RotaryEmbeddingMixed",
+        turn=at_places(row),
+        width=WIDTH,
+        heads=HEADS,
+        axes=2,
+        most=SIDE,
+        module=module,
+        make=mixed,
         adapted="apply_rot_embed_cat(x, get_embed((64, 64))[0] at the places)",
-    )  # fmt: skip
+    )
 
 
 def window(**settings: Any) -> Bias:
@@ -123,9 +143,14 @@ def window(**settings: Any) -> Bias:
         done: Tensor = RelPosBias((rows, columns), HEADS, **settings).get_bias()[0]
         return done
 
-    return Bias(name="RelPosBias", heads=HEADS, window=bias, make=window,
-                index=lambda sizes: gen_relative_position_index(_two(sizes)),
-                adapted="RelPosBias((rows, columns), 2).get_bias(), and its index")  # fmt: skip
+    return Bias(
+        name="RelPosBias",
+        heads=HEADS,
+        window=bias,
+        make=window,
+        index=lambda sizes: gen_relative_position_index(_two(sizes)),
+        adapted="RelPosBias((rows, columns), 2).get_bias(), and its index",
+    )
 
 
 def _two(sizes: tuple[int, ...]) -> tuple[int, int]:
@@ -146,9 +171,13 @@ def index_of(module: str, name: str, *, first: int = 0) -> Bias:
         done: Tensor = made(*given)[first:, first:]
         return done
 
-    return Bias(name=name, heads=1, index=index,
-                make=lambda: index_of(module, name, first=first),
-                adapted=f"{module}.{name}((rows, columns))")  # fmt: skip
+    return Bias(
+        name=name,
+        heads=1,
+        index=index,
+        make=lambda: index_of(module, name, first=first),
+        adapted=f"{module}.{name}((rows, columns))",
+    )
 
 
 def network(**settings: Any) -> Bias:
@@ -161,8 +190,13 @@ def network(**settings: Any) -> Bias:
         done: Tensor = module.get_bias()[0]
         return done
 
-    return Bias(name="RelPosMlp", heads=HEADS, window=bias, make=lambda: network(**settings),
-                adapted="RelPosMlp((rows, columns), num_heads=2).get_bias()")  # fmt: skip
+    return Bias(
+        name="RelPosMlp",
+        heads=HEADS,
+        window=bias,
+        make=lambda: network(**settings),
+        adapted="RelPosMlp((rows, columns), num_heads=2).get_bias()",
+    )
 
 
 def table() -> Additive:
@@ -173,9 +207,14 @@ def table() -> Additive:
         rows: Tensor = build_sincos2d_pos_embed([1, x.shape[1]], dim=EMBED)
         return x + rows.to(x)
 
-    return Additive(name="build_sincos2d_pos_embed", added=added, width=EMBED, make=table,
-                    declared=DeclaredAdditive(base=None),
-                    adapted="x + build_sincos2d_pos_embed([1, T], dim=16)")  # fmt: skip
+    return Additive(
+        name="build_sincos2d_pos_embed",
+        added=added,
+        width=EMBED,
+        make=table,
+        declared=DeclaredAdditive(base=None),
+        adapted="x + build_sincos2d_pos_embed([1, T], dim=16)",
+    )
 
 
 def attention(causal: bool = False, fused: bool = True, **settings: Any) -> Attention:
@@ -203,13 +242,20 @@ def attention(causal: bool = False, fused: bool = True, **settings: Any) -> Atte
             module.fused_attn = fused
 
     return Attention(
-        name="Attention", layer=layer, hide=None if causal else hidden, embed=EMBED, heads=HEADS,
-        groups=HEADS, width=EMBED // HEADS, module=module,
-        make=lambda: attention(causal, fused, **settings), dropout=settings.get("attn_drop", 0.0),
+        name="Attention",
+        layer=layer,
+        hide=None if causal else hidden,
+        embed=EMBED,
+        heads=HEADS,
+        groups=HEADS,
+        width=EMBED // HEADS,
+        module=module,
+        make=lambda: attention(causal, fused, **settings),
+        dropout=settings.get("attn_drop", 0.0),
         paths={"not fused" if fused else "fused": other},
         declared=DeclaredAttention(causal=causal, positions="none"),
         adapted="Attention(16, num_heads=2)(x, attn_mask=.. or is_causal=..)",
-    )  # fmt: skip
+    )
 
 
 def block(module: str, name: str, **settings: Any) -> Layer:
@@ -218,10 +264,15 @@ def block(module: str, name: str, **settings: Any) -> Layer:
 
     torch.manual_seed(0)
     made = getattr(import_module(module), name)(EMBED, num_heads=HEADS, **settings)
-    return Layer(name=name, call=made, embed=EMBED, module=made,
-                 make=lambda: block(module, name, **settings),
-                 declared=DeclaredAttention(causal=False, positions="none"),
-                 adapted=f"{module}.{name}(16, num_heads=2)(x)")  # fmt: skip
+    return Layer(
+        name=name,
+        call=made,
+        embed=EMBED,
+        module=made,
+        make=lambda: block(module, name, **settings),
+        declared=DeclaredAttention(causal=False, positions="none"),
+        adapted=f"{module}.{name}(16, num_heads=2)(x)",
+    )
 
 
 def subjects() -> Iterator[tuple[str, Callable[[], Subject]]]:
@@ -254,8 +305,10 @@ INDICES = (
     ("timm.models.beit", "gen_relative_position_index", 1),
 )
 LAYERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("timm.layers", "DiffAttention", {}), ("timm.layers", "AttentionRope", {}),
+    ("timm.layers", "DiffAttention", {}),
+    ("timm.layers", "AttentionRope", {}),
     ("timm.models.beit", "Attention", {}),
     ("timm.models.eva", "EvaAttention", {"scale_norm": False}),
-    ("timm.models.cait", "TalkingHeadAttn", {}), ("timm.models.xcit", "XCA", {}),
-)  # fmt: skip
+    ("timm.models.cait", "TalkingHeadAttn", {}),
+    ("timm.models.xcit", "XCA", {}),
+)

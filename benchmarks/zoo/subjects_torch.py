@@ -29,11 +29,13 @@ def subjects() -> Iterator[tuple[str, Maker]]:
     """Every subject of the library: a name, and what makes it."""
     yield "scaled_dot_product_attention", partial(_fused, BOTH_WAYS)
     yield "scaled_dot_product_attention, is_causal", partial(_fused, FROM_START, is_causal=True)
-    yield "scaled_dot_product_attention, enable_gqa", partial(
-        _fused, BOTH_WAYS, groups=2, enable_gqa=True
+    yield (
+        "scaled_dot_product_attention, enable_gqa",
+        partial(_fused, BOTH_WAYS, groups=2, enable_gqa=True),
     )
-    yield "scaled_dot_product_attention, scale", partial(
-        _fused, DeclaredAttention(causal=False, positions="none", scale=0.25), scale=0.25
+    yield (
+        "scaled_dot_product_attention, scale",
+        partial(_fused, DeclaredAttention(causal=False, positions="none", scale=0.25), scale=0.25),
     )
     for name, declared in (("causal_upper_left", FROM_START), ("causal_lower_right", CAUSAL)):
         yield f"scaled_dot_product_attention, {name}", partial(_biased, name, declared)
@@ -60,9 +62,16 @@ def _fused(declared: DeclaredAttention, groups: int = HEADS, **more: Any) -> Sub
         return F.scaled_dot_product_attention(q, k, v, mask, **more)
 
     masks = () if "is_causal" in more else ("bool", "float")
-    return Attention(name="scaled_dot_product_attention", attend=attend, heads=HEADS, groups=groups,
-                     width=WIDTH, masks=masks, declared=declared,
-                     adapted="called as it is")  # fmt: skip
+    return Attention(
+        name="scaled_dot_product_attention",
+        attend=attend,
+        heads=HEADS,
+        groups=groups,
+        width=WIDTH,
+        masks=masks,
+        declared=declared,
+        adapted="called as it is",
+    )
 
 
 def _biased(name: str, declared: DeclaredAttention) -> Subject:
@@ -73,8 +82,15 @@ def _biased(name: str, declared: DeclaredAttention) -> Subject:
             shape = getattr(bias, name)(q.shape[-2], k.shape[-2])
         return F.scaled_dot_product_attention(q, k, v, shape)
 
-    return Attention(name=name, attend=attend, heads=HEADS, groups=HEADS, width=WIDTH,
-                     declared=declared, adapted=f"with the mask {name}(T, S)")  # fmt: skip
+    return Attention(
+        name=name,
+        attend=attend,
+        heads=HEADS,
+        groups=HEADS,
+        width=WIDTH,
+        declared=declared,
+        adapted=f"with the mask {name}(T, S)",
+    )
 
 
 def _bias_mask(name: str, declared: DeclaredAttention) -> Subject:
@@ -93,8 +109,12 @@ def _square_mask() -> Subject:
     def mask(queries: int, keys: int) -> Tensor:
         return nn.Transformer.generate_square_subsequent_mask(keys)[keys - queries :]
 
-    return Mask(name="generate_square_subsequent_mask", mask=mask, declared=CAUSAL,
-                adapted="it knows one count: the last rows are taken")  # fmt: skip
+    return Mask(
+        name="generate_square_subsequent_mask",
+        mask=mask,
+        declared=CAUSAL,
+        adapted="it knows one count: the last rows are taken",
+    )
 
 
 def _multihead(*, causal: bool = False, first: bool = True, **settings: Any) -> Subject:
@@ -110,21 +130,26 @@ def _multihead(*, causal: bool = False, first: bool = True, **settings: Any) -> 
         return found if first else found.transpose(0, 1)
 
     return Attention(
-        name="MultiheadAttention", module=module,
+        name="MultiheadAttention",
+        module=module,
         make=lambda: _multihead(causal=causal, first=first, **settings),
         layer=lambda x: call(x, False),
         hide=lambda x, keep: call(x, False, key_padding_mask=~keep),
         paths={"need_weights": lambda x: call(x, True)},
-        embed=EMBED, heads=HEADS, groups=HEADS, width=WIDTH,
+        embed=EMBED,
+        heads=HEADS,
+        groups=HEADS,
+        width=WIDTH,
         declared=CAUSAL if causal else BOTH_WAYS,
         adapted="self-attention, need_weights=False; key_padding_mask for padding",
-    )  # fmt: skip
+    )
 
 
 def _encoder_layer(*, norm_first: bool, causal: bool = False) -> Subject:
     torch.manual_seed(0)
-    module = nn.TransformerEncoderLayer(EMBED, HEADS, 24, 0.0, batch_first=True,
-                                        norm_first=norm_first).eval()  # fmt: skip
+    module = nn.TransformerEncoderLayer(
+        EMBED, HEADS, 24, 0.0, batch_first=True, norm_first=norm_first
+    ).eval()
 
     def call(x: Tensor, keep: Tensor | None = None) -> Tensor:
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1) if causal else None
@@ -132,8 +157,12 @@ def _encoder_layer(*, norm_first: bool, causal: bool = False) -> Subject:
         found: Tensor = module(x, src_mask=hidden, is_causal=causal, src_key_padding_mask=padding)
         return found
 
-    return _of_layer(module, call, lambda: _encoder_layer(norm_first=norm_first, causal=causal),
-                     CAUSAL if causal else BOTH_WAYS)  # fmt: skip
+    return _of_layer(
+        module,
+        call,
+        lambda: _encoder_layer(norm_first=norm_first, causal=causal),
+        CAUSAL if causal else BOTH_WAYS,
+    )
 
 
 def _encoder() -> Subject:
@@ -159,28 +188,43 @@ def _decoder_layer() -> Subject:
     def call(x: Tensor, keep: Tensor | None = None) -> Tensor:
         hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
         padding = None if keep is None else ~keep
-        found: Tensor = module(x, memory.to(x.dtype).expand(x.shape[0], -1, -1), tgt_mask=hidden,
-                               tgt_is_causal=True, tgt_key_padding_mask=padding)  # fmt: skip
+        found: Tensor = module(
+            x,
+            memory.to(x.dtype).expand(x.shape[0], -1, -1),
+            tgt_mask=hidden,
+            tgt_is_causal=True,
+            tgt_key_padding_mask=padding,
+        )
         return found
 
     return _of_layer(module, call, _decoder_layer, CAUSAL)
 
 
 def _of_layer(
-    module: nn.Module, call: Callable[..., Tensor], make: Callable[[], Subject],
+    module: nn.Module,
+    call: Callable[..., Tensor],
+    make: Callable[[], Subject],
     declared: DeclaredAttention,
-) -> Subject:  # fmt: skip
+) -> Subject:
     def slow(x: Tensor) -> Tensor:
         """With gradients wanted, which the fast path does not give."""
         with torch.enable_grad():
             return call(x.detach().requires_grad_()).detach()
 
     return Attention(
-        name=type(module).__name__, module=module, make=make, layer=call, hide=call,
-        paths={"slow path": slow}, embed=EMBED, heads=HEADS, groups=HEADS, width=WIDTH,
+        name=type(module).__name__,
+        module=module,
+        make=make,
+        layer=call,
+        hide=call,
+        paths={"slow path": slow},
+        embed=EMBED,
+        heads=HEADS,
+        groups=HEADS,
+        width=WIDTH,
         declared=declared,
         adapted="in evaluation, without gradients: the fast path where it has one",
-    )  # fmt: skip
+    )
 
 
 def _flex(declared: DeclaredAttention, groups: int = HEADS, causal: str = "") -> Subject:
@@ -192,14 +236,26 @@ def _flex(declared: DeclaredAttention, groups: int = HEADS, causal: str = "") ->
     def attend(q: Tensor, k: Tensor, v: Tensor, _mask: Tensor | None = None) -> Tensor:
         block = None
         if causal == "block":
-            block = create_block_mask(lambda _b, _h, q, k: q >= k, None, None, q.shape[-2],
-                                      k.shape[-2], device="cpu")  # fmt: skip
+            block = create_block_mask(
+                lambda _b, _h, q, k: q >= k, None, None, q.shape[-2], k.shape[-2], device="cpu"
+            )
         with torch.compiler.set_stance("force_eager"):  # no graph is made for every size
             found: Tensor = flex_attention(
-                q, k, v, score_mod=after if causal == "score" else None, block_mask=block,
+                q,
+                k,
+                v,
+                score_mod=after if causal == "score" else None,
+                block_mask=block,
                 enable_gqa=groups != HEADS,
-            )  # fmt: skip
+            )
         return found
 
-    return Attention(name="flex_attention", attend=attend, heads=HEADS, groups=groups, width=WIDTH,
-                     declared=declared, adapted="called as it is, not compiled")  # fmt: skip
+    return Attention(
+        name="flex_attention",
+        attend=attend,
+        heads=HEADS,
+        groups=groups,
+        width=WIDTH,
+        declared=declared,
+        adapted="called as it is, not compiled",
+    )

@@ -44,19 +44,25 @@ OTHERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("bias", "swin.SwinRelativePositionBias", {}),
     ("bias", "beit.BeitRelativePositionBias", {}),
     ("additive", "whisper.sinusoids", {}),
-)  # fmt: skip
+)
 # Configs, as they come, give these classes odd widths, or sections that are no part of the width.
-SECTIONS = {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5,
-            "mrope_section": [8, 12, 12]}  # fmt: skip
+SECTIONS = {
+    "rope_type": "default",
+    "rope_theta": 10000.0,
+    "partial_rotary_factor": 0.5,
+    "mrope_section": [8, 12, 12],
+}
 CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "Glm4MoeRotaryEmbedding": ("Glm4MoeConfig", {"head_dim": 128}),
     "Qwen3OmniMoeThinkerTextRotaryEmbedding": ("Qwen3OmniMoeTextConfig", {"head_dim": 128}),
     "Qwen3OmniMoeTalkerRotaryEmbedding": ("Qwen3OmniMoeTextConfig", {"head_dim": 128}),
     "Glm4vTextRotaryEmbedding": ("Glm4vTextConfig", {"rope_parameters": SECTIONS}),
-    "Glm4vMoeTextRotaryEmbedding": ("Glm4vMoeTextConfig",
-                                    {"head_dim": 128, "rope_parameters": SECTIONS}),
+    "Glm4vMoeTextRotaryEmbedding": (
+        "Glm4vMoeTextConfig",
+        {"head_dim": 128, "rope_parameters": SECTIONS},
+    ),
     "GlmImageTextRotaryEmbedding": ("GlmImageTextConfig", {"rope_parameters": SECTIONS}),
-}  # fmt: skip
+}
 
 
 def subjects() -> Iterator[tuple[str, Maker]]:

@@ -46,13 +46,23 @@ def rotary(**settings: Any) -> Rotary:
     xpos = module.scale is not None
     factor = given.get("interpolation_factor", 1.0)
     return Rotary(
-        name="RotaryEmbedding", turn=turned(1), key=turned(-1) if xpos else None, width=12,
-        heads=HEADS, most=MOST if xpos else 1 << 20, module=module,
+        name="RotaryEmbedding",
+        turn=turned(1),
+        key=turned(-1) if xpos else None,
+        width=12,
+        heads=HEADS,
+        most=MOST if xpos else 1 << 20,
+        module=module,
         make=lambda **more: rotary(**(settings | more)),
-        declared=DeclaredRotary(base=10000.0, layout="interleaved", width=WIDTH, factor=factor,
-                                scaling="linear" if factor != 1 else ""),
+        declared=DeclaredRotary(
+            base=10000.0,
+            layout="interleaved",
+            width=WIDTH,
+            factor=factor,
+            scaling="linear" if factor != 1 else "",
+        ),
         adapted="apply_rotary_pos_emb(x, *RotaryEmbedding(8)(positions)), 12 channels",
-    )  # fmt: skip
+    )
 
 
 def alibi(heads: int) -> Bias:
@@ -61,12 +71,19 @@ def alibi(heads: int) -> Bias:
 
     module = AlibiPositionalBias(heads)
     return Bias(
-        name="AlibiPositionalBias", heads=heads, bias=module, module=module,
-        make=lambda **more: alibi(more.get("heads", heads)), declared=DeclaredBias(name="alibi"),
-        paths={"forward_custom_pos": lambda t, s: module.forward_custom_pos(
-            torch.arange(s - t, s), torch.arange(s))},
+        name="AlibiPositionalBias",
+        heads=heads,
+        bias=module,
+        module=module,
+        make=lambda **more: alibi(more.get("heads", heads)),
+        declared=DeclaredBias(name="alibi"),
+        paths={
+            "forward_custom_pos": lambda t, s: module.forward_custom_pos(
+                torch.arange(s - t, s), torch.arange(s)
+            )
+        },
         adapted="AlibiPositionalBias(heads)(queries, keys)",
-    )  # fmt: skip
+    )
 
 
 def bucketed(causal: bool) -> Bias:
@@ -75,10 +92,15 @@ def bucketed(causal: bool) -> Bias:
 
     module = RelativePositionBias(1.0, causal=causal, heads=3)
     return Bias(
-        name="RelativePositionBias", heads=3, bias=module, module=module, causal=causal,
-        make=lambda: bucketed(causal), adapted="RelativePositionBias(1.0)(queries, keys)",
+        name="RelativePositionBias",
+        heads=3,
+        bias=module,
+        module=module,
+        causal=causal,
+        make=lambda: bucketed(causal),
+        adapted="RelativePositionBias(1.0)(queries, keys)",
         declared=DeclaredBias(name="t5", bidirectional=not causal, buckets=32, distance=128),
-    )  # fmt: skip
+    )
 
 
 def dynamic(**settings: Any) -> Bias:
@@ -86,9 +108,14 @@ def dynamic(**settings: Any) -> Bias:
     from x_transformers.x_transformers import DynamicPositionBias
 
     module = DynamicPositionBias(EMBED, heads=3, depth=2, **settings)
-    return Bias(name="DynamicPositionBias", heads=3, bias=module, module=module,
-                make=lambda: dynamic(**settings),
-                adapted="DynamicPositionBias(16, heads=3, depth=2)(queries, keys)")  # fmt: skip
+    return Bias(
+        name="DynamicPositionBias",
+        heads=3,
+        bias=module,
+        module=module,
+        make=lambda: dynamic(**settings),
+        adapted="DynamicPositionBias(16, heads=3, depth=2)(queries, keys)",
+    )
 
 
 def sinusoidal() -> Additive:
@@ -96,9 +123,15 @@ def sinusoidal() -> Additive:
     from x_transformers.x_transformers import ScaledSinusoidalEmbedding
 
     module = ScaledSinusoidalEmbedding(EMBED)
-    return Additive(name="ScaledSinusoidalEmbedding", added=lambda x: x + module(x), width=EMBED,
-                    module=module, make=sinusoidal, adapted="x + ScaledSinusoidalEmbedding(16)(x)",
-                    declared=DeclaredAdditive(base=10000.0, layout="half"))  # fmt: skip
+    return Additive(
+        name="ScaledSinusoidalEmbedding",
+        added=lambda x: x + module(x),
+        width=EMBED,
+        module=module,
+        make=sinusoidal,
+        adapted="x + ScaledSinusoidalEmbedding(16)(x)",
+        declared=DeclaredAdditive(base=10000.0, layout="half"),
+    )
 
 
 def absolute() -> Additive:
@@ -106,9 +139,16 @@ def absolute() -> Additive:
     from x_transformers.x_transformers import AbsolutePositionalEmbedding
 
     module = AbsolutePositionalEmbedding(EMBED, 64)
-    return Additive(name="AbsolutePositionalEmbedding", added=lambda x: x + module(x),
-                    width=EMBED, most=64, learned=True, module=module, make=absolute,
-                    adapted="x + AbsolutePositionalEmbedding(16, 64)(x)")  # fmt: skip
+    return Additive(
+        name="AbsolutePositionalEmbedding",
+        added=lambda x: x + module(x),
+        width=EMBED,
+        most=64,
+        learned=True,
+        module=module,
+        make=absolute,
+        adapted="x + AbsolutePositionalEmbedding(16, 64)(x)",
+    )
 
 
 def attend(groups: int = HEADS, **settings: Any) -> Attention:
@@ -124,11 +164,17 @@ def attend(groups: int = HEADS, **settings: Any) -> Attention:
         return done
 
     return Attention(
-        name="Attend", attend=call, heads=heads, groups=groups, width=WIDTH, module=module,
-        masks=("bool", "float"), make=lambda: attend(groups, **settings),
+        name="Attend",
+        attend=call,
+        heads=heads,
+        groups=groups,
+        width=WIDTH,
+        module=module,
+        masks=("bool", "float"),
+        make=lambda: attend(groups, **settings),
         declared=DeclaredAttention(causal=bool(settings.get("causal"))),
         adapted="Attend()(q, k, v, mask=.. or attn_bias=..)[0]",
-    )  # fmt: skip
+    )
 
 
 def layer(**settings: Any) -> Attention:
@@ -139,12 +185,19 @@ def layer(**settings: Any) -> Attention:
     module = Code(EMBED, heads=HEADS, dim_head=WIDTH, **settings)
     causal = bool(settings.get("causal"))
     return Attention(
-        name="Attention", layer=module, hide=lambda x, keep: module(x, mask=keep),
-        embed=EMBED, heads=HEADS, groups=HEADS, width=WIDTH, module=module,
-        make=lambda: layer(**settings), dropout=settings.get("dropout", 0.0),
+        name="Attention",
+        layer=module,
+        hide=lambda x, keep: module(x, mask=keep),
+        embed=EMBED,
+        heads=HEADS,
+        groups=HEADS,
+        width=WIDTH,
+        module=module,
+        make=lambda: layer(**settings),
+        dropout=settings.get("dropout", 0.0),
         declared=DeclaredAttention(causal=causal, positions="none"),
         adapted="Attention(16, heads=2, dim_head=8)(x, mask=..)",
-    )  # fmt: skip
+    )
 
 
 def decoder(positions: str = "relative", **settings: Any) -> Attention:
@@ -152,23 +205,36 @@ def decoder(positions: str = "relative", **settings: Any) -> Attention:
     from x_transformers import Decoder
 
     torch.manual_seed(0)
-    module = Decoder(dim=EMBED, depth=1, heads=HEADS, attn_dim_head=WIDTH, verbose=False,
-                     **settings)
+    module = Decoder(
+        dim=EMBED, depth=1, heads=HEADS, attn_dim_head=WIDTH, verbose=False, **settings
+    )
 
     def step(x: Tensor, state: Any) -> tuple[Tensor, Any]:
         # the cache keeps only as many of the last tokens as its age says
-        done = module(x, cache=state, cache_age=x.shape[1], input_not_include_cache=True,
-                      return_hiddens=True)  # fmt: skip
+        done = module(
+            x, cache=state, cache_age=x.shape[1], input_not_include_cache=True, return_hiddens=True
+        )
         return cast("tuple[Tensor, Any]", done)
 
     return Attention(
-        name="Decoder", layer=module, hide=lambda x, keep: module(x, mask=keep),
-        step=step, embed=EMBED, heads=HEADS, groups=HEADS, width=WIDTH, module=module,
-        positional=positions == "absolute", make=lambda: decoder(positions, **settings),
-        declared=DeclaredAttention(causal=True, positions=positions,
-                                   window=settings.get("attn_max_attend_past", -1) + 1 or None),
+        name="Decoder",
+        layer=module,
+        hide=lambda x, keep: module(x, mask=keep),
+        step=step,
+        embed=EMBED,
+        heads=HEADS,
+        groups=HEADS,
+        width=WIDTH,
+        module=module,
+        positional=positions == "absolute",
+        make=lambda: decoder(positions, **settings),
+        declared=DeclaredAttention(
+            causal=True,
+            positions=positions,
+            window=settings.get("attn_max_attend_past", -1) + 1 or None,
+        ),
         adapted="Decoder(dim=16, depth=1, heads=2)(x, cache=.., input_not_include_cache=True)",
-    )  # fmt: skip
+    )
 
 
 def encoder(**settings: Any) -> Attention:
@@ -178,15 +244,20 @@ def encoder(**settings: Any) -> Attention:
     torch.manual_seed(0)
     given = dict(settings)
     called = {"causal": True} if given.pop("causal", False) else {}
-    module = Encoder(dim=EMBED, depth=1, heads=HEADS, attn_dim_head=WIDTH, verbose=False,
-                     **given)
+    module = Encoder(dim=EMBED, depth=1, heads=HEADS, attn_dim_head=WIDTH, verbose=False, **given)
     return Attention(
-        name="Encoder", layer=lambda x: module(x, **called),
-        hide=lambda x, keep: module(x, mask=keep, **called), embed=EMBED, heads=HEADS,
-        groups=HEADS, width=WIDTH, module=module, make=lambda: encoder(**settings),
+        name="Encoder",
+        layer=lambda x: module(x, **called),
+        hide=lambda x, keep: module(x, mask=keep, **called),
+        embed=EMBED,
+        heads=HEADS,
+        groups=HEADS,
+        width=WIDTH,
+        module=module,
+        make=lambda: encoder(**settings),
         declared=DeclaredAttention(causal=bool(called)),
         adapted=f"Encoder(dim=16, depth=1, heads=2)(x{', causal=True' if called else ''})",
-    )  # fmt: skip
+    )
 
 
 def subjects() -> Iterator[tuple[str, Callable[[], Subject]]]:
@@ -208,8 +279,10 @@ def subjects() -> Iterator[tuple[str, Callable[[], Subject]]]:
         yield f"Attend, 4 heads over 2{told}", partial(grouped, flash=flash)
         yield f"Attention{told}", partial(layer, flash=flash)
         yield f"Attention, causal{told}", partial(layer, causal=True, flash=flash)
-        yield f"Encoder called with causal=True{told}", partial(
-            encoder, causal=True, attn_flash=flash)  # fmt: skip
+        yield (
+            f"Encoder called with causal=True{told}",
+            partial(encoder, causal=True, attn_flash=flash),
+        )
         for name, kind in ENCODED.items():
             if not (flash and name in WITHOUT_FLASH):
                 yield f"Decoder, {name}{told}", partial(decoder, **kind, attn_flash=flash)
@@ -220,10 +293,13 @@ def subjects() -> Iterator[tuple[str, Callable[[], Subject]]]:
 
 
 ENCODED: dict[str, dict[str, Any]] = {
-    "no positions": {"positions": "none"}, "rotary_pos_emb": {"rotary_pos_emb": True},
-    "rotary_xpos": {"rotary_xpos": True}, "alibi_pos_bias": {"alibi_pos_bias": True},
-    "rel_pos_bias": {"rel_pos_bias": True}, "dynamic_pos_bias": {"dynamic_pos_bias": True},
-}  # fmt: skip
+    "no positions": {"positions": "none"},
+    "rotary_pos_emb": {"rotary_pos_emb": True},
+    "rotary_xpos": {"rotary_xpos": True},
+    "alibi_pos_bias": {"alibi_pos_bias": True},
+    "rel_pos_bias": {"rel_pos_bias": True},
+    "dynamic_pos_bias": {"dynamic_pos_bias": True},
+}
 WITHOUT_FLASH = ("rel_pos_bias", "dynamic_pos_bias")  # the library refuses both together
 
 

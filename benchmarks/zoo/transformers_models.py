@@ -21,11 +21,23 @@ __all__ = ["models"]
 
 EMBED, HEADS, WIDTH, WINDOW = 32, 4, 8, 3
 SIZES = {
-    "vocab_size": 40, "hidden_size": EMBED, "intermediate_size": 48, "num_hidden_layers": 1,
-    "num_attention_heads": HEADS, "max_position_embeddings": 256, "pad_token_id": 0,
-}  # fmt: skip
-DROPOUTS = ("attention_dropout", "hidden_dropout", "resid_pdrop", "attn_pdrop", "embd_pdrop",
-            "dropout_rate", "dropout")  # fmt: skip
+    "vocab_size": 40,
+    "hidden_size": EMBED,
+    "intermediate_size": 48,
+    "num_hidden_layers": 1,
+    "num_attention_heads": HEADS,
+    "max_position_embeddings": 256,
+    "pad_token_id": 0,
+}
+DROPOUTS = (
+    "attention_dropout",
+    "hidden_dropout",
+    "resid_pdrop",
+    "attn_pdrop",
+    "embd_pdrop",
+    "dropout_rate",
+    "dropout",
+)
 GROUPS = {**SIZES, "num_key_value_heads": 2, "head_dim": WIDTH}
 
 
@@ -50,31 +62,76 @@ CAUSAL = (
     _Model("Llama", GROUPS, packs=True),
     _Model("Mistral", {**GROUPS, "sliding_window": WINDOW}, packs=True, window=WINDOW),
     _Model("Gemma", GROUPS, packs=True),
-    _Model("Gemma2", {**GROUPS, "sliding_window": WINDOW, "query_pre_attn_scalar": WIDTH,
-                      "layer_types": ["sliding_attention"]}, window=WINDOW),
+    _Model(
+        "Gemma2",
+        {
+            **GROUPS,
+            "sliding_window": WINDOW,
+            "query_pre_attn_scalar": WIDTH,
+            "layer_types": ["sliding_attention"],
+        },
+        window=WINDOW,
+    ),
     _Model("Qwen2", GROUPS, packs=True),
-    _Model("GptOss", {**GROUPS, "sliding_window": WINDOW, "layer_types": ["sliding_attention"],
-                      "num_local_experts": 2, "num_experts_per_tok": 1}, window=WINDOW),
+    _Model(
+        "GptOss",
+        {
+            **GROUPS,
+            "sliding_window": WINDOW,
+            "layer_types": ["sliding_attention"],
+            "num_local_experts": 2,
+            "num_experts_per_tok": 1,
+        },
+        window=WINDOW,
+    ),
     _Model("GPTNeoX", SIZES, packs=True),
-    _Model("GPTJ", {"vocab_size": 40, "n_embd": EMBED, "n_head": HEADS, "n_layer": 1,
-                    "n_positions": 256, "rotary_dim": 4}),
+    _Model(
+        "GPTJ",
+        {
+            "vocab_size": 40,
+            "n_embd": EMBED,
+            "n_head": HEADS,
+            "n_layer": 1,
+            "n_positions": 256,
+            "rotary_dim": 4,
+        },
+    ),
     _Model("Phi", SIZES),
     _Model("Falcon", {**SIZES, "alibi": False}),
     _Model("Falcon", {**SIZES, "alibi": True}, ids=False, more={"said": "alibi"}),
-    _Model("Bloom", {"vocab_size": 40, "hidden_size": EMBED, "n_layer": 1, "n_head": HEADS},
-           ids=False),
-    _Model("Mpt", {"vocab_size": 40, "d_model": EMBED, "n_heads": HEADS, "n_layers": 1,
-                   "max_seq_len": 64}, ids=False),
-    _Model("GPT2", {"vocab_size": 40, "n_embd": EMBED, "n_head": HEADS, "n_layer": 1,
-                    "n_positions": 256}, positions="absolute", packs=True),
+    _Model(
+        "Bloom", {"vocab_size": 40, "hidden_size": EMBED, "n_layer": 1, "n_head": HEADS}, ids=False
+    ),
+    _Model(
+        "Mpt",
+        {"vocab_size": 40, "d_model": EMBED, "n_heads": HEADS, "n_layers": 1, "max_seq_len": 64},
+        ids=False,
+    ),
+    _Model(
+        "GPT2",
+        {"vocab_size": 40, "n_embd": EMBED, "n_head": HEADS, "n_layer": 1, "n_positions": 256},
+        positions="absolute",
+        packs=True,
+    ),
     _Model("OPT", {**SIZES, "ffn_dim": 48, "word_embed_proj_dim": EMBED}, positions="absolute"),
-)  # fmt: skip
+)
 BOTH_WAYS = (
     _Model("Bert", SIZES, positions="absolute", causal=False),
-    _Model("T5Encoder", {"vocab_size": 40, "d_model": EMBED, "d_kv": WIDTH, "d_ff": 48,
-                         "num_layers": 1, "num_heads": HEADS}, ids=False, causal=False),
+    _Model(
+        "T5Encoder",
+        {
+            "vocab_size": 40,
+            "d_model": EMBED,
+            "d_kv": WIDTH,
+            "d_ff": 48,
+            "num_layers": 1,
+            "num_heads": HEADS,
+        },
+        ids=False,
+        causal=False,
+    ),
     _Model("ModernBert", {**SIZES, "global_attn_every_n_layers": 1}, causal=False),
-)  # fmt: skip
+)
 
 
 def models() -> Iterator[tuple[str, Callable[[], Subject]]]:
@@ -89,9 +146,10 @@ def _built(one: _Model, kernel: str) -> Any:
 
     family = one.name.removesuffix("Encoder")
     config = getattr(transformers, f"{family}Config")(
-        **one.settings, attn_implementation=kernel,
+        **one.settings,
+        attn_implementation=kernel,
         **dict.fromkeys(DROPOUTS, 0.0),
-    )  # fmt: skip
+    )
     torch.manual_seed(0)
     return getattr(transformers, f"{one.name}Model")(config).eval()
 
@@ -106,14 +164,24 @@ def _subject(one: _Model) -> Attention:
         paths = {}
     causal, rope = one.causal, one.ids and one.positions == "relative"
     return Attention(
-        name=f"{one.name}Model", module=model, make=lambda: _subject(one), paths=paths,
+        name=f"{one.name}Model",
+        module=model,
+        make=lambda: _subject(one),
+        paths=paths,
         adapted=f"{one.name}Model of one layer, called with inputs_embeds, eager kernel",
-        layer=calls.layer, hide=calls.hide, embed=EMBED, heads=HEADS, groups=HEADS, width=WIDTH,
-        step=calls.step if causal else None, padded_step=calls.padded_step if causal else None,
+        layer=calls.layer,
+        hide=calls.hide,
+        embed=EMBED,
+        heads=HEADS,
+        groups=HEADS,
+        width=WIDTH,
+        step=calls.step if causal else None,
+        padded_step=calls.padded_step if causal else None,
         documents=calls.packed if one.packs else None,
-        whole_layer=calls.further if rope else None, positional=one.positions == "absolute",
+        whole_layer=calls.further if rope else None,
+        positional=one.positions == "absolute",
         declared=DeclaredAttention(causal=causal, window=one.window, positions=one.positions),
-    )  # fmt: skip
+    )
 
 
 class _Calls:

@@ -38,7 +38,7 @@ NAMES = {
     "informer": "InformerSinusoidalPositionalEmbedding",
     "speech_to_text": "Speech2TextSinusoidalPositionalEmbedding",
     "fsmt": "SinusoidalPositionalEmbedding",
-}  # fmt: skip
+}
 
 
 def _class(model: str, name: str) -> Any:
@@ -46,29 +46,46 @@ def _class(model: str, name: str) -> Any:
 
 
 def _table(
-    module: nn.Module, added: Callable[[Tensor], Tensor], make: Callable[[], Subject], said: str,
+    module: nn.Module,
+    added: Callable[[Tensor], Tensor],
+    make: Callable[[], Subject],
+    said: str,
     declared: DeclaredAdditive | None = None,
-) -> Additive:  # fmt: skip
+) -> Additive:
     return Additive(
-        name=type(module).__name__, module=module.eval(), make=make, width=WIDTH, most=ROWS - 4,
-        added=added, adapted=said, declared=declared,
-    )  # fmt: skip
+        name=type(module).__name__,
+        module=module.eval(),
+        make=make,
+        width=WIDTH,
+        most=ROWS - 4,
+        added=added,
+        adapted=said,
+        declared=declared,
+    )
 
 
 def _filled_later(model: str) -> Additive:
     """The class makes noise; its model fills in the table as it is initialized."""
     module = _class(model, NAMES[model])(ROWS, WIDTH)
     module.weight.data = module.create_weight()
-    return _table(module, lambda x: x + module(x.shape[:2]).to(x.dtype),
-                  partial(_filled_later, model), "filled by create_weight, as its model does",
-                  DeclaredAdditive())  # fmt: skip
+    return _table(
+        module,
+        lambda x: x + module(x.shape[:2]).to(x.dtype),
+        partial(_filled_later, model),
+        "filled by create_weight, as its model does",
+        DeclaredAdditive(),
+    )
 
 
 def _of_embeddings() -> Additive:
     """As fairseq has it: frequencies 10000^(−i/(D/2 − 1)), which no `DeclaredAdditive` writes."""
     module = _class("m2m_100", "M2M100SinusoidalPositionalEmbedding")(ROWS, WIDTH, PADDING)
-    return _table(module, lambda x: x + module(inputs_embeds=x).to(x.dtype), _of_embeddings,
-                  "called with inputs_embeds")  # fmt: skip
+    return _table(
+        module,
+        lambda x: x + module(inputs_embeds=x).to(x.dtype),
+        _of_embeddings,
+        "called with inputs_embeds",
+    )
 
 
 def _of_ids(model: str) -> Additive:
@@ -100,7 +117,12 @@ def _t5(both: bool) -> Bias:
         return found[0].detach()
 
     return Bias(
-        name="T5Attention.compute_bias", module=module, make=partial(_t5, both), heads=HEADS,
-        bias=bias, causal=not both, adapted="compute_bias(T, S, past_seen_tokens=S − T)",
+        name="T5Attention.compute_bias",
+        module=module,
+        make=partial(_t5, both),
+        heads=HEADS,
+        bias=bias,
+        causal=not both,
+        adapted="compute_bias(T, S, past_seen_tokens=S − T)",
         declared=DeclaredBias(name="t5", heads=HEADS, bidirectional=both, buckets=32, distance=128),
-    )  # fmt: skip
+    )

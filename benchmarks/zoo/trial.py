@@ -92,19 +92,38 @@ def _process(target: str, flags: str, seconds: int) -> Row:
     """Check a target in a process of its own, with at most so much processor time."""
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record.json"
-        command = [sys.executable, "-m", "attnproof", "check", target, *shlex.split(flags),
-                   "--store", str(record.with_suffix(".db")), "--json", str(record)]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "attnproof",
+            "check",
+            target,
+            *shlex.split(flags),
+            "--store",
+            str(record.with_suffix(".db")),
+            "--json",
+            str(record),
+        ]
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         limit = (seconds, seconds)
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False,
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, limit),
-        )  # fmt: skip
+        )
         user = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
         if not record.exists():
             said = [*done.stderr.strip().splitlines(), "nothing was written"][-1]
-            return {"name": target, "why": f"ended with {done.returncode}: {said}", "laws": {},
-                    "broken": [], "undecided": {}, "user": round(user, 1)}  # fmt: skip
+            return {
+                "name": target,
+                "why": f"ended with {done.returncode}: {said}",
+                "laws": {},
+                "broken": [],
+                "undecided": {},
+                "user": round(user, 1),
+            }
         told = CodesRecord.model_validate_json(record.read_text(encoding="utf-8"))
     found = row(told.codes[0])
     why = found["why"] or ("" if any(found["laws"].values()) else found["stopped"])
@@ -118,9 +137,14 @@ def page(
     """The page in Markdown: numbers, a table of the targets, every broken law, every refusal."""
     known = [one for one in known if one.target in rows]
     parts = [
-        "# Code that it had never seen", _made(told), _numbers(rows, known, said),
-        "## Targets", _table(rows, known), *_broken(rows, known, said), *_notes(rows, known),
-    ]  # fmt: skip
+        "# Code that it had never seen",
+        _made(told),
+        _numbers(rows, known, said),
+        "## Targets",
+        _table(rows, known),
+        *_broken(rows, known, said),
+        *_notes(rows, known),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -161,8 +185,9 @@ def _judged(
     """How many broken laws there are of each judgement; "" where nobody has looked."""
     return Counter(
         judgement_of(one.library, one.target, law["law"], law["why"], said).judgement
-        for one, row, _ in _runs(rows, known) for law in row["broken"]
-    )  # fmt: skip
+        for one, row, _ in _runs(rows, known)
+        for law in row["broken"]
+    )
 
 
 def _numbers(rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Judged]) -> str:
@@ -187,8 +212,10 @@ def _numbers(rows: Mapping[str, Row], known: Sequence[Target], said: Sequence[Ju
 
 
 def _table(rows: Mapping[str, Row], known: Sequence[Target]) -> str:
-    lines = [cells(["target", "what its source is", "called", *COLUMNS, "s"]),
-             cells(["---", "---", "---", *["--:"] * 6])]  # fmt: skip
+    lines = [
+        cells(["target", "what its source is", "called", *COLUMNS, "s"]),
+        cells(["---", "---", "---", *["--:"] * 6]),
+    ]
     for one, ran, way in _runs(rows, known):
         counts = [str(len(ran["laws"].get(v, ())) or "") for v in COLUMNS]
         how = f"`{ran['called']}`" if way in ("line", "corrected") else way
@@ -213,12 +240,16 @@ def _notes(rows: Mapping[str, Row], known: Sequence[Target]) -> Iterator[str]:
         "Refused": [(t, rows[t.target]["why"]) for t in known if not rows[t.target]["called"]],
         "Called in a way that is not the code's": [
             (t, f"{rows[t.target]['adapted']}: {t.misread}{_mended(t, rows[t.target])}")
-            for t in known if t.misread and rows[t.target]["called"]
+            for t in known
+            if t.misread and rows[t.target]["called"]
         ],
         "Proved, and does not hold": [(t, ", ".join(t.wrong)) for t in known if t.wrong],
-        "Undecided": [(t, f"{law}: {why}") for t, ran, _ in _runs(rows, known)
-                      for law, why in ran["undecided"].items()],
-    }  # fmt: skip
+        "Undecided": [
+            (t, f"{law}: {why}")
+            for t, ran, _ in _runs(rows, known)
+            for law, why in ran["undecided"].items()
+        ],
+    }
     for title, cases in told.items():
         if cases:
             yield f"## {title}"
@@ -241,10 +272,16 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--list", type=Path, default=HERE, metavar="FILE")
     parser.add_argument("--out", type=Path, default=Path("docs/zoo"), metavar="FOLDER")
-    parser.add_argument("--limit", type=int, default=60, metavar="SECONDS",
-                        help="processor time of one check")  # fmt: skip
-    parser.add_argument("--only", nargs="+", default=(), metavar="NAME",
-                        help="those with one of these in their name, again")  # fmt: skip
+    parser.add_argument(
+        "--limit", type=int, default=60, metavar="SECONDS", help="processor time of one check"
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=(),
+        metavar="NAME",
+        help="those with one of these in their name, again",
+    )
     parser.add_argument("--pages", action="store_true", help="write the page from the results")
     asked = parser.parse_args(arguments)
     known = targets(asked.list)

@@ -45,12 +45,14 @@ def kernels(device: torch.device) -> dict[str, Kernel]:
     """The backends of scaled_dot_product_attention on a device, by their short names."""
     return {
         name: Kernel(
-            f"scaled_dot_product_attention ({name})", partial(whole_rows, backend),
-            AttentionBound(scores_stored=stored, kernel=name), quadratic=quadratic,
+            f"scaled_dot_product_attention ({name})",
+            partial(whole_rows, backend),
+            AttentionBound(scores_stored=stored, kernel=name),
+            quadratic=quadratic,
             blocks=name == "flash" and device.type == "cpu",
         )
         for name, (backend, stored, quadratic) in backends(device).items()
-    }  # fmt: skip
+    }
 
 
 def kernel_named(name: str | Kernel, device: torch.device) -> Kernel:
@@ -170,9 +172,13 @@ def generator(call: Call, stream: int, piece: int = 0) -> torch.Generator:
 
 
 def filled(
-    call: Call, rows: int, stream: int, scale: float | Tensor = 1.0, heads: range | None = None,
+    call: Call,
+    rows: int,
+    stream: int,
+    scale: float | Tensor = 1.0,
+    heads: range | None = None,
     plus: Callable[[int, int, int], Tensor] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """(heads, rows, width) normal entries times a scale, drawn in float32, stored in the dtype.
 
     The scale is one number, or one for each row.
@@ -209,8 +215,9 @@ def arrays(call: Call, rows: int | None = None, heads: range | None = None) -> A
     spread[1::2] = 1 / SPREAD
     return Arrays(
         filled(call, rows, 1, spread, heads),
-        filled(call, n, 2, SPREAD, heads), filled(call, n, 3, 1.0, heads),
-    )  # fmt: skip
+        filled(call, n, 2, SPREAD, heads),
+        filled(call, n, 3, 1.0, heads),
+    )
 
 
 def clustered(call: Call, count: int) -> Clusters:
@@ -287,4 +294,3 @@ def _kibibytes(file: Path, name: str) -> int | None:
         return None
     found = next((line.split()[1] for line in lines if line.startswith(f"{name}:")), None)
     return None if found is None else int(found) * 1024
-

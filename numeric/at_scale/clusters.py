@@ -122,9 +122,18 @@ def blocks(call: Call, x: Clusters, of: Totals) -> Iterator[Block]:
         b = min(call.tokens, a + step)
         weights, error, top, rises = scores_of(a, b, None)
         yield _block(
-            call, a, b, weights, error, weights * of.number, top, rises,
-            weights @ of.sums, weights @ of.squares, sizes,
-        )  # fmt: skip
+            call,
+            a,
+            b,
+            weights,
+            error,
+            weights * of.number,
+            top,
+            rises,
+            weights @ of.sums,
+            weights @ of.squares,
+            sizes,
+        )
 
 
 def _causal(call: Call, x: Clusters) -> Iterator[Block]:
@@ -144,7 +153,7 @@ def _causal(call: Call, x: Clusters) -> Iterator[Block]:
 
 def _up_to_each(
     weights: Tensor, members: Tensor, values: Tensor, before: Totals, *, exact: bool
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """Σ w v and Σ w v² of each row over the keys up to it; ``before`` then has all these keys.
 
     Groups of CAUSAL_ROWS rows: the totals before each group times the weights, and a triangle of
@@ -176,16 +185,30 @@ def _up_to_each(
 
 
 def _block(
-    call: Call, a: int, b: int, weights: Tensor, error: Tensor, many: Tensor, top: Tensor,
-    rises: Tensor, values: Tensor, squares: Tensor, sizes: Tensor,
-) -> Block:  # fmt: skip
+    call: Call,
+    a: int,
+    b: int,
+    weights: Tensor,
+    error: Tensor,
+    many: Tensor,
+    top: Tensor,
+    rises: Tensor,
+    values: Tensor,
+    squares: Tensor,
+    sizes: Tensor,
+) -> Block:
     """The reference from the sums; ``many`` is the weight of a cluster, all its keys together."""
     once = many * error
     total = many.sum(-1, keepdim=True)
     sums = Sums(
-        top, total, once.sum(-1, keepdim=True), (once * error).sum(-1, keepdim=True), rises,
-        values, squares,
-    )  # fmt: skip
+        top,
+        total,
+        once.sum(-1, keepdim=True),
+        (once * error).sum(-1, keepdim=True),
+        rises,
+        values,
+        squares,
+    )
     reference = closed(sums, sizes, call.tokens, call.profile, call.bound(call.tokens))
     return Block(a, b, reference, weights / total)
 
@@ -359,4 +382,3 @@ def _head(call: Call, x: Clusters, output: Tensor, head: int) -> Checked:
         residuals.add(rows, block)
     assert worst is not None
     return Checked(worst, replace(residuals.test(), head=head))
-

@@ -159,4 +159,3 @@ def judged(worst: Worst, told: str) -> Judged:
             return Judged("deterministic", "skipped", 0.0, NO_DIGITS)
         return Judged("deterministic", "held", relative, told)
     return Judged("deterministic", worst.status, relative, worst.reason or told)
-

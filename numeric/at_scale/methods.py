@@ -27,8 +27,11 @@ Tell = Callable[[str, int, int], None]
 Check = Callable[[Call, Arrays, Tensor], tuple[Worst, str, str]]
 
 ON_ONE_FORWARD: dict[str, Check] = {
-    "sampled": sampled, "alone": alone, "queries": queries_permuted, "keys": keys_permuted,
-}  # fmt: skip
+    "sampled": sampled,
+    "alone": alone,
+    "queries": queries_permuted,
+    "keys": keys_permuted,
+}
 BITWISE = ("alone", "queries")
 WAYS = {
     "sampled": "sampled rows of one forward against float64",
@@ -126,17 +129,23 @@ def _one(call: Call, way: str, shared: _Shared) -> Found:
         worst, looked, misses = ON_ONE_FORWARD[way](call, x, output)
         synchronize(call.device)
     seconds = forward + perf_counter() - started
-    beyond = None if memory.beyond is None or held is None else max(
-        held, memory.beyond + output.numel() * output.element_size()
-    )  # fmt: skip
+    beyond = (
+        None
+        if memory.beyond is None or held is None
+        else max(held, memory.beyond + output.numel() * output.element_size())
+    )
     policy = judged(worst, looked)
     if way in BITWISE:
         policy = replace(policy, policy="bitwise")
     found = _found(call, way, worst, looked, misses, (policy, *worst.further))
     return replace(
-        found, seconds=seconds, kernel_seconds=forward, forwards=seconds / forward,
-        bytes_of_inputs=x.bytes, bytes_beyond=beyond,
-    )  # fmt: skip
+        found,
+        seconds=seconds,
+        kernel_seconds=forward,
+        forwards=seconds / forward,
+        bytes_of_inputs=x.bytes,
+        bytes_beyond=beyond,
+    )
 
 
 def _clustered(call: Call) -> Found:
@@ -153,9 +162,13 @@ def _clustered(call: Call) -> Found:
         worst = replace(worst, status="violated", reason=keys.told)
     found = _found(call, "clustered", worst, looked, "", policies)
     return replace(
-        found, seconds=seconds, kernel_seconds=forward, forwards=seconds / forward,
-        bytes_of_inputs=x.arrays.bytes, bytes_beyond=memory.beyond,
-    )  # fmt: skip
+        found,
+        seconds=seconds,
+        kernel_seconds=forward,
+        forwards=seconds / forward,
+        bytes_of_inputs=x.arrays.bytes,
+        bytes_beyond=memory.beyond,
+    )
 
 
 def _reached(call: Call) -> Found:
@@ -164,20 +177,42 @@ def _reached(call: Call) -> Found:
         found = reach(call)
     beyond = None if memory.beyond is None else max(0, memory.beyond - found.bytes_of_inputs)
     one = _found(
-        call, "reach", found.worst, found.looked, "of rows that were not computed it says nothing",
+        call,
+        "reach",
+        found.worst,
+        found.looked,
+        "of rows that were not computed it says nothing",
         (judged(found.worst, found.looked), *found.worst.further),
-    )  # fmt: skip
+    )
     return replace(
-        one, seconds=perf_counter() - started, kernel_seconds=found.kernel_seconds,
-        bytes_of_inputs=found.bytes_of_inputs, bytes_beyond=beyond,
-    )  # fmt: skip
+        one,
+        seconds=perf_counter() - started,
+        kernel_seconds=found.kernel_seconds,
+        bytes_of_inputs=found.bytes_of_inputs,
+        bytes_beyond=beyond,
+    )
 
 
 def _found(
     call: Call, way: str, worst: Worst, looked: str, misses: str, policies: tuple[Judged, ...]
 ) -> Found:
     return Found(
-        way, call.kernel.name, called(call.device), name_of(call.dtype),
-        call.tokens, call.heads, call.width, call.causal, call.seed, looked, misses, worst.status,
-        worst.error, worst.tolerance, worst.place, worst.reason, str(call.profile), policies,
-    )  # fmt: skip
+        way,
+        call.kernel.name,
+        called(call.device),
+        name_of(call.dtype),
+        call.tokens,
+        call.heads,
+        call.width,
+        call.causal,
+        call.seed,
+        looked,
+        misses,
+        worst.status,
+        worst.error,
+        worst.tolerance,
+        worst.place,
+        worst.reason,
+        str(call.profile),
+        policies,
+    )

@@ -67,9 +67,15 @@ class _Head:
 
 
 def keys_judged(
-    query: Tensor, key: Tensor, value: Tensor, rows: Tensor, reference: Reference,
-    profile: Profile, bound: AttentionBound, last: Tensor | None = None,
-) -> Judged:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rows: Tensor,
+    reference: Reference,
+    profile: Profile,
+    bound: AttentionBound,
+    last: Tensor | None = None,
+) -> Judged:
     """What the residuals of ``rows`` (heads, r, width) say of every single key."""
     why_not = _why_not(query, profile, bound)
     if not bool(rows.isfinite().all() and reference.output.isfinite().all()):
@@ -128,9 +134,15 @@ def _stored_weight(profile: Profile, bound: AttentionBound) -> float:
 
 
 def _heads(
-    query: Tensor, key: Tensor, value: Tensor, rows: Tensor, reference: Reference,
-    profile: Profile, bound: AttentionBound, last: Tensor | None,
-) -> list[_Head]:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rows: Tensor,
+    reference: Reference,
+    profile: Profile,
+    bound: AttentionBound,
+    last: Tensor | None,
+) -> list[_Head]:
     assert reference.seen is not None
     output, keys = reference.output, key.shape[-2]
     top, log_sum, rises, square = reference.seen
@@ -144,11 +156,21 @@ def _heads(
     seen = None if last is None else last.expand(q.shape[:2])
     return [
         _Head(
-            q[h], key[h], value[h], error[h], output[h], top[h], log_sum[h], rises[h], own[h],
-            share[h], denominator[h], None if seen is None else seen[h],
+            q[h],
+            key[h],
+            value[h],
+            error[h],
+            output[h],
+            top[h],
+            log_sum[h],
+            rises[h],
+            own[h],
+            share[h],
+            denominator[h],
+            None if seen is None else seen[h],
         )
         for h in range(len(q))
-    ]  # fmt: skip
+    ]
 
 
 def _keys(x: _Head, start: int, stop: int, stored: float) -> tuple[Tensor, Tensor]:

@@ -70,9 +70,12 @@ def check_rows(call: Call, x: Arrays, output: Tensor, at: Tensor) -> Worst:
 
 
 def _exactly(
-    call: Call, x: tuple[Tensor, Tensor, Tensor], rows: Tensor, queries: int,
+    call: Call,
+    x: tuple[Tensor, Tensor, Tensor],
+    rows: Tensor,
+    queries: int,
     last: Tensor | None = None,
-) -> Worst:  # fmt: skip
+) -> Worst:
     """Rows of calls of so many queries against float64, and what their residuals say."""
     bound = call.bound(queries)
     reference = streamed(*x, call.profile, bound, last)
@@ -151,9 +154,11 @@ def reach(
         worst = worse(worst, replace(one, place=(one.place[0] + head, *one.place[1:])))
     assert worst is not None
     looked = f"{rows} rows of each of {call.heads} heads, the only ones that were computed, "
-    looked += f"over all {call.tokens:,} keys" if not call.causal else (
-        f"each over the keys up to its own place of {call.tokens:,}"
-    )  # fmt: skip
+    looked += (
+        f"over all {call.tokens:,} keys"
+        if not call.causal
+        else (f"each over the keys up to its own place of {call.tokens:,}")
+    )
     if group < call.heads:
         looked += f"; {group} of {call.heads} heads at once"
     return Reached(worst, looked, seconds, held)
@@ -186,9 +191,11 @@ def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, st
     """The kernel on n/16 random rows with permuted keys and values, against the same rows."""
     n = call.tokens
     if call.causal:
-        return Worst(0.0, 0.0, (), "skipped", "a causal row sees other keys once they move"), (
-            "nothing"
-        ), ""  # fmt: skip
+        return (
+            Worst(0.0, 0.0, (), "skipped", "a causal row sees other keys once they move"),
+            ("nothing"),
+            "",
+        )
     source = generator(call, 13)
     places = torch.randperm(n, generator=source)[: min(n, max(LEAST, n // SHARE))]
     order = torch.randperm(n, generator=source).to(call.device)
@@ -227,9 +234,7 @@ def most_rises(n: int, rows: int) -> int:
     return r
 
 
-def _radius(
-    call: Call, x: Arrays, query: Tensor, rows: Tensor, most: int, queries: int
-) -> Tensor:
+def _radius(call: Call, x: Arrays, query: Tensor, rows: Tensor, most: int, queries: int) -> Tensor:
     """A bound on the error of every entry of some rows, from norms alone.
 
     ``queries`` divides their number in both calls of the kernel.
@@ -325,13 +330,10 @@ def _equal(again: Tensor, output: Tensor, places: Tensor) -> Worst:
         if torch.equal(piece, same):
             continue
         error = (piece.double() - same.double()).abs().nan_to_num_(nan=math.inf)
-        head, row, column = (
-            int(i) for i in torch.unravel_index(error.argmax().cpu(), error.shape)
-        )
+        head, row, column = (int(i) for i in torch.unravel_index(error.argmax().cpu(), error.shape))
         place = (head, int(at[row]), column)
         largest = float(error.max())
         if math.isinf(largest):
             return Worst(largest, 0.0, place, "non-finite", "not a number there")
         return Worst(largest, 0.0, place, "violated", DIFFERS)
     return Worst(0.0, 0.0, (), "held")
-

@@ -61,7 +61,7 @@ FUNCTIONS = (
     Function("cos", torch.cos, -(2.0**40), 2.0**40, lambda b: b.cos(), absolute=True),
     Function("sin", torch.sin, -(2.0**40), 2.0**40, lambda b: b.sin(), absolute=True),
     *map(_power, (2, 3, 4, 5, 7)),
-)  # fmt: skip
+)
 
 
 def _every(dtype: torch.dtype) -> Tensor:
@@ -119,9 +119,13 @@ def _record(
     name: str, dtype: torch.dtype, error: float, lost: float, told: str, *, every: bool = False
 ) -> FunctionRecord:
     return FunctionRecord(
-        function=name, dtype=name_of(dtype), error=error, lost=lost, sampled=told,
+        function=name,
+        dtype=name_of(dtype),
+        error=error,
+        lost=lost,
+        sampled=told,
         used=error * (1 if every else MARGIN),
-    )  # fmt: skip
+    )
 
 
 def softmax_error(
@@ -173,9 +177,7 @@ def ratios(scores: Tensor, weights: Tensor, *, balls: bool) -> tuple[Tensor, Ten
     return exact, error.reshape(scores.shape)
 
 
-def _against_balls(
-    function: Function, numbers: Tensor, computed: Tensor
-) -> tuple[Tensor, Tensor]:
+def _against_balls(function: Function, numbers: Tensor, computed: Tensor) -> tuple[Tensor, Tensor]:
     """The exact values in float64, and how far the computed ones are from them at most."""
     from flint import arb, ctx
 
@@ -324,9 +326,12 @@ def kernel_record(
     error, lost, count = weights_error(kernel, dtype, device, heads)
     low = torch.finfo(dtype).bits == 16
     return KernelRecord(
-        kernel=name, dtype=name_of(dtype), error=error, used=error * MARGIN, lost=lost,
+        kernel=name,
+        dtype=name_of(dtype),
+        error=error,
+        used=error * MARGIN,
+        lost=lost,
         scores_stored=low and scores_stored(kernel, dtype, device),
         weights_stored=low and weights_stored(kernel, dtype, device),
         sampled=f"{count:,} weights of 64 keys, against float64",
-    )  # fmt: skip
-
+    )

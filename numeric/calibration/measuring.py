@@ -75,13 +75,19 @@ def calibrated(
     orders = tuple(r for r in found if isinstance(r, OrderRecord))
     kernels = tuple(r for r in found if isinstance(r, KernelRecord))
     return Calibration(
-        backend=backend, threads=count, created=datetime.now(UTC),
-        seconds=perf_counter() - started, thorough=thorough, functions=functions, orders=orders,
-        kernels=kernels, operands=operands,
+        backend=backend,
+        threads=count,
+        created=datetime.now(UTC),
+        seconds=perf_counter() - started,
+        thorough=thorough,
+        functions=functions,
+        orders=orders,
+        kernels=kernels,
+        operands=operands,
         constants=tuple(
             constants_of(d, functions, orders, kernels, operands[name_of(d)]) for d in dtypes
         ),
-    )  # fmt: skip
+    )
 
 
 def _told(records: Iterable[Measured], tell: Tell | None) -> tuple[Measured, ...]:
@@ -122,9 +128,12 @@ def _of_dtypes(
         with one_thread():  # many small calls wait for each other on several
             if not low:
                 yield softmax_record(
-                    SOFTMAX, _torch_softmax, dtype, device,
+                    SOFTMAX,
+                    _torch_softmax,
+                    dtype,
+                    device,
                     SOFTMAX_LONGER if thorough else SOFTMAX_LENGTHS,
-                )  # fmt: skip
+                )
             for name, kernel in kernels_of(device):
                 try:
                     yield kernel_record(name, kernel, dtype, device)
@@ -173,9 +182,12 @@ def _orders_of_kernel(
 
 
 def _digits_only(
-    operation: str, summed: Summed, dtype: torch.dtype, device: torch.device,
+    operation: str,
+    summed: Summed,
+    dtype: torch.dtype,
+    device: torch.device,
     width: int | None = None,
-) -> OrderRecord:  # fmt: skip
+) -> OrderRecord:
     """The digits of partial sums; of their order it promises nothing, since none is deeper than n.
 
     That costs little where sums keep far more digits than the dtype stores, or the dtype is
@@ -183,10 +195,16 @@ def _digits_only(
     """
     bits, nearest = digits_kept(summed, 64, dtype, device)
     return OrderRecord(
-        operation=operation, dtype=name_of(dtype), width=width, lengths=(2, 3), depths=(1, 2),
-        model=SEQUENTIAL, bits=bits, nearest=nearest,
+        operation=operation,
+        dtype=name_of(dtype),
+        width=width,
+        lengths=(2, 3),
+        depths=(1, 2),
+        model=SEQUENTIAL,
+        bits=bits,
+        nearest=nearest,
         sampled="digits alone: no sum of n terms has more than n roundings",
-    )  # fmt: skip
+    )
 
 
 def _weights_of(kernel: Kernel, device: torch.device, leaf: int) -> Summed:
@@ -198,9 +216,14 @@ def _torch_softmax(leaf: int) -> Summed:
 
 
 def order_record(
-    operation: str, summed: Summed, dtype: torch.dtype, device: torch.device,
-    lengths: tuple[int, ...] = LENGTHS, width: int | None = None, leaves: int = 3,
-) -> OrderRecord:  # fmt: skip
+    operation: str,
+    summed: Summed,
+    dtype: torch.dtype,
+    device: torch.device,
+    lengths: tuple[int, ...] = LENGTHS,
+    width: int | None = None,
+    leaves: int = 3,
+) -> OrderRecord:
     """The order of one operation: its depth at each length, and the digits it keeps."""
     depths = tuple(
         max(depth_of(summed, n, leaf, dtype, device) for leaf in leaves_of(n)[:leaves])
@@ -209,26 +232,40 @@ def order_record(
     bits, nearest = digits_kept(summed, lengths[1], dtype, device)
     tried = ", ".join(map(str, leaves_of(lengths[0])[:leaves]))
     return OrderRecord(
-        operation=operation, dtype=name_of(dtype), width=width, lengths=lengths, depths=depths,
-        model=fitted(lengths, depths), bits=bits, nearest=nearest,
+        operation=operation,
+        dtype=name_of(dtype),
+        width=width,
+        lengths=lengths,
+        depths=depths,
+        model=fitted(lengths, depths),
+        bits=bits,
+        nearest=nearest,
         sampled=f"leaves {tried} of {lengths[0]} and their like, against every other one",
-    )  # fmt: skip
+    )
 
 
 def softmax_record(
-    operation: str, weight_at: Callable[[int], Summed], dtype: torch.dtype, device: torch.device,
+    operation: str,
+    weight_at: Callable[[int], Summed],
+    dtype: torch.dtype,
+    device: torch.device,
     lengths: tuple[int, ...] = SOFTMAX_LENGTHS,
-) -> OrderRecord:  # fmt: skip
+) -> OrderRecord:
     """The order in which a softmax sums its weights; ``weight_at`` gives that of one place."""
     depths = tuple(
         max(softmax_depth(weight_at(leaf), n, dtype, device, leaf) for leaf in (0, 1, n // 2))
         for n in lengths
     )
     return OrderRecord(
-        operation=operation, dtype=name_of(dtype), lengths=lengths, depths=depths,
-        model=fitted(lengths, depths), bits=bits_of(wide_dtype(dtype)), nearest=True,
+        operation=operation,
+        dtype=name_of(dtype),
+        lengths=lengths,
+        depths=depths,
+        model=fitted(lengths, depths),
+        bits=bits_of(wide_dtype(dtype)),
+        nearest=True,
         sampled="leaves 0, 1 and n/2, by the parity of the sums they meet",
-    )  # fmt: skip
+    )
 
 
 def operand_unit(dtype: torch.dtype, device: torch.device) -> float:

@@ -65,9 +65,7 @@ def patterns(n: int, leaf: int, dtype: torch.dtype, device: torch.device) -> Ite
         yield cases
 
 
-def depth_of(
-    summed: Summed, n: int, leaf: int, dtype: torch.dtype, device: torch.device
-) -> int:
+def depth_of(summed: Summed, n: int, leaf: int, dtype: torch.dtype, device: torch.device) -> int:
     """How many roundings leaf ``leaf`` of a sum of n terms meets.
 
     Raises ``ValueError`` where no 1s are swallowed by the whole sum: it is then no sum, and
@@ -114,9 +112,15 @@ def digits_kept(
 
 
 def _to_nearest(
-    summed: Summed, n: int, dtype: torch.dtype, device: torch.device, bits: int, one: float,
-    terms: list[int], last: int,
-) -> bool:  # fmt: skip
+    summed: Summed,
+    n: int,
+    dtype: torch.dtype,
+    device: torch.device,
+    bits: int,
+    one: float,
+    terms: list[int],
+    last: int,
+) -> bool:
     """Whether 2ᵗ + 3/2 with a last digit of 2 becomes 2ᵗ + 2, and so minus 2ᵗ is 2."""
     top = 2.0**bits * one
     if top > torch.finfo(dtype).max:
@@ -206,9 +210,9 @@ def _product(
     if batched:
         found = groups @ ones.expand(len(groups), n, columns)
     else:
-        found = torch.stack([
-            (group.mT.contiguous().mT if turned else group) @ ones for group in groups
-        ])  # fmt: skip
+        found = torch.stack(
+            [(group.mT.contiguous().mT if turned else group) @ ones for group in groups]
+        )
     flat = found[..., -1].reshape(-1)
     return flat[: len(flat) - spare]
 
@@ -236,4 +240,3 @@ def attention_sums(
         full = f"{FULL}, " if (rows, row) in FULL_QUERIES else ""
         what = f"{ATTENTION} {name}, {full}query {row + 1} of {rows}"
         yield what, rows, summed_by(kernel, rows, row, dtype, device)
-

@@ -26,6 +26,7 @@ from ..devices import name_of, unit_roundoff, wide_dtype
 
 # The base of the records of a calibration: strict, frozen, nothing unknown, no NaN
 
+
 class Record(BaseModel):
     """A part of a calibration as it is stored."""
 
@@ -33,6 +34,7 @@ class Record(BaseModel):
 
 
 # Small facts about dtypes, which need no profile
+
 
 def normal_of(dtype: torch.dtype) -> float:
     """The least normal number."""
@@ -50,6 +52,7 @@ def bits_of(dtype: torch.dtype) -> int:
 
 
 # How many roundings one term meets in a sum, as a function of the number of terms
+
 
 class Depth(Record):
     """At most ``inner`` roundings inside a block, one for each of the blocks of ``outer`` terms.
@@ -113,11 +116,17 @@ def widest(models: Sequence[Depth]) -> Depth:
 
 FEATURES = ("avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16")
 SETTINGS = (
-    "ATEN_CPU_CAPABILITY", "CUBLAS_WORKSPACE_CONFIG", "DNNL_DEFAULT_FPMATH_MODE",
-    "DNNL_MAX_CPU_ISA", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "NVIDIA_TF32_OVERRIDE",
-    "ONEDNN_DEFAULT_FPMATH_MODE", "ONEDNN_MAX_CPU_ISA",
+    "ATEN_CPU_CAPABILITY",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "DNNL_DEFAULT_FPMATH_MODE",
+    "DNNL_MAX_CPU_ISA",
+    "MKL_CBWR",
+    "MKL_ENABLE_INSTRUCTIONS",
+    "NVIDIA_TF32_OVERRIDE",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+    "ONEDNN_MAX_CPU_ISA",
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-)  # fmt: skip
+)
 
 
 class Backend(Record):
@@ -152,9 +161,12 @@ def backend_of(device: torch.device) -> Backend:
     else:
         name, capability = platform.processor() or platform.machine(), platform.release()
     return Backend(
-        device=device.type, name=name, capability=capability, torch=torch.__version__,
+        device=device.type,
+        name=name,
+        capability=capability,
+        torch=torch.__version__,
         settings=settings,
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -289,9 +301,12 @@ FULL, WEIGHTS = "full blocks", "the sum of weights"
 
 
 def constants_of(
-    dtype: torch.dtype, functions: Sequence[FunctionRecord], orders: Sequence[OrderRecord],
-    kernels: Sequence[KernelRecord], operand: float,
-) -> Constants:  # fmt: skip
+    dtype: torch.dtype,
+    functions: Sequence[FunctionRecord],
+    orders: Sequence[OrderRecord],
+    kernels: Sequence[KernelRecord],
+    operand: float,
+) -> Constants:
     """The constants in a dtype; functions and sums of 16-bit dtypes are those of float32 as well.
 
     Of several measurements the worst counts.
@@ -315,15 +330,16 @@ def constants_of(
         least=max(least_of(dtype), *lost),
         sums=_of(others, SUM),
         softmax=_of(others, SOFTMAX),
-        products=SEQUENTIAL if narrow is None else widest(
-            [r.model for r in products if (r.width or 0) >= narrow]
-        ),
+        products=SEQUENTIAL
+        if narrow is None
+        else widest([r.model for r in products if (r.width or 0) >= narrow]),
         narrow=narrow,
         kernels=tuple(
             _kernel(r, max(other.used for other in attention if other.kernel == r.kernel), others)
-            for r in attention if r.dtype == name_of(dtype)
+            for r in attention
+            if r.dtype == name_of(dtype)
         ),
-    )  # fmt: skip
+    )
 
 
 def _kernel(
@@ -334,11 +350,13 @@ def _kernel(
     own = [r for r in own if r.dtype == record.dtype or WEIGHTS in r.operation]
     full = [r.model for r in own if FULL in r.operation or WEIGHTS in r.operation]
     return KernelConstants(
-        kernel=record.kernel, exponential_error=exponential_error,
+        kernel=record.kernel,
+        exponential_error=exponential_error,
         any_queries=widest([r.model for r in own]) if own else SEQUENTIAL,
         full_blocks=widest(full) if any(FULL in r.operation for r in own) else SEQUENTIAL,
-        scores_stored=record.scores_stored, weights_stored=record.weights_stored,
-    )  # fmt: skip
+        scores_stored=record.scores_stored,
+        weights_stored=record.weights_stored,
+    )
 
 
 def _of(orders: Sequence[OrderRecord], operation: str) -> Depth:

@@ -60,9 +60,12 @@ def read(file: Path) -> Calibration:
     for constants in found.constants:
         try:
             again = constants_of(
-                getattr(torch, constants.dtype), found.functions, found.orders, found.kernels,
+                getattr(torch, constants.dtype),
+                found.functions,
+                found.orders,
+                found.kernels,
                 found.operands[constants.dtype],
-            )  # fmt: skip
+            )
         except (AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
             raise BrokenCalibration(
                 f"{wanted}, got {file}: measurements of {constants.dtype} are missing ({error})"
@@ -173,4 +176,3 @@ def _found(backend: Backend, device: str, place: Path, switch: str) -> Calibrati
     except OSError as error:
         logger.warning("attnproof: the constants are not kept: %s", error)
     return found
-

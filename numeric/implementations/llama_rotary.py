@@ -42,9 +42,12 @@ def _rotate_half(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
         raise DoesNotFit(f"positions of shape {tuple(positions.shape)}: one for each row is needed")
     width = x.shape[-1]
     config = LlamaConfig(
-        hidden_size=width, head_dim=width, num_attention_heads=1, num_key_value_heads=1,
+        hidden_size=width,
+        head_dim=width,
+        num_attention_heads=1,
+        num_key_value_heads=1,
         max_position_embeddings=1 << 21,
-    )  # fmt: skip
+    )
     embedding = LlamaRotaryEmbedding(config).to(x.device)
     embedding.register_buffer("inv_freq", frequencies.to(torch.float32), persistent=False)
     heads = x.reshape(1, -1, *x.shape[-2:])

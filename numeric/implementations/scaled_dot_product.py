@@ -73,7 +73,9 @@ def _implementation(name: str, backend: Backend) -> Implementation:
     bound = AttentionBound(scores_stored=backend.scores_stored, kernel=name)
     call, whole = partial(_call, backend.kind), partial(_whole, backend.quadratic)
     return Implementation(
-        f"scaled_dot_product_attention ({name})", replacing(call, whole), bounded(bound),
+        f"scaled_dot_product_attention ({name})",
+        replacing(call, whole),
+        bounded(bound),
         fused=not backend.quadratic,
     )
 
@@ -103,9 +105,12 @@ def _whole(quadratic: bool, lengths: Sequence[Lengths]) -> bool:
 
 
 def _call(
-    backend: SDPBackend, query: Tensor, key: Tensor, value: Tensor,
+    backend: SDPBackend,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     *mask: Tensor,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return four_axes(partial(with_backend, backend), query, key, value, *mask)
 
 
@@ -150,9 +155,14 @@ def as_mask(mask: Tensor, query: Tensor, key: Tensor, lead: torch.Size) -> Tenso
 
 
 def with_backend(
-    backend: SDPBackend, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None,
-    *, causal: bool = False,
-) -> Tensor:  # fmt: skip
+    backend: SDPBackend,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    causal: bool = False,
+) -> Tensor:
     """One call with one backend, the scale 1/√ℓ of the unpadded width given to it.
 
     Fused kernels want one width, a multiple of 8 for queries, keys and values: zeros are

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 # The comparison with the radius that independent rounding errors exceed hardly ever
 
+
 def probable(
     computed: Sequence[Tensor], bounds: Sequence[Rounded], *, equal: bool
 ) -> Comparison | None:
@@ -153,6 +154,7 @@ def judged_bits(found: list[Compared], why: str) -> Judged:
 
 # All policies on one measurement, head by head
 
+
 def not_independent(task: Task, dtype: torch.dtype) -> str | None:
     """Why errors cannot be taken as independent, or told from those of the reference; or None."""
     if dtype == torch.float64:
@@ -190,10 +192,15 @@ class Judging:
         return not_independent(self.task, self.profile.dtype) is None
 
     def meet(
-        self, head: int, computed: Sequence[Tensor], bounds: Sequence[Rounded], where: Where,
-        again: Tensor | None, codes: Sequence[Implementation],
+        self,
+        head: int,
+        computed: Sequence[Tensor],
+        bounds: Sequence[Rounded],
+        where: Where,
+        again: Tensor | None,
+        codes: Sequence[Implementation],
         own: tuple[Tensor, Tensor] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """The sides of one head; ``again`` is the first one with its rows computed alone.
 
         ``codes`` is the implementation with the bounds of each side, ``own`` what the references
@@ -217,9 +224,13 @@ class Judging:
             self._follow(head, computed, bounds, where, codes)
 
     def _follow(
-        self, head: int, computed: Sequence[Tensor], bounds: Sequence[Rounded], where: Where,
+        self,
+        head: int,
+        computed: Sequence[Tensor],
+        bounds: Sequence[Rounded],
+        where: Where,
         codes: Sequence[Implementation],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """How far the errors of one head spread, in some columns where there are many."""
         few = self.task.columns(self.claim.left, where, head)
         if few is not where:
@@ -239,8 +250,9 @@ class Judging:
             self.broken = "a side is not a number"
             return
         place = place_of(one.place, where)
-        one = Comparison(one.error, one.tolerance, (head, *place) if head else place, one.status,
-                         one.reason)  # fmt: skip
+        one = Comparison(
+            one.error, one.tolerance, (head, *place) if head else place, one.status, one.reason
+        )
         self.likely = one if self.likely is None else worse(self.likely, one)
         self.entries += sum(side.numel() for side in computed)
         moved = self.task.moved(head)
@@ -287,4 +299,3 @@ class Judging:
         if self.alone:
             why = "no rows were computed both ways"
         return judged_bits(self.bits, why)
-

@@ -335,9 +335,12 @@ class Moved:
         return self.readings[key]
 
     def change(
-        self, kind: str, names: tuple[str, ...], what: tuple[object, ...],
+        self,
+        kind: str,
+        names: tuple[str, ...],
+        what: tuple[object, ...],
         read: Callable[[TorchReading], Any],
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         """The derivative of what is read by the givens of these names; ``what`` names that."""
         key = (kind, names, *what)
         if key not in self.known:
@@ -349,9 +352,14 @@ class Moved:
 
 
 def seen(
-    reading: BoundReading, moved: Moved, side: Term, where: Where, computed: Tensor,
-    bound: Rounded, implementation: Implementation,
-) -> Seen | Generic | None:  # fmt: skip
+    reading: BoundReading,
+    moved: Moved,
+    side: Term,
+    where: Where,
+    computed: Tensor,
+    bound: Rounded,
+    implementation: Implementation,
+) -> Seen | Generic | None:
     """The side with its error and its directions; None if nothing is known of its spread."""
     if not bound.arithmetic.spreads or not bool(bound.value.isfinite().all()):
         return None
@@ -433,4 +441,3 @@ def _whole_side(moved: Moved, side: Term, where: Where, bound: Rounded) -> Mappi
             if bool(change.isfinite().all()) and bool(change.any()):
                 directions[f"{label} ({name})"] = change.expand(bound.value.shape)
     return directions
-

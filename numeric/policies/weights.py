@@ -65,9 +65,12 @@ def kernel_of(bound: AttentionBound, query: Rounded, key: Rounded) -> Kernel:
     measured = profile.kernel(bound.kernel)
     stored = bound.scores_stored or measured.scores_stored
     return Kernel(
-        int(stored), bound.weights_stored or measured.weights_stored, stored,
-        measured.exponential_error, profile.attention_terms(keys, bound.kernel, bound.queries),
-    )  # fmt: skip
+        int(stored),
+        bound.weights_stored or measured.weights_stored,
+        stored,
+        measured.exponential_error,
+        profile.attention_terms(keys, bound.kernel, bound.queries),
+    )
 
 
 def eager_kernel(query: Rounded, key: Rounded) -> Kernel:
@@ -132,9 +135,7 @@ class Attended:
         return self.profile.store * power + self.profile.least
 
 
-def attended(
-    x: Scores, query: Rounded, key: Rounded, value: Rounded, kernel: Kernel
-) -> Attended:
+def attended(x: Scores, query: Rounded, key: Rounded, value: Rounded, kernel: Kernel) -> Attended:
     """The exact output of a call with these scores, and the errors of one kernel."""
     profile, v = query.arithmetic.profile, value.value
     u, width = profile.accumulate, query.shape[-1]
@@ -160,10 +161,23 @@ def attended(
         flushed = torch.where(unscaled < profile.least, weights, 0.0)
         sums = sums + profile.least * v.norm(dim=-2, keepdim=True)
     return Attended(
-        query, key, value, own_query, own_key, profile, 1 / math.sqrt(width), x.dots, weights,
-        weights @ v, square.sqrt(), (kernel.terms + 2 * rises + 4).sqrt() * u, store_weight, sums,
-        flushed, None if x.bias is None else x.bias.likely(),
-    )  # fmt: skip
+        query,
+        key,
+        value,
+        own_query,
+        own_key,
+        profile,
+        1 / math.sqrt(width),
+        x.dots,
+        weights,
+        weights @ v,
+        square.sqrt(),
+        (kernel.terms + 2 * rises + 4).sqrt() * u,
+        store_weight,
+        sums,
+        flushed,
+        None if x.bias is None else x.bias.likely(),
+    )
 
 
 def _read(x: Rounded, unit: float) -> Tensor | None:
@@ -196,6 +210,7 @@ def common(call: Attended) -> Tensor:
 
 
 # How independent errors spread through attention and softmax, each computed as one kernel
+
 
 def attention_spread(
     bound: AttentionBound, query: Any, key: Any, value: Any, mask: Any = None
@@ -271,4 +286,3 @@ def probable(replaced: Replacement) -> Replacement:
 def _filled(part: Part, like: Rounded) -> Part:
     sigma: Tensor = part.sigma.expand(like.value.shape)
     return Part(part.sources, part.view, sigma, part.single)
-

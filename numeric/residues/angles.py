@@ -65,8 +65,20 @@ def whole(term: Term) -> bool:
             return False
         if part.op == "power" and part.data < 0:
             return False
-        if part.op in ("exp", "log", "cos", "sin", "tanh", "sqrt", "call", "pi", "minus infinity",
-                       "inverse", "space", "boolean"):  # fmt: skip
+        if part.op in (
+            "exp",
+            "log",
+            "cos",
+            "sin",
+            "tanh",
+            "sqrt",
+            "call",
+            "pi",
+            "minus infinity",
+            "inverse",
+            "space",
+            "boolean",
+        ):
             return False
     return True
 
@@ -86,17 +98,24 @@ def depth_of(term: Term) -> int:
 
 def is_whole(value: Any) -> bool:
     """Whether a value is a whole number, or an array of some."""
-    return isinstance(value, int) or (
-        isinstance(value, Tensor) and not value.is_floating_point()
-    )
+    return isinstance(value, int) or (isinstance(value, Tensor) and not value.is_floating_point())
 
 
 # The reading of angles: sums of whole multiples of frequencies, as points of the circle
 
 MOVES = (
-    "named", "permute", "new axis", "reshape", "pick", "slice", "gather", "concat", "stack",
-    "broadcast", "tabulate",
-)  # fmt: skip
+    "named",
+    "permute",
+    "new axis",
+    "reshape",
+    "pick",
+    "slice",
+    "gather",
+    "concat",
+    "stack",
+    "broadcast",
+    "tabulate",
+)
 
 
 class PointArithmetic(Moves):
@@ -139,9 +158,7 @@ class AngleReading(RowReading):
         if term.op == "var":
             if term.data[1] not in ("frequency", "angle", "real", "positive", "nonnegative"):
                 raise NoResidue(f"an angle made of {term.data[0]}")
-            points = self.draws.angle(
-                self.outer.arithmetic, str(term.data[0]), self.lengths(term)
-            )
+            points = self.draws.angle(self.outer.arithmetic, str(term.data[0]), self.lengths(term))
             return self.select(points, where)
         if term.op == "add":
             parts = [self.array(arg, where) for arg in term.args]

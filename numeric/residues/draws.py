@@ -35,9 +35,15 @@ class Draws:
     """The values of the givens: whole ones once, numbers for each field when they are asked for."""
 
     def __init__(
-        self, givens: Mapping[str, Given], sizes: Mapping[str, int], seed: int, *,
-        above: int = 0, place: int = 0, hypotheses: Hypotheses | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        givens: Mapping[str, Given],
+        sizes: Mapping[str, int],
+        seed: int,
+        *,
+        above: int = 0,
+        place: int = 0,
+        hypotheses: Hypotheses | None = None,
+    ) -> None:
         self.givens, self.sizes, self.seed, self.above = givens, dict(sizes), seed, above
         self.place, self.hypotheses = place, hypotheses
         self.whole = self._all_whole()
@@ -107,9 +113,11 @@ class Draws:
         whole = arithmetic.concat(
             [arithmetic.broadcast_to(x, (*lead, x.shape[-1])) for x in read], axis=-1
         )
-        out = args[0].shape[batch:] if given.out is None else tuple(
-            length_value(n, self.sizes) for n in given.out
-        )  # fmt: skip
+        out = (
+            args[0].shape[batch:]
+            if given.out is None
+            else tuple(length_value(n, self.sizes) for n in given.out)
+        )
         count, length = prod(out), whole.shape[-1]
         shapes = {"a": (length, count), "b": (length, count), "c": (count,), "e": (count,)}
         if length * count > LARGEST_MATRIX:
@@ -144,9 +152,7 @@ class Draws:
             flat = arithmetic.reshape(y, (*y.shape[:batch], -1))
             pooled = pooled + (flat @ drawn(f"E {k}", flat.shape[-1], width))
         moved = rows @ drawn("B", width, width) + arithmetic.expand_dims(pooled, -2)
-        found: Residue = arithmetic.reshape(
-            rows @ drawn("A", width, width) + moved**POWER, x.shape
-        )
+        found: Residue = arithmetic.reshape(rows @ drawn("A", width, width) + moved**POWER, x.shape)
         return found
 
     def _random(self, name: str) -> Random:
@@ -163,9 +169,12 @@ class Draws:
         return Residue(arithmetic, value, degree=Degree(1, 0))
 
     def numbers(
-        self, arithmetic: FieldArithmetic, name: str, given: Given | None,
+        self,
+        arithmetic: FieldArithmetic,
+        name: str,
+        given: Given | None,
         shape: Sequence[int] | None = None,
-    ) -> Residue:  # fmt: skip
+    ) -> Residue:
         """Random numbers under a name, of the shape of a given or another."""
         if shape is None:
             assert given is not None

@@ -50,8 +50,9 @@ class Chance:
     argument: str
 
 
-def chance_of(sides: tuple[Term, Term], values: tuple[Residue, Residue], read: ResidueReading
-              ) -> Chance:  # fmt: skip
+def chance_of(
+    sides: tuple[Term, Term], values: tuple[Residue, Residue], read: ResidueReading
+) -> Chance:
     """The bound for one entry (or one row of a softmax) at which the sides differ."""
     known = read.draws.hypotheses
     if known is not None and known.solved:
@@ -223,9 +224,13 @@ class ExactCheck:
 
 
 def exact(
-    statement: Statement, *, scale: str = "default", seed: int = 0, rows: int = ROWS,
+    statement: Statement,
+    *,
+    scale: str = "default",
+    seed: int = 0,
+    rows: int = ROWS,
     device: str = "cpu",
-) -> list[ExactCheck]:  # fmt: skip
+) -> list[ExactCheck]:
     """Every equation among the conclusions, in two towers of fields.
 
     What has no reading there (an order, a maximum, a root of what is not whole) is skipped and
@@ -270,9 +275,17 @@ def exact(
 
 
 def checked(
-    statement: Statement, says: str, claim: Claim, lengths: dict[str, int], levels: Tower,
-    place: int, seed: int, rows: int = ROWS, device: str = "cpu", unsure: Sequence[str] = (),
-) -> ExactCheck:  # fmt: skip
+    statement: Statement,
+    says: str,
+    claim: Claim,
+    lengths: dict[str, int],
+    levels: Tower,
+    place: int,
+    seed: int,
+    rows: int = ROWS,
+    device: str = "cpu",
+    unsure: Sequence[str] = (),
+) -> ExactCheck:
     """One equation in one tower.  Raises :class:`NoResidue` for what has no meaning there.
 
     ``unsure`` are further hypotheses that are not known to be obeyed.
@@ -282,9 +295,13 @@ def checked(
     known = Hypotheses(statement, _turned(sides))
     known.unmet.update(dict.fromkeys(unsure, "a field has no order"))
     draws = Draws(
-        statement.givens, sizes, seed + place, above=steps_apart(sizes, levels), place=place,
+        statement.givens,
+        sizes,
+        seed + place,
+        above=steps_apart(sizes, levels),
+        place=place,
         hypotheses=known,
-    )  # fmt: skip
+    )
     read = ResidueReading(levels, levels.depth, sizes, draws, torch.device(device))
     where = rows_at(claim.left, sizes, rows, seed + place)
     left, right = (read.arithmetic.of(read.array(side, where)) for side in sides)
@@ -303,10 +320,18 @@ def checked(
         return _skipped(says, sizes, seed, why, start)
     chance = chance_of(sides, (left, right), read)
     return ExactCheck(
-        says, "violated" if violated else "held", levels.primes, sizes, seed, compared, undefined,
-        chance.error, chance.argument + known.without(),
-        tuple(int(k) for k in wrong.nonzero()[0]) if violated else (), perf_counter() - start,
-    )  # fmt: skip
+        says,
+        "violated" if violated else "held",
+        levels.primes,
+        sizes,
+        seed,
+        compared,
+        undefined,
+        chance.error,
+        chance.argument + known.without(),
+        tuple(int(k) for k in wrong.nonzero()[0]) if violated else (),
+        perf_counter() - start,
+    )
 
 
 def _differences(left: Residue, right: Residue) -> tuple[torch.Tensor, torch.Tensor]:

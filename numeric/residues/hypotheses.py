@@ -74,9 +74,7 @@ class Obeying:
             return str(error)
         return ""
 
-    def places(
-        self, h: Hypothesis, *, solving: bool = False
-    ) -> Iterator[dict[str, Any]]:
+    def places(self, h: Hypothesis, *, solving: bool = False) -> Iterator[dict[str, Any]]:
         """The values of a law's own variables: of real ones, random; of indices, all."""
         variables = h.claim.variables
         if variables and any(depth_of(side) for side in h.claim.sides):
@@ -88,14 +86,14 @@ class Obeying:
             raise NoResidue(f"it speaks of all {strange[0]}")
         drawn = self.read.draws.numbers
         return (
-            {name: drawn(self.read.arithmetic, f"{name} of a law {k} {solving}", given)
-             for name, given in variables}
+            {
+                name: drawn(self.read.arithmetic, f"{name} of a law {k} {solving}", given)
+                for name, given in variables
+            }
             for k in range(SOLVED if solving else LOOKED)
-        )  # fmt: skip
+        )
 
-    def sides(
-        self, h: Hypothesis, values: Mapping[str, Any]
-    ) -> tuple[Residue, Residue]:
+    def sides(self, h: Hypothesis, values: Mapping[str, Any]) -> tuple[Residue, Residue]:
         at = self.read.at(values)
         left = at.arithmetic.of(_number(at(h.claim.left)))
         if h.claim.right is None:
@@ -123,9 +121,7 @@ class Obeying:
                 new = written(old.value, value.value, target, read)
                 if value.undefined is not None and bool(value.undefined.any()):
                     raise NoResidue("a denominator is 0")
-                values[name] = Residue(
-                    old.arithmetic, new, degree=old.degree.either(value.degree)
-                )
+                values[name] = Residue(old.arithmetic, new, degree=old.degree.either(value.degree))
             except (NoResidue, TypeError):
                 continue
             self._changed(name)
@@ -160,8 +156,11 @@ class Obeying:
     # equations that nothing stands alone in
 
     def solve(
-        self, broken: list[Hypothesis], equations: list[Hypothesis], values: dict[str, Any],
-    ) -> None:  # fmt: skip
+        self,
+        broken: list[Hypothesis],
+        equations: list[Hypothesis],
+        values: dict[str, Any],
+    ) -> None:
         """One given is changed until all equations that speak of it hold, if one will do."""
         spoken = sorted(frozenset[str]().union(*(h.names for h in broken)))
         spoken = [k for k in spoken if self.givens[k].kind in DRAWN]
@@ -192,9 +191,7 @@ class Obeying:
             return False
         return real_roots(h, name, self.givens, self.read.sizes, self.read.draws.whole)
 
-    def _gaps(
-        self, system: list[Hypothesis], values: Mapping[str, Any]
-    ) -> Tensor:
+    def _gaps(self, system: list[Hypothesis], values: Mapping[str, Any]) -> Tensor:
         gaps = []
         for h in system:
             for at in self.places(h, solving=True):
@@ -262,8 +259,9 @@ class Obeying:
             zero, one, two = (gaps(at(value, float(t))) for t in range(3))
             square = arithmetic.reduced(arithmetic.reduced(two - 2 * one + zero) * half)
             slope = arithmetic.reduced(one - zero - square)
-            if not bool((arithmetic.reduced(9 * square + 3 * slope + zero)
-                         == gaps(at(value, 3.0))).all()):  # fmt: skip
+            if not bool(
+                (arithmetic.reduced(9 * square + 3 * slope + zero) == gaps(at(value, 3.0))).all()
+            ):
                 return None
             told = arithmetic.reduced(slope * slope) - arithmetic.reduced(4 * square * zero)
             root, there = square_roots(arithmetic, arithmetic.reduced(told))
@@ -279,12 +277,15 @@ class Obeying:
 
 
 def _number(value: Any) -> Any:
-    return value.to(torch.int64) if isinstance(value, Tensor) and value.dtype == torch.bool else (
-        value
-    )  # fmt: skip
+    return (
+        value.to(torch.int64)
+        if isinstance(value, Tensor) and value.dtype == torch.bool
+        else (value)
+    )
 
 
 # Values in a field that obey the hypotheses of a statement, from values that need not
+
 
 @dataclass
 class Hypotheses:
@@ -387,4 +388,3 @@ class Hypotheses:
         if why:
             self.unmet[str(h)] = why
         return bool(why)
-

@@ -85,9 +85,14 @@ def replaced(statement: Statement, claim: Claim) -> tuple[Statement, Claim, list
 
 def _replaceable(old: Term, new: Term) -> bool:
     return (
-        old.op == "var" and old.data[1] in NUMBERS and old.data[1] != "position"
-        and not old.loose and not new.loose and old not in free(new) and old.shape == new.shape
-    )  # fmt: skip
+        old.op == "var"
+        and old.data[1] in NUMBERS
+        and old.data[1] != "position"
+        and not old.loose
+        and not new.loose
+        and old not in free(new)
+        and old.shape == new.shape
+    )
 
 
 def _within(claim: Claim, old: Term, new: Term) -> Claim:

@@ -104,8 +104,9 @@ class _Work:
 
         return [
             (arg, tuple(asked(arg, source) for source in places))
-            for arg, places in zip(t.args, sources(t), strict=True) if places is not None
-        ]  # fmt: skip
+            for arg, places in zip(t.args, sources(t), strict=True)
+            if places is not None
+        ]
 
 
 # The sizes of an exact check, and the rows that it looks at
@@ -115,9 +116,7 @@ STEPS = 64  # of a stack
 ABOVE = 1 << 15  # positions are below a quarter of it, and none aliases
 
 
-def lengths_at(
-    statement: Statement, claim: Claim, scale: Scale, rows: int
-) -> dict[str, int]:
+def lengths_at(statement: Statement, claim: Claim, scale: Scale, rows: int) -> dict[str, int]:
     """The sizes at a scale; with fewer tokens, or small, where the work would be too much.
 
     Who asks for more rows than usual means them at these sizes.
@@ -158,9 +157,7 @@ def steps_apart(sizes: dict[str, int], levels: Tower) -> int:
     return max(needed, min(ABOVE, least // 8))
 
 
-def with_roots(
-    sides: tuple[Term, ...], lengths: dict[str, int], levels: Tower
-) -> dict[str, int]:
+def with_roots(sides: tuple[Term, ...], lengths: dict[str, int], levels: Tower) -> dict[str, int]:
     """Sizes as near as can be for which every root of a size exists in all fields."""
     roots = {part.args[0] for side in sides for part in postorder(side) if part.op == "sqrt"}
     roots = {x for x in roots if all(v.op == "size" for v in free(x)) and not x.shape}

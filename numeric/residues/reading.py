@@ -29,18 +29,27 @@ COMPARED = ("equal", "less", "less_equal")
 DIVIDED = ("floor_divide", "remainder")
 OF_WHOLE = ("abs", "maximum", *DIVIDED)
 WHY_NOT = {
-    "log": "a logarithm", "tanh": "a hyperbolic tangent", "abs": "an absolute value",
-    "maximum": "a maximum", "floor_divide": "a floor", "remainder": "a remainder",
-}  # fmt: skip
+    "log": "a logarithm",
+    "tanh": "a hyperbolic tangent",
+    "abs": "an absolute value",
+    "maximum": "a maximum",
+    "floor_divide": "a floor",
+    "remainder": "a remainder",
+}
 
 
 class ResidueReading(RowReading):
     """A term modulo the prime of one level."""
 
     def __init__(
-        self, tower: Tower, level: int, sizes: Mapping[str, int], draws: Draws,
-        device: torch.device | None = None, values: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        tower: Tower,
+        level: int,
+        sizes: Mapping[str, int],
+        draws: Draws,
+        device: torch.device | None = None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
         """Without ``values`` those that were drawn, changed so that they obey the hypotheses."""
         self.tower, self.level, self.draws = tower, level, draws
         self.arithmetic = FieldArithmetic(tower.primes[level], device)
@@ -195,7 +204,9 @@ class ResidueReading(RowReading):
 
     def rows_call(self, t: Term, where: Where) -> Any:
         name, batch, _ = t.data
-        args = [self.arithmetic.of(self.array(a, (*where[:batch], *(None,) * (a.ndim - batch))))
-                for a in t.args]  # fmt: skip
+        args = [
+            self.arithmetic.of(self.array(a, (*where[:batch], *(None,) * (a.ndim - batch))))
+            for a in t.args
+        ]
         value = self.draws.function(self.arithmetic, str(name), args, batch)
         return self.select(value, (*(None,) * batch, *where[batch:]))

@@ -14,6 +14,7 @@ from ..walk import Moves
 
 # Arrays of residues modulo a prime, exact in float64
 
+
 class NoResidue(Exception):
     """A term has no meaning in a finite field; the text says which part and why."""
 
@@ -349,9 +350,7 @@ class FieldArithmetic(Moves):
         found = torch.sub(x, quotient, alpha=self.prime, out=quotient)
         return found if bound <= ONCE else self.reduced(found)
 
-    def product(
-        self, left: Tensor, right: Tensor, out: Tensor | None = None
-    ) -> tuple[Tensor, int]:
+    def product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> tuple[Tensor, int]:
         """A product of matrices of residues, not reduced, and a bound on its entries.
 
         So few products of two residues are added at once that every partial sum, in whatever
@@ -411,8 +410,10 @@ class FieldArithmetic(Moves):
         for name in ("undefined", "hidden"):
             marks = [getattr(part, name) for part in residues]
             some = any(mark is not None for mark in marks)
-            filled = [torch.zeros_like(part.value, dtype=torch.bool) if mark is None else mark
-                      for mark, part in zip(marks, residues, strict=True)]  # fmt: skip
+            filled = [
+                torch.zeros_like(part.value, dtype=torch.bool) if mark is None else mark
+                for mark, part in zip(marks, residues, strict=True)
+            ]
             masks.append(how(filled) if some else None)
         degree = CONSTANT
         for part in residues:
@@ -439,4 +440,3 @@ class FieldArithmetic(Moves):
         """−inf, which only an exponential takes away."""
         hidden = torch.ones((), dtype=torch.bool, device=self.device)
         return Residue(self, self.tensor(0), None, hidden)
-

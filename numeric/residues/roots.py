@@ -23,6 +23,7 @@ from .towers import prime_factors
 
 # Equations modulo a prime: linear ones by elimination, quadratic ones entry by entry
 
+
 class Solutions:
     """x + any sum of multiples of the columns of ``kernel``; the columns are all solutions of 0."""
 
@@ -96,6 +97,7 @@ def square_roots(field: FieldArithmetic, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 # Square roots of whole numbers in a field, so that they multiply as those of real numbers do
+
 
 @cache
 def root(m: int, prime: int) -> int | None:
@@ -190,4 +192,3 @@ def _there(h: Hypothesis, name: str, values: Mapping[str, Any], sizes: Mapping[s
     slope = one - zero - square
     size = slope.square() + (4 * square * zero).abs()
     return bool((slope.square() - 4 * square * zero > ROUNDED * size).all())
-

@@ -23,6 +23,7 @@ from .residue import ONCE, Degree, FieldArithmetic, NoResidue, Residue, common
 
 # Angles as points of the circle c² + s² = 1 modulo a prime: adding angles multiplies points
 
+
 @dataclass(frozen=True, eq=False)
 class Points:
     """An array of angles, each known by its cosine and sine."""
@@ -87,10 +88,12 @@ class Points:
         A sum of cosines and sines of at most k θ has at most 2k zeros on the circle, as a
         polynomial of degree 2k would; the denominator (1 + t²)^k has none.
         """
-        return Points(*(
-            Residue(x.arithmetic, x.value, x.undefined, x.hidden, Degree(degree, 0))
-            for x in (self.cos, self.sin)
-        ))  # fmt: skip
+        return Points(
+            *(
+                Residue(x.arithmetic, x.value, x.undefined, x.hidden, Degree(degree, 0))
+                for x in (self.cos, self.sin)
+            )
+        )
 
 
 def order_of(point: tuple[int, int], prime: int) -> int:
@@ -258,4 +261,3 @@ def power(x: Residue, base: int, prime: int) -> Tensor:
     table = powers(base, order, prime, str(entries.device))
     room = arithmetic.scratch(torch.float32, places.shape)
     return found.copy_(torch.index_select(table, 0, places, out=room).view(found.shape))
-

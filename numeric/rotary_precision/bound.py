@@ -186,9 +186,7 @@ class Bound:
         shared = 0.0 if own else self.frequency * (m - n).abs()[:, None]
         return self.omega.abs() * (shared + both) + 2 * self.least_angle
 
-    def score(
-        self, q: Tensor, k: Tensor, m: Tensor, n: Tensor, *, own: bool = False
-    ) -> Tensor:
+    def score(self, q: Tensor, k: Tensor, m: Tensor, n: Tensor, *, own: bool = False) -> Tensor:
         """How far q·k may be off, from the lengths of their pairs: (k, B), (k, B) -> (k,)."""
         eta, t = self.turning, self.operand
         turned = self.offset(m, n, own=own).clamp(max=2).nan_to_num(nan=2, posinf=2)
@@ -218,4 +216,3 @@ def _least(dtype: torch.dtype) -> float:
     """The smallest positive number of a dtype."""
     info = torch.finfo(dtype)
     return info.smallest_normal * info.eps
-

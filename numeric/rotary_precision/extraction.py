@@ -60,9 +60,15 @@ def places(furthest: int) -> Tensor:
 
 
 def turned_units(
-    turn: Turn, positions: Tensor, pairs: int, layout: str, *, width: int | None = None,
-    dtype: torch.dtype = torch.float32, scale: float = 1.0,
-) -> Turned:  # fmt: skip
+    turn: Turn,
+    positions: Tensor,
+    pairs: int,
+    layout: str,
+    *,
+    width: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    scale: float = 1.0,
+) -> Turned:
     """Turn every unit vector at every position, and read what became of the pairs.
 
     The channels from 2B to ``width`` are those of no pair.  ``scale`` is by how much the code
@@ -129,9 +135,7 @@ def frequencies_of(found: Turned, radius: Tensor) -> tuple[Tensor, Tensor]:
     return omega, off
 
 
-def by_table(
-    table: Callable[[Tensor], tuple[Tensor, Tensor]], layout: str
-) -> Turn:
+def by_table(table: Callable[[Tensor], tuple[Tensor, Tensor]], layout: str) -> Turn:
     """Rotary code from a table of cosines and sines, (n,) -> (n, B) or (n, 2B) twice.
 
     Of a table with a cosine for each channel those of the pairs' first channels are taken.

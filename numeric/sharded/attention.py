@@ -106,6 +106,7 @@ def share(call: Call, mesh: DeviceMesh) -> Shared:
 
 # Sampled rows of a kernel whose heads or rows are shared out over processes
 
+
 @dataclass(frozen=True)
 class _Part:
     """What one process found: its worst entry, how many rows it compared, its device, its time."""
@@ -148,9 +149,13 @@ def _compared(
         every = at[head]
         last = every.to(call.device) if call.causal else None
         reference = streamed(
-            query[k : k + 1, every], key[k : k + 1], value[k : k + 1], call.profile,
-            call.bound(call.tokens), last,
-        )  # fmt: skip
+            query[k : k + 1, every],
+            key[k : k + 1],
+            value[k : k + 1],
+            call.profile,
+            call.bound(call.tokens),
+            last,
+        )
         own = [i for i, row in enumerate(every.tolist()) if row in x.rows]
         if not own:
             continue
@@ -182,10 +187,24 @@ def _joined(
     ends = min(ENDS * call.heads, at.numel())
     misses = chance(at.numel() - ends, ends) if at.numel() < call.heads * call.tokens else ""
     return Found(
-        "sampled", call.kernel.name, devices, name_of(call.dtype),
-        call.tokens, call.heads, call.width, call.causal, call.seed, looked, misses,
-        worst.status, worst.error, worst.tolerance, worst.place, worst.reason,
-        str(call.profile), (judged(worst, looked),), seconds,
+        "sampled",
+        call.kernel.name,
+        devices,
+        name_of(call.dtype),
+        call.tokens,
+        call.heads,
+        call.width,
+        call.causal,
+        call.seed,
+        looked,
+        misses,
+        worst.status,
+        worst.error,
+        worst.tolerance,
+        worst.place,
+        worst.reason,
+        str(call.profile),
+        (judged(worst, looked),),
+        seconds,
         max(part.kernel_seconds for part in known),
-    )  # fmt: skip
-
+    )

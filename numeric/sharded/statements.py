@@ -79,9 +79,13 @@ class SharedReading(TorchReading):
             shape[axis] = len(rows.places)
         stride = torch.empty(shape, device="meta").stride()
         return DTensor.from_local(
-            local.contiguous(), value.device_mesh, placed, run_check=False,
-            shape=torch.Size(shape), stride=stride,
-        )  # fmt: skip
+            local.contiguous(),
+            value.device_mesh,
+            placed,
+            run_check=False,
+            shape=torch.Size(shape),
+            stride=stride,
+        )
 
 
 class GatheredWithoutRule(TorchFunctionMode):
@@ -151,12 +155,18 @@ def gathered(value: Any) -> Any:
 
 # Any equation, read on arrays that are shared out: PyTorch's DTensor carries the shares along
 
+
 def measure_sharded(
-    statement: Statement, mesh: DeviceMesh, *, scale: str = "default",
+    statement: Statement,
+    mesh: DeviceMesh,
+    *,
+    scale: str = "default",
     device: torch.device = torch.device("cpu"),  # noqa: B008 (a constant)
-    dtype: torch.dtype = torch.float32, seed: int = 0,
-    replaced: Mapping[str, Replacement] | None = None, expected: str = "proved",
-) -> list[Measurement]:  # fmt: skip
+    dtype: torch.dtype = torch.float32,
+    seed: int = 0,
+    replaced: Mapping[str, Replacement] | None = None,
+    expected: str = "proved",
+) -> list[Measurement]:
     """Every conclusion of a statement, read on shares; the same list in every process.
 
     Of one that is ``expected`` to be "refuted" a side that is not the value of its definition is
@@ -186,10 +196,21 @@ def measure_sharded(
 
 def _bare(task: Task, says: str, mesh: DeviceMesh, dtype: torch.dtype) -> Measurement:
     return Measurement(
-        says, f"eager on DTensor, {mesh.size()} processes", called(task.device),
-        name_of(dtype), task.sizes, task.seed, "nothing", 0.0, 0.0, (), 0.0,
-        "skipped", "not measured", "",
-    )  # fmt: skip
+        says,
+        f"eager on DTensor, {mesh.size()} processes",
+        called(task.device),
+        name_of(dtype),
+        task.sizes,
+        task.seed,
+        "nothing",
+        0.0,
+        0.0,
+        (),
+        0.0,
+        "skipped",
+        "not measured",
+        "",
+    )
 
 
 def _shares(task: Task, mesh: DeviceMesh, dtype: torch.dtype) -> tuple[dict[str, Any], list[str]]:
@@ -209,9 +230,14 @@ def _shares(task: Task, mesh: DeviceMesh, dtype: torch.dtype) -> tuple[dict[str,
 
 
 def _equation(
-    task: Task, says: str, claim: Claim, mesh: DeviceMesh, dtype: torch.dtype,
-    replaced: Mapping[str, Replacement], expected: str,
-) -> Measurement:  # fmt: skip
+    task: Task,
+    says: str,
+    claim: Claim,
+    mesh: DeviceMesh,
+    dtype: torch.dtype,
+    replaced: Mapping[str, Replacement],
+    expected: str,
+) -> Measurement:
     started, count = perf_counter(), mesh.size()
     assert claim.right is not None
     sides = (claim.left, claim.right)
@@ -246,17 +272,25 @@ def _equation(
     if without.names:
         looked += f"; on gathered arrays: {', '.join(without.names)}"
     return replace(
-        _bare(task, says, mesh, dtype), sampled=looked, error=found.error,
-        tolerance=found.tolerance, worst=found.place, seconds=perf_counter() - started,
-        status=found.status, reason=found.reason,
+        _bare(task, says, mesh, dtype),
+        sampled=looked,
+        error=found.error,
+        tolerance=found.tolerance,
+        worst=found.place,
+        seconds=perf_counter() - started,
+        status=found.status,
+        reason=found.reason,
         profile=f"{profile}; operation by operation, each radius {count} times",
-    )  # fmt: skip
+    )
 
 
 def _compared(
-    computed: list[Tensor], bounds: list[Rounded], axes: list[int | None], mesh: DeviceMesh,
+    computed: list[Tensor],
+    bounds: list[Rounded],
+    axes: list[int | None],
+    mesh: DeviceMesh,
     expected: str,
-) -> Comparison | None:  # fmt: skip
+) -> Comparison | None:
     """What this process has of both sides; all of its own copy where one is not shared out."""
     axis = axes[0] if axes[0] == axes[1] else None
     offset = 0
@@ -298,4 +332,3 @@ def _owner(place: int, n: int, count: int) -> int:
 
 def _wider(bound: Rounded, times: int) -> Rounded:
     return Rounded(bound.arithmetic, bound.value, bound.error() * times, bound.unit)
-

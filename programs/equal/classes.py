@@ -40,9 +40,14 @@ class Classes:
 
 
 def classes(
-    programs: Sequence[Told], *, weights: str = "", where: str = "", seed: int = 0,
-    seconds: float = SECONDS, begin: Callable[[str], None] = lambda _: None,
-) -> Classes:  # fmt: skip
+    programs: Sequence[Told],
+    *,
+    weights: str = "",
+    where: str = "",
+    seed: int = 0,
+    seconds: float = SECONDS,
+    begin: Callable[[str], None] = lambda _: None,
+) -> Classes:
     """Programs in classes of equal ones.
 
     What is undecided, or cannot be called on the same arrays, is in another class.
@@ -59,8 +64,9 @@ def classes(
         begin(program.name)
         for each in found:
             try:
-                verdict = compare(each.first, program, weights=weights, where=where, seed=seed,
-                                  seconds=seconds)  # fmt: skip
+                verdict = compare(
+                    each.first, program, weights=weights, where=where, seed=seed, seconds=seconds
+                )
             except (SignatureError, DoesNotFit) as error:
                 apart.append((each.first, program, str(error)))
                 continue

@@ -67,9 +67,15 @@ class _How:
 
 
 def compare(
-    first: Told, second: Told, *, where: str = "", weights: str = "", seed: int = 0,
-    seconds: float = SECONDS, begin: Callable[[str], None] = lambda _: None,
-) -> Verdict:  # fmt: skip
+    first: Told,
+    second: Told,
+    *,
+    where: str = "",
+    weights: str = "",
+    seed: int = 0,
+    seconds: float = SECONDS,
+    begin: Callable[[str], None] = lambda _: None,
+) -> Verdict:
     """Whether two programs are one function.
 
     ``where`` says what stands for arguments of the second, ``weights`` for its parameters;
@@ -92,8 +98,9 @@ def compare(
     remarks = [*both.notes, looked.raises, looked.overflows, looked.unsteady]
     if found.verdict != "counterexample":
         remarks.append(at_hidden_rows(both))
-    return replace(found, seconds=perf_counter() - start,
-                   remarks=tuple(dict.fromkeys(filter(None, remarks))))  # fmt: skip
+    return replace(
+        found, seconds=perf_counter() - start, remarks=tuple(dict.fromkeys(filter(None, remarks)))
+    )
 
 
 def _with_tables(both: Two, seed: int) -> tuple[Two, Looked]:
@@ -118,11 +125,18 @@ def _with_tables(both: Two, seed: int) -> tuple[Two, Looked]:
 
 def _found(both: Two, looked: Looked, how: _How) -> Verdict:
     if looked.seen is not None:
-        return Verdict(both, "counterexample", _differ(both, looked), seen=looked.seen,
-                       looked=looked, parted=parted(both))  # fmt: skip
+        return Verdict(
+            both,
+            "counterexample",
+            _differ(both, looked),
+            seen=looked.seen,
+            looked=looked,
+            parted=parted(both),
+        )
     if not looked.tried:
-        return Verdict(both, "undecided", "there are no lengths at which both could be run",
-                       looked=looked)  # fmt: skip
+        return Verdict(
+            both, "undecided", "there are no lengths at which both could be run", looked=looked
+        )
     how.begin("proof")
     subject = both.subject()
     tried, made = _proof(both, subject, how)
@@ -195,5 +209,7 @@ def _differ(both: Two, looked: Looked) -> str:
     which = f"result {looked.result + 1} of " if both.count > 1 else ""
     if looked.error == float("inf") and not looked.bound:
         return f"{which}the two give other shapes, or one is no number, at {at}"
-    return (f"{which}the two differ by {looked.error:.3g} in {looked.dtype} at {at}; rounding "
-            f"explains {looked.bound:.2g}")  # fmt: skip
+    return (
+        f"{which}the two differ by {looked.error:.3g} in {looked.dtype} at {at}; rounding "
+        f"explains {looked.bound:.2g}"
+    )

@@ -31,9 +31,13 @@ _JOINED = re.compile(
 )
 WANTED = "NAME = EXPRESSION, such as wq = q_proj.weight[0:16].T, with commas between"
 OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b, ast.MatMult: lambda a, b: a @ b, ast.USub: lambda a: -a,
-}  # fmt: skip
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+    ast.MatMult: lambda a, b: a @ b,
+    ast.USub: lambda a: -a,
+}
 
 
 @dataclass(frozen=True)
@@ -161,8 +165,11 @@ def joined(text: str, known: Collection[str]) -> tuple[dict[str, tuple[str, ...]
         return {names[0]: parts}, told["axis"]
     found = {}
     for name in names:
-        ways = [tuple(f"{name}{between}{k}" for k in range(first, first + int(told["count"])))
-                for between in ("", "_") for first in (0, 1)]  # fmt: skip
+        ways = [
+            tuple(f"{name}{between}{k}" for k in range(first, first + int(told["count"])))
+            for between in ("", "_")
+            for first in (0, 1)
+        ]
         own = next((way for way in ways if set(way) <= set(known)), None)
         if own is None:
             raise SignatureError(

@@ -67,9 +67,11 @@ def with_tables(
     for one in shared:
         if one.kind == "cos":
             angles = next(given)
-            twice = torch.cat((angles, angles), -1) if table is HALVES else torch.stack(
-                (angles, angles), -1
-            ).flatten(-2)  # fmt: skip
+            twice = (
+                torch.cat((angles, angles), -1)
+                if table is HALVES
+                else torch.stack((angles, angles), -1).flatten(-2)
+            )
             made["cos"], made["sin"] = twice.cos(), twice.sin()
             made[one.name] = made["cos"]
         elif one.kind != "sin":
@@ -106,9 +108,13 @@ def _letters_of(letter: str) -> tuple[str, ...]:
 
 
 def drawn(
-    shared: Sequence[Shared], lengths: Mapping[str, int], seed: int,
-    dtype: torch.dtype = torch.float32, *, small: bool = False,
-) -> tuple[Tensor, ...]:  # fmt: skip
+    shared: Sequence[Shared],
+    lengths: Mapping[str, int],
+    seed: int,
+    dtype: torch.dtype = torch.float32,
+    *,
+    small: bool = False,
+) -> tuple[Tensor, ...]:
     """An array for each that is shared; ``small``: few small whole numbers, as a witness has."""
     generator = torch.Generator().manual_seed(seed)
 
@@ -132,9 +138,7 @@ def drawn(
     return tuple(map(one, shared))
 
 
-def _whole(
-    kind: str, shape: list[int], lengths: Mapping[str, int], generator: Any
-) -> Tensor:  # fmt: skip
+def _whole(kind: str, shape: list[int], lengths: Mapping[str, int], generator: Any) -> Tensor:
     if kind == "lengths":
         return torch.randint(1, lengths.get("n", 2) + 1, shape, generator=generator)
     if kind == "positions" and shape:

@@ -65,9 +65,7 @@ class _Watching(TorchFunctionMode):
         super().__init__()
         self.made: list[_Made] = []
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = func(*args, **(kwargs or {}))
         frame = _outside(sys._getframe(1))  # noqa: SLF001 (who calls is not told otherwise)
         if frame is None or isinstance(found, torch.Size | int | bool):
@@ -77,8 +75,11 @@ class _Watching(TorchFunctionMode):
             name = getattr(getattr(func, "__self__", None), "__name__", name)
         file, line = frame.f_code.co_filename, frame.f_lineno
         text = " ".join(getline(file, line).split())
-        step = Step(name.strip("_"), f"{Path(file).name}:{line}",
-                    text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")  # fmt: skip
+        step = Step(
+            name.strip("_"),
+            f"{Path(file).name}:{line}",
+            text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...",
+        )
         with torch._C.DisableTorchFunction():  # noqa: SLF001 (what is looked at here is no step)
             self.made += [_Made(step, _sorted(x)) for x in _tensors([found])]
         return found
@@ -125,8 +126,11 @@ def parted(both: Two, seed: int = 0) -> Parted | None:
 
 def _alone(steps: Sequence[_Made], others: Sequence[_Made]) -> Step | None:
     """The first step that is not among the others."""
-    strange = (step.step for step in steps
-               if not any(_same(step.numbers, other.numbers) for other in others))  # fmt: skip
+    strange = (
+        step.step
+        for step in steps
+        if not any(_same(step.numbers, other.numbers) for other in others)
+    )
     return next(strange, None)
 
 

@@ -93,6 +93,7 @@ class Both:
         moved = [n for n, x in enumerate(given) if x.is_floating_point()]
         total = 0.0
         for side in ("first", "second"):
+
             def call(*floats: Tensor, side: str = side) -> Tensor:
                 placed = list(given)
                 for n, x in zip(moved, floats, strict=True):
@@ -105,8 +106,7 @@ class Both:
         return total
 
     def _given(self, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
-        return tuple(x.to(self.draw.dtype) if x.is_floating_point() else x
-                     for x in values.values())  # fmt: skip
+        return tuple(x.to(self.draw.dtype) if x.is_floating_point() else x for x in values.values())
 
 
 def apart(here: Tensor, there: Tensor) -> Tensor:
@@ -134,8 +134,9 @@ def lengths_tried(both: Two) -> list[dict[str, int]]:
         found += [{**base, "H": h, "G": g} for h, g in ((6, 2), (4, 4), (4, 1))]
     found += [{**base, c: n} for c in "HDE" for n in (2, 4, 6) if c in letters]
     for n in _named(both):
-        found.append({**dict.fromkeys(base, 2), **{c: base[c] for c in even},
-                      **dict.fromkeys(tokens, n)})  # fmt: skip
+        found.append(
+            {**dict.fromkeys(base, 2), **{c: base[c] for c in even}, **dict.fromkeys(tokens, n)}
+        )
     unique = {tuple(sorted(one.items())): one for one in found}
     return sorted(unique.values(), key=lambda one: math.prod(one.values()))
 
@@ -174,8 +175,9 @@ def _at(
 ) -> None:
     """Compare at these lengths; the first difference is made small and kept."""
     try:
-        values = [x * scale if x.is_floating_point() else x
-                  for x in drawn(both.given, at, seed, dtype)]  # fmt: skip
+        values = [
+            x * scale if x.is_floating_point() else x for x in drawn(both.given, at, seed, dtype)
+        ]
     except Exception:  # noqa: BLE001 (lengths that do not go together)
         return
     results: dict[str, Any] = {}
@@ -188,10 +190,12 @@ def _at(
     wrong = {side: x for side, x in results.items() if isinstance(x, Exception)}
     if wrong:
         if len(wrong) == 1 and not found.raises and dtype is torch.float32:
-            (side, raised), = wrong.items()
+            ((side, raised),) = wrong.items()
             where = ", ".join(f"{c} = {n}" for c, n in at.items())
-            found.raises = (f"the {side} alone raises at {where}: {type(raised).__name__}: "
-                            f"{' '.join(str(raised).split())[:160]}")  # fmt: skip
+            found.raises = (
+                f"the {side} alone raises at {where}: {type(raised).__name__}: "
+                f"{' '.join(str(raised).split())[:160]}"
+            )
         return
     found.tried += 1
     for k, (here, there) in enumerate(zip(results["first"], results["second"], strict=True)):
@@ -206,9 +210,7 @@ def _at(
             return
 
 
-def _overflows(
-    both: Two, here: Tensor, there: Tensor, dtype: torch.dtype, found: Looked
-) -> bool:
+def _overflows(both: Two, here: Tensor, there: Tensor, dtype: torch.dtype, found: Looked) -> bool:
     """Whether one result alone is no number, of large inputs; it is noted which."""
     if here.shape != there.shape or here.isfinite().all() == there.isfinite().all():
         return False
@@ -246,24 +248,30 @@ def _smallest(
 ) -> Seen:
     """The witness with as many zeros as can be, in small whole numbers where those show it."""
     for attempt in range(3):
-        small = _values(both.given, drawn(both.given, at, seed + attempt, run.draw.dtype,
-                                          small=True))  # fmt: skip
+        small = _values(
+            both.given, drawn(both.given, at, seed + attempt, run.draw.dtype, small=True)
+        )
         told = run.gap(small)
         if told is not None and told[0] > 4 * told[1]:
             values = small
             break
     shapes = run.sides(values)
     if shapes is not None and shapes[0].shape != shapes[1].shape:
-        seen = Seen(dict(at), ("left side", list(shapes[0].shape)),
-                    ("right side", list(shapes[1].shape)), math.inf)  # fmt: skip
+        seen = Seen(
+            dict(at),
+            ("left side", list(shapes[0].shape)),
+            ("right side", list(shapes[1].shape)),
+            math.inf,
+        )
     else:
         seen = seen_of(run, shrunk(run, values))
     one, other = both.first.program.name, both.second.program.name
     place = seen.here[0].removeprefix("left side")
     if one == other:
         one, other = "the first", "the second"
-    return replace(seen, here=(f"{one}{place}", seen.here[1]),
-                   there=(f"{other}{place}", seen.there[1]))  # fmt: skip
+    return replace(
+        seen, here=(f"{one}{place}", seen.here[1]), there=(f"{other}{place}", seen.there[1])
+    )
 
 
 def at_hidden_rows(both: Two) -> str:
@@ -283,8 +291,10 @@ def at_hidden_rows(both: Two) -> str:
         return ""
     if here.shape != there.shape or torch.allclose(here, there, 1e-3, 1e-3, equal_nan=True):
         return ""
-    return (f"a query that sees no key reads {_said(here[0])} of the first and "
-            f"{_said(there[0])} of the second")  # fmt: skip
+    return (
+        f"a query that sees no key reads {_said(here[0])} of the first and "
+        f"{_said(there[0])} of the second"
+    )
 
 
 def _said(x: Tensor) -> str:

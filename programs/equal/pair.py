@@ -44,8 +44,15 @@ from .specification import specified
 __all__ = ["LAW", "Told", "Two", "two"]
 
 LAW = "same-function"
-GIVEN = {"positions": "position", "ids": "position", "index": "position", "lengths": "position",
-         "keep": "truth", "hide": "hidden", "ones": "position"}  # fmt: skip
+GIVEN = {
+    "positions": "position",
+    "ids": "position",
+    "index": "position",
+    "lengths": "position",
+    "keep": "truth",
+    "hide": "hidden",
+    "ones": "position",
+}
 
 
 @dataclass(frozen=True)
@@ -95,28 +102,42 @@ class Two:
 
     def subject(self) -> Pair:
         """The pair as code of which a law is asked."""
-        given = {one.name: " ".join((GIVEN.get(one.kind, "real"), *one.letters))
-                 for one in self.given}  # fmt: skip
-        calls = {f"{side}_{k}": self.result(side, k)
-                 for k in range(self.count) for side in ("first", "second")}  # fmt: skip
+        given = {
+            one.name: " ".join((GIVEN.get(one.kind, "real"), *one.letters)) for one in self.given
+        }
+        calls = {
+            f"{side}_{k}": self.result(side, k)
+            for k in range(self.count)
+            for side in ("first", "second")
+        }
         return Pair(
             name=f"{self.first.program.name} and {self.second.program.name}",
-            calls=calls, inputs=drawn(self.given, self.lengths, 0),
+            calls=calls,
+            inputs=drawn(self.given, self.lengths, 0),
             letters=tuple(" ".join(one.letters) for one in self.given),
             formulas=tuple(_formula(k, given) for k in range(self.count)),
             module=nn.ModuleList(self.modules) if self.modules else None,
-            adapted="compared", source=self.first.place,
+            adapted="compared",
+            source=self.first.place,
             sources=(self.first.program.call, self.second.program.call),
-        )  # fmt: skip
+        )
 
 
 def _formula(k: int, given: Mapping[str, str]) -> Formula:
     def sides(calls: Any, **values: Any) -> tuple[Any, Any]:
-        return tuple(getattr(calls, f"{side}_{k}")(*values.values())
-                     for side in ("first", "second"))
+        return tuple(
+            getattr(calls, f"{side}_{k}")(*values.values()) for side in ("first", "second")
+        )
 
-    return Formula(LAW, "pair", f"first_{k}", given, sides, (("the first", "the second"),),
-                   others=(f"second_{k}",))  # fmt: skip
+    return Formula(
+        LAW,
+        "pair",
+        f"first_{k}",
+        given,
+        sides,
+        (("the first", "the second"),),
+        others=(f"second_{k}",),
+    )
 
 
 @dataclass(frozen=True)
@@ -204,8 +225,10 @@ def _read(told: Told) -> _Read:
         raise SignatureError(f"wanted the call of {told.name} as --call 'x: B n E -> B n E'")
     signature = parse(line)
     if signature.then is not None:
-        raise SignatureError(f"{told.name}: what is called behind it cannot be compared yet; write "
-                             "a function that calls both")  # fmt: skip
+        raise SignatureError(
+            f"{told.name}: what is called behind it cannot be compared yet; write "
+            "a function that calls both"
+        )
     thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
     code = said(code_of(thing, told.name, Options(settings=built)), signature)
     for letter, name in (("D", "width"), ("E", "embed"), ("H", "heads"), ("G", "groups")):
@@ -245,8 +268,7 @@ def _side(
         code = said(code.again(**sized), replace(signature, built=()))
     program = Program(code.call, signature, code.name)
     named = [one.name or str(k) for k, one in enumerate(signature.results) if one.axes is not None]
-    return Side(program, code.module, str(signature), code.place, shared, made, known,
-                tuple(named))  # fmt: skip
+    return Side(program, code.module, str(signature), code.place, shared, made, known, tuple(named))
 
 
 def _weighted(
@@ -291,8 +313,9 @@ def _of_one_name(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict
 
 
 def _notes(one: _Read, other: _Read) -> tuple[str, ...]:
-    own, theirs = ([r for r in read.signature.results if r.axes is not None]
-                   for read in (one, other))  # fmt: skip
+    own, theirs = (
+        [r for r in read.signature.results if r.axes is not None] for read in (one, other)
+    )
     if len(own) == len(theirs):
         return ()
     if not (one.guessed or other.guessed):
@@ -311,10 +334,11 @@ def _sized(both: Two, known: Mapping[str, int]) -> Two:
     for change in ({}, {"G": base.get("H", 0)}, dict.fromkeys("rm", base.get("n", 0))):
         lengths = {c: change.get(c) or n for c, n in base.items()}
         tried = replace(
-            both, lengths=lengths,
+            both,
+            lengths=lengths,
             first=replace(both.first, lengths={**both.first.lengths, **lengths}),
             second=replace(both.second, lengths={**both.second.lengths, **lengths}),
-        )  # fmt: skip
+        )
         try:
             with torch.no_grad():
                 values = drawn(tried.given, lengths, 0)
@@ -339,8 +363,9 @@ def shapes(both: Two, side: str, values: Sequence[Tensor]) -> list[tuple[int, ..
         whole = Subject(name=told.program.name, source=told.place, adapted="as told")
         if fault_in(whole, error) is not None:
             raise
-        given = ", ".join(f"{one.name} {tuple(x.shape)}"
-                          for one, x in zip(both.given, values, strict=True))  # fmt: skip
+        given = ", ".join(
+            f"{one.name} {tuple(x.shape)}" for one, x in zip(both.given, values, strict=True)
+        )
         raise SignatureError(
             f"{told.program.name} called as {told.line}, with {given}: it raised "
             f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"

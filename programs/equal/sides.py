@@ -68,16 +68,21 @@ def letters_in(axes: Sequence[Axis]) -> tuple[str, ...]:
     found: list[str] = []
     for axis in axes:
         split = None if axis.fold else axis.split
-        found += axis.letters if axis.fold else [str(axis).replace(" ", "")] if (
-            split is None
-        ) else split  # fmt: skip
+        found += (
+            axis.letters
+            if axis.fold
+            else [str(axis).replace(" ", "")]
+            if (split is None)
+            else split
+        )
     return tuple(found)
 
 
 def shared_of(signature: Signature) -> tuple[Shared, ...]:
     """The arrays that a program takes, as they are shared."""
-    return tuple(Shared(one.name, letters_in(one.axes or ()), role(one))
-                 for one in signature.arrays)  # fmt: skip
+    return tuple(
+        Shared(one.name, letters_in(one.axes or ()), role(one)) for one in signature.arrays
+    )
 
 
 @dataclass(frozen=True)
@@ -254,9 +259,13 @@ def as_kind(x: Tensor, kind: str, wanted: str) -> Tensor:
     """A mask of one kind as one of another; anything else is what it is."""
     if kind == wanted or kind not in KEPT or wanted not in KEPT or kind == "add":
         return x
-    keeps = x if kind == "keep" else x == 0 if kind == "hide" and x.dtype != torch.bool else (
-        ~x if kind == "hide" else x != 0
-    )  # fmt: skip
+    keeps = (
+        x
+        if kind == "keep"
+        else x == 0
+        if kind == "hide" and x.dtype != torch.bool
+        else (~x if kind == "hide" else x != 0)
+    )
     if wanted == "keep":
         return keeps
     if wanted == "hide":
@@ -274,8 +283,9 @@ def matched(
     By name; else by role, where one alone has it; else in their order.  Raises
     :class:`SignatureError` for an array that has none.
     """
-    found: dict[str, Any] = {one.name: told[one.name] for one in signature.arrays
-                             if one.name in told}  # fmt: skip
+    found: dict[str, Any] = {
+        one.name: told[one.name] for one in signature.arrays if one.name in told
+    }
     used = set(_used(found.values()))
     left = [one for one in signature.arrays if one.name not in found]
     known = {one.name: one for one in shared if one.name not in used}
@@ -354,9 +364,11 @@ def equated(shared: Sequence[Shared], sides: Sequence[Side]) -> dict[str, str]:
             letters = letters_in(argument.axes or ())
             if len(letters) != len(one.letters):
                 continue
-            places = _order(one.letters, letters) if Counter(letters) == Counter(one.letters) else (
-                range(len(letters))
-            )  # fmt: skip
+            places = (
+                _order(one.letters, letters)
+                if Counter(letters) == Counter(one.letters)
+                else (range(len(letters)))
+            )
             for letter, place in zip(letters, places, strict=True):
                 theirs = root(one.letters[place])
                 first = own.setdefault(letter, theirs)
@@ -367,5 +379,6 @@ def equated(shared: Sequence[Shared], sides: Sequence[Side]) -> dict[str, str]:
 
 def renamed(shared: Sequence[Shared], names: Mapping[str, str]) -> tuple[Shared, ...]:
     """The arrays with other letters."""
-    return tuple(replace(one, letters=tuple(names.get(c, c) for c in one.letters))
-                 for one in shared)  # fmt: skip
+    return tuple(
+        replace(one, letters=tuple(names.get(c, c) for c in one.letters)) for one in shared
+    )

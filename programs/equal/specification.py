@@ -39,8 +39,13 @@ from .expressions import Expression, expressions
 from .sides import Told, letters_in
 
 __all__ = [
-    "SPECIFIED", "Specified", "WrongSpecification", "is_specification", "specified", "weights_of",
-]  # fmt: skip
+    "SPECIFIED",
+    "Specified",
+    "WrongSpecification",
+    "is_specification",
+    "specified",
+    "weights_of",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +112,12 @@ def specified(
     for array in signature.arrays:
         roles.setdefault(_role(array), array)
     made: dict[str, Callable[..., tuple[Any, str]]] = {
-        "attention": _attention, "rope": _rope, "linear": _linear, "delta": _delta, "mla": _mla,
-    }  # fmt: skip
+        "attention": _attention,
+        "rope": _rope,
+        "linear": _linear,
+        "delta": _delta,
+        "mla": _mla,
+    }
     call, line = made[name](one, roles, signature, module)
     call.__name__ = call.__qualname__ = name
     names = [array.name for array in parse(line).arrays]
@@ -132,8 +141,10 @@ def _wanted(roles: Roles, names: Sequence[str], what: str) -> None:
     missing = [name for name in names if name not in roles]
     if missing:
         given = ", ".join(roles) or "nothing"
-        raise SignatureError(f"{what} takes {', '.join(names)}; the program is given {given}: "
-                             f"{missing[0]} is missing")  # fmt: skip
+        raise SignatureError(
+            f"{what} takes {', '.join(names)}; the program is given {given}: "
+            f"{missing[0]} is missing"
+        )
 
 
 def _axes(array: Argument) -> str:
@@ -152,8 +163,10 @@ def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) 
         raise SignatureError(f"rope takes vectors, such as q: B H n D; got {signature}")
     tables = "cos" in roles and "sin" in roles
     if not tables and one.base is None and one.frequencies is None:
-        raise WrongSpecification("wanted rope:base=.. for a program that is given no tables of "
-                                 f"cosines and sines; got {signature}")  # fmt: skip
+        raise WrongSpecification(
+            "wanted rope:base=.. for a program that is given no tables of "
+            f"cosines and sines; got {signature}"
+        )
     longer = one.length or (attention_factor(one.factor) if one.scaling == "yarn" else 1.0)
 
     def rope(**given: Tensor) -> Any:
@@ -165,9 +178,12 @@ def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) 
             at = given.get("positions", torch.arange(some[0].shape[-2]))
             omega = next(iter(ladders_of(one, int(width), 0).values()))
             cos, sin = (longer * x for x in _tables(at, omega))
-        return tuple(references.rotated(x, _wide(cos, x), _wide(sin, x),
-                                        layout=one.layout or "half", width=one.width)
-                     for x in some)  # fmt: skip
+        return tuple(
+            references.rotated(
+                x, _wide(cos, x), _wide(sin, x), layout=one.layout or "half", width=one.width
+            )
+            for x in some
+        )
 
     given = [f"{x.name}: {' '.join(_in_order(x))} {role(x)}" for x in vectors]
     if tables:
@@ -208,8 +224,13 @@ def _attention(one: Specified, roles: Roles, signature: Signature, module: Any) 
 
 
 def _how(one: Specified, heads: int) -> dict[str, Any]:
-    found: dict[str, Any] = {"scale": one.scale, "causal": one.causal, "window": one.window,
-                             "start": one.start, "softcap": one.softcap}  # fmt: skip
+    found: dict[str, Any] = {
+        "scale": one.scale,
+        "causal": one.causal,
+        "window": one.window,
+        "start": one.start,
+        "softcap": one.softcap,
+    }
     if one.alibi:
         found["slopes"] = torch.tensor(_slopes(heads))
     return found
@@ -255,15 +276,18 @@ def _of_vectors(one: Specified, roles: Roles, signature: Signature) -> Made:
 
 
 NAMES = {
-    "wq": r"(q_proj|wq|to_q|query|q_lin|q)\.weight", "wk": r"(k_proj|wk|to_k|key|k_lin|k)\.weight",
+    "wq": r"(q_proj|wq|to_q|query|q_lin|q)\.weight",
+    "wk": r"(k_proj|wk|to_k|key|k_lin|k)\.weight",
     "wv": r"(v_proj|wv|to_v|value|v_lin|v)\.weight",
     "wo": r"(o_proj|out_proj|wo|to_out(\.0)?|dense|out_lin|c_proj|out|proj)\.weight",
-    "bq": r"(q_proj|wq|to_q|query|q_lin|q)\.bias", "bk": r"(k_proj|wk|to_k|key|k_lin|k)\.bias",
+    "bq": r"(q_proj|wq|to_q|query|q_lin|q)\.bias",
+    "bk": r"(k_proj|wk|to_k|key|k_lin|k)\.bias",
     "bv": r"(v_proj|wv|to_v|value|v_lin|v)\.bias",
     "bo": r"(o_proj|out_proj|wo|to_out(\.0)?|dense|out_lin|c_proj|out|proj)\.bias",
     "nq": r"(q_norm|query_norm|q_layernorm|query_layernorm)\.weight",
-    "nk": r"(k_norm|key_norm|k_layernorm|key_layernorm)\.weight", "sink": r"sinks?",
-}  # fmt: skip
+    "nk": r"(k_norm|key_norm|k_layernorm|key_layernorm)\.weight",
+    "sink": r"sinks?",
+}
 FUSED = re.compile(
     r"(qkv_proj|qkv|c_attn|query_key_value|in_proj|Wqkv|W_pack|to_qkv)[._](weight|bias)"
 )
@@ -302,17 +326,27 @@ def _of_tokens(one: Specified, roles: Roles, signature: Signature, module: Any) 
 
     def attention(**w: Tensor) -> Tensor:
         x = w["x"]
-        vectors = {c: in_heads(x, w[f"w{c}"], w.get(f"b{c}"), heads if c == "q" else groups)
-                   for c in "qkv"}  # fmt: skip
+        vectors = {
+            c: in_heads(x, w[f"w{c}"], w.get(f"b{c}"), heads if c == "q" else groups) for c in "qkv"
+        }
         if one.qk_norm:
             vectors |= {c: references.normed(vectors[c], w[f"n{c}"], eps=one.eps) for c in "qk"}
         if one.rope:
-            cos, sin = (w["cos"], w["sin"]) if tables else _angles(
-                torch.arange(x.shape[1])[None], one, vectors["q"].shape[-1]
-            )  # fmt: skip
-            vectors |= {c: references.rotated(vectors[c], _wide(cos, vectors[c]),
-                                              _wide(sin, vectors[c]), layout=one.rope,
-                                              width=one.width) for c in "qk"}  # fmt: skip
+            cos, sin = (
+                (w["cos"], w["sin"])
+                if tables
+                else _angles(torch.arange(x.shape[1])[None], one, vectors["q"].shape[-1])
+            )
+            vectors |= {
+                c: references.rotated(
+                    vectors[c],
+                    _wide(cos, vectors[c]),
+                    _wide(sin, vectors[c]),
+                    layout=one.rope,
+                    width=one.width,
+                )
+                for c in "qk"
+            }
         known = _how(one, heads)
         if kind:
             known[kind] = w["mask"]

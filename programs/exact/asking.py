@@ -25,12 +25,21 @@ from .session import NoMeaning, Session, TooDeep
 
 DEEPEST, TOWERS = 3, 2
 OTHERS = 5000  # more than any law draws: from there on other numbers are drawn
-OF_ANGLES = frozenset(("relative", "norm", "composition", "identity-at-zero",
-                       "shift-of-cached-keys", "cache-keeps-its-positions"))  # fmt: skip
+OF_ANGLES = frozenset(
+    (
+        "relative",
+        "norm",
+        "composition",
+        "identity-at-zero",
+        "shift-of-cached-keys",
+        "cache-keeps-its-positions",
+    )
+)
 """Laws that hold by relations of cosines and sines, which plain numbers have lost."""
 
-CHOOSES = ("the code chooses by its positions ({}): at others than those that ran it may take "
-           "another way")  # fmt: skip
+CHOOSES = (
+    "the code chooses by its positions ({}): at others than those that ran it may take another way"
+)
 LARGE = 16  # times the bound of rounding: beyond it, what agrees in a field by chance is told
 APART = "the sides agree in the field, and their numbers differ by {:.1e}, more than rounding"
 FIXED = "both sides are the same whatever goes in: the law says nothing of this code"
@@ -38,9 +47,13 @@ STATE = "the same call gives something else after other calls"
 
 
 def exact(
-    subject: Subject, laws: Collection[str] = (), seed: int = 0,
-    tell: Callable[[Finding], None] | None = None, *, named: bool = True,
-) -> tuple[Finding, ...]:  # fmt: skip
+    subject: Subject,
+    laws: Collection[str] = (),
+    seed: int = 0,
+    tell: Callable[[Finding], None] | None = None,
+    *,
+    named: bool = True,
+) -> tuple[Finding, ...]:
     """What finite fields say of these laws (all they know, if none is named), in their order.
 
     Both sides of a law are computed by the code itself, over two towers of fields, with every
@@ -84,17 +97,22 @@ def exact(
 
 def _found(
     subject: Subject, law: str, seed: int, meant: bool, wanted: bool, depth: int
-) -> tuple[Finding, int]:  # fmt: skip
+) -> tuple[Finding, int]:
     """What is found, and how many exponentials stood inside one another."""
     start = perf_counter()
 
-    def made(verdict: str, why: str, seen: Seen | None = None, **more: Any
-             ) -> tuple[Finding, int]:  # fmt: skip
+    def made(verdict: str, why: str, seen: Seen | None = None, **more: Any) -> tuple[Finding, int]:
         return Finding(
-            law, "exact", verdict, why, witness=seen, seed=seed,
-            dtype=str(_dtype(subject)).removeprefix("torch."), seconds=perf_counter() - start,
+            law,
+            "exact",
+            verdict,
+            why,
+            witness=seen,
+            seed=seed,
+            dtype=str(_dtype(subject)).removeprefix("torch."),
+            seconds=perf_counter() - start,
             **more,
-        ), depth  # fmt: skip
+        ), depth
 
     building = False
     while True:
@@ -132,7 +150,7 @@ def _found(
 
 def _asked(
     subject: Subject, law: str, seed: int, depth: int, wanted: bool, building: bool
-) -> tuple[Asked, Compared | None]:  # fmt: skip
+) -> tuple[Asked, Compared | None]:
     asked = Asked()
     for place in range(TOWERS):
         session = Session(seed * TOWERS + place, depth, place)
@@ -184,9 +202,7 @@ def _are_fixed(ran: list[Sides], others: Iterator[Sides], session: Session) -> b
     return True
 
 
-def _tower(
-    subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides]
-) -> Compared | None:  # fmt: skip
+def _tower(subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides]) -> Compared | None:
     session = lab.session
     with torch.no_grad(), Running(session):
         for sides in sides_of(law, subject, lab):
@@ -223,8 +239,7 @@ def _dtype(subject: Subject) -> torch.dtype:
     """That of the parameters; float32 where none are known."""
     module = subject.module
     parts = [] if module is None else [*module.parameters(), *module.buffers()]
-    return next((x.dtype for x in parts if x.is_floating_point()),
-                torch.float32)  # fmt: skip
+    return next((x.dtype for x in parts if x.is_floating_point()), torch.float32)
 
 
 def _remade(make: Callable[..., Any], base: float | None) -> Any:

@@ -44,9 +44,11 @@ class Compared:
         """The witness."""
         return Seen(
             {**self.sides.inputs, "entry": list(self.at)},
-            (self.sides.here[0], self.values[0]), (self.sides.there[0], self.values[1]),
-            self.error, self.bound,
-        )  # fmt: skip
+            (self.sides.here[0], self.values[0]),
+            (self.sides.there[0], self.values[1]),
+            self.error,
+            self.bound,
+        )
 
 
 @apart
@@ -65,8 +67,11 @@ def compared(sides: Sides, session: Session) -> Compared:
     one = numbers[0].isfinite() != numbers[1].isfinite()
     chance: Fraction | None = Fraction(0)
     for x, y in zip(_fields(a, session), _fields(b, session), strict=True):
-        counted = [_counted(u, v) for u, v in zip(x.levels, y.levels, strict=True)
-                   if u is not None and v is not None]  # fmt: skip
+        counted = [
+            _counted(u, v)
+            for u, v in zip(x.levels, y.levels, strict=True)
+            if u is not None and v is not None
+        ]
         entries += counted[-1][0]
         differ += max(n for _, n in counted)
         unknown += int((known & ~(x.top.isfinite() & y.top.isfinite())).sum())
@@ -76,8 +81,7 @@ def compared(sides: Sides, session: Session) -> Compared:
     unknown += int((numbers[0].isnan() | numbers[1].isnan()).sum())
     error, bound, at, values = _measured(*numbers, session)
     dtype = str(a.dtype).removeprefix("torch.")
-    return Compared(sides, entries, differ, error, bound, chance, dtype, at, values,
-                    unknown)  # fmt: skip
+    return Compared(sides, entries, differ, error, bound, chance, dtype, at, values, unknown)
 
 
 @apart
@@ -125,7 +129,7 @@ def _chance(x: Field, y: Field, session: Session) -> Fraction | None:
 
 def _measured(
     a: Tensor, b: Tensor, session: Session
-) -> tuple[float, float, tuple[int, ...], tuple[Any, Any]]:  # fmt: skip
+) -> tuple[float, float, tuple[int, ...], tuple[Any, Any]]:
     """The largest difference, and a bound on what rounding makes of equal values.
 
     Each entry is a sum of at most a few hundred products of numbers of size 1, each rounded to
@@ -173,8 +177,10 @@ def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
     if asked.hidden > -inf:
         why += f", {asked.hidden:g} taken for −inf where it is added or stands in for a score"
     if asked.chance:
-        why += (f"; one that differs agrees with probability at most {float(asked.chance):.1e} "
-                "(Schwartz–Zippel)")  # fmt: skip
+        why += (
+            f"; one that differs agrees with probability at most {float(asked.chance):.1e} "
+            "(Schwartz–Zippel)"
+        )
     elif asked.functions:
         why += f"; {', '.join(asked.functions)} as unknown functions; no bound is known for chance"
     else:

@@ -59,8 +59,9 @@ class Lab:
         if shape not in self.shapes and len(shape) > 1:
             self.shapes.append(shape)
         numbers = torch.randn(shape, generator=self._next(), dtype=torch.float64).to(self.dtype)
-        levels = tuple(self.session.drawn(k, shape, self._drawn)
-                       for k in range(len(self.session.fields)))  # fmt: skip
+        levels = tuple(
+            self.session.drawn(k, shape, self._drawn) for k in range(len(self.session.fields))
+        )
         return Duck(numbers, Field(levels, Degree(1, 0)), self.session)
 
     @apart
@@ -105,8 +106,9 @@ Calls = SimpleNamespace
 
 def formulas(law: str, subject: Subject) -> tuple[Formula, ...]:
     """The formulas of a law of this code that finite fields may have a meaning for."""
-    return tuple(f for f in formulas_of(subject)
-                 if f.id == law and f.kind != "mask" and not f.floats)  # fmt: skip
+    return tuple(
+        f for f in formulas_of(subject) if f.id == law and f.kind != "mask" and not f.floats
+    )
 
 
 def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
@@ -153,9 +155,7 @@ def _why_not(formula: Formula, lab: Lab) -> str:
     return lab.whys[place]
 
 
-def _at_all_lengths(
-    formula: Formula, calls: Calls, subject: Any, lab: Lab
-) -> Iterator[Sides]:  # fmt: skip
+def _at_all_lengths(formula: Formula, calls: Calls, subject: Any, lab: Lab) -> Iterator[Sides]:
     for sizes in ({}, *formula.sizes):
         lengths = {**_lengths(subject), **sizes}
         try:
@@ -189,10 +189,11 @@ def _equations(
     names = formula.names or (("the left side", "the right side"),)
     given = not formula.of_sizes
     return [
-        Sides((names[k % len(names)][0], here), (names[k % len(names)][1], there), inputs,
-              given=given)
+        Sides(
+            (names[k % len(names)][0], here), (names[k % len(names)][1], there), inputs, given=given
+        )
         for k, (here, there) in enumerate(pairs)
-    ]  # fmt: skip
+    ]
 
 
 def _above_zero(formula: Formula, calls: Calls, subject: Any, lab: Lab, at: dict[str, int]) -> None:
@@ -227,8 +228,13 @@ def _lengths(subject: Subject) -> dict[str, int]:
         H, D = subject.heads, subject.width
         return {**found, **TURNED, "H": H, "D": D, "E": D, "F": H * D}
     if isinstance(subject, Attention):
-        return {**found, "H": subject.heads, "G": subject.groups, "D": subject.width or 4,
-                "E": subject.embed}  # fmt: skip
+        return {
+            **found,
+            "H": subject.heads,
+            "G": subject.groups,
+            "D": subject.width or 4,
+            "E": subject.embed,
+        }
     if isinstance(subject, Pair):
         return subject.lengths
     if isinstance(subject, (Additive, Layer)):

@@ -85,9 +85,11 @@ class Value:
         return self.moved(lambda v: v[key])
 
     def _levels(
-        self, other: Any, how: Callable[[int, Tensor, Tensor], Tensor],
+        self,
+        other: Any,
+        how: Callable[[int, Tensor, Tensor], Tensor],
         degree: Callable[[Degree, Degree], Degree],
-    ) -> Value:  # fmt: skip
+    ) -> Value:
         """What is done to the residues of both at each level."""
         a, b = self.field, self.session.field(plain(other))
         levels = tuple(
@@ -377,8 +379,10 @@ class Residues:
     def cumulative_sum(self, x: Value, axis: int) -> Value:
         """Σ of the entries up to each place of an axis."""
         fields = self.session.fields
-        found = self._field(x).at_levels(lambda level, v: fields[level].reduced(v.cumsum(axis)),
-                                         lambda degree: degree.summed(x.shape[axis]))  # fmt: skip
+        found = self._field(x).at_levels(
+            lambda level, v: fields[level].reduced(v.cumsum(axis)),
+            lambda degree: degree.summed(x.shape[axis]),
+        )
         return self.number(found)
 
     def softmax(self, x: Any, axis: int, *, every_row_sees: bool = False) -> Value:
@@ -420,8 +424,11 @@ def _joined_numbers(numbers: Sequence[Number], how: Callable[[list[Tensor]], Ten
     """The same of known numbers, term by term; a term that one has not is 0 there."""
     terms = []
     for k in range(max(len(x.terms) for x in numbers)):
-        own = [x.terms[k] if k < len(x.terms)
-               else (torch.zeros_like(x.terms[0][0]), torch.ones_like(x.terms[0][1]))
-               for x in numbers]  # fmt: skip
+        own = [
+            x.terms[k]
+            if k < len(x.terms)
+            else (torch.zeros_like(x.terms[0][0]), torch.ones_like(x.terms[0][1]))
+            for x in numbers
+        ]
         terms.append((how([n for n, _ in own]), how([f for _, f in own])))
     return Number(tuple(terms))

@@ -53,8 +53,11 @@ FROM_TABLE = (
 )  # fmt: skip
 """What is read as the table has it; the other operations of the table torch takes apart."""
 
-RULES |= {_name: _row.function for _overload, _row in ROWS.items()
-          if (_name := _overload.split(".")[1]) in FROM_TABLE}  # fmt: skip
+RULES |= {
+    _name: _row.function
+    for _overload, _row in ROWS.items()
+    if (_name := _overload.split(".")[1]) in FROM_TABLE
+}
 RULES["_conj_physical"], RULES["norm"] = RULES["_conj"], RULES["linalg_vector_norm"]
 TABLED = frozenset(RULES)
 
@@ -94,9 +97,16 @@ def rule(*names: str) -> Callable[[R], R]:
 
 @rule("_scaled_dot_product_flash_attention_for_cpu")
 def _flash(
-    xp: Residues, q: Any, k: Any, v: Any, dropout: float = 0.0, causal: bool = False, *,
-    attn_mask: Any = None, scale: float | None = None,
-) -> Any:  # fmt: skip
+    xp: Residues,
+    q: Any,
+    k: Any,
+    v: Any,
+    dropout: float = 0.0,
+    causal: bool = False,
+    *,
+    attn_mask: Any = None,
+    scale: float | None = None,
+) -> Any:
     found = attended(xp.session, q, k, v, attn_mask, dropout, causal, scale=scale)
     return found, Lost("the sums of a fused kernel")
 
@@ -146,6 +156,7 @@ def _zero(_: Residues, x: Any, *__: Any, **___: Any) -> Payload:
 @rule("empty_like")
 def _unwritten(_: Residues, x: Any, *__: Any, **___: Any) -> Payload:
     """What stands in memory is not known: it is not defined until something is written there."""
+
     def how(v: Tensor) -> Tensor:
         return torch.full_like(v, torch.nan) if v.is_floating_point() else torch.zeros_like(v)
 
@@ -164,9 +175,7 @@ def _new(*_: Any, **__: Any) -> Any:
 
 
 @rule("index_put")
-def _index_put(
-    xp: Residues, x: Any, places: Any, value: Any, accumulate: bool = False
-) -> Value:  # fmt: skip
+def _index_put(xp: Residues, x: Any, places: Any, value: Any, accumulate: bool = False) -> Value:
     def how(parts: list[Tensor]) -> Tensor:
         put: Tensor = torch.ops.aten.index_put(parts[0], places, parts[1], accumulate)
         return put  # the operator takes None for a whole axis, torch.index_put does not

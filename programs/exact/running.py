@@ -20,11 +20,31 @@ from .session import Field, NoMeaning, Number, Pair, Session, TooDeep
 from .tensor import Duck, each, leaves, numbers_of, payload_of
 
 FACTORIES = (torch.zeros, torch.empty)
-CASTS = (Tensor.float, Tensor.double, Tensor.half, Tensor.bfloat16, Tensor.to, Tensor.type,
-         Tensor.type_as)  # fmt: skip
-PRODUCTS = (torch.mul, Tensor.mul, Tensor.__mul__, Tensor.__rmul__, torch.outer, Tensor.outer,
-            torch.einsum, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.div, Tensor.div,
-            Tensor.__truediv__, torch.ger)  # fmt: skip
+CASTS = (
+    Tensor.float,
+    Tensor.double,
+    Tensor.half,
+    Tensor.bfloat16,
+    Tensor.to,
+    Tensor.type,
+    Tensor.type_as,
+)
+PRODUCTS = (
+    torch.mul,
+    Tensor.mul,
+    Tensor.__mul__,
+    Tensor.__rmul__,
+    torch.outer,
+    Tensor.outer,
+    torch.einsum,
+    torch.matmul,
+    Tensor.matmul,
+    Tensor.__matmul__,
+    torch.div,
+    Tensor.div,
+    Tensor.__truediv__,
+    torch.ger,
+)
 
 
 class Running(TorchFunctionMode):
@@ -37,9 +57,7 @@ class Running(TorchFunctionMode):
         super().__init__()
         self.session, self.building = session, building
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:  # fmt: skip
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         session = self.session
         if func is torch.nn.functional.scaled_dot_product_attention:
@@ -69,9 +87,7 @@ class Running(TorchFunctionMode):
         tensors = [x for x in leaves(args, []) if isinstance(x, Tensor)]
         if not any(x.is_floating_point() for x in tensors):
             return args
-        return each(
-            lambda x: Duck(x, whole(x), self.session) if _counts(x) else x, args
-        )
+        return each(lambda x: Duck(x, whole(x), self.session) if _counts(x) else x, args)
 
     def _attended(self, func: Any, args: Any, kwargs: Any) -> Any:
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
@@ -83,9 +99,15 @@ class Running(TorchFunctionMode):
                 raise NoMeaning("dropout is random")
             q, k, v, mask = (payload_of(given.get(n)) for n in names[:4])
             carried = attended(
-                self.session, q, k, v, mask, is_causal=given.get("is_causal", False),
-                scale=given.get("scale"), enable_gqa=given.get("enable_gqa", False),
-            )  # fmt: skip
+                self.session,
+                q,
+                k,
+                v,
+                mask,
+                is_causal=given.get("is_causal", False),
+                scale=given.get("scale"),
+                enable_gqa=given.get("enable_gqa", False),
+            )
         except (NoMeaning, TooDeep) as error:
             self.session.refused = error
             raise
@@ -135,8 +157,9 @@ def kept(module: nn.Module | None) -> Iterator[None]:
 def snapshots(subject: S) -> S:
     """The same code, each result a copy: what later calls write into it is not compared."""
     calls = {f.name: getattr(subject, f.name) for f in fields(subject) if f.name != "make"}
-    found: dict[str, Any] = {name: _copies(call) for name, call in calls.items()
-                             if callable(call) and name != "module"}  # fmt: skip
+    found: dict[str, Any] = {
+        name: _copies(call) for name, call in calls.items() if callable(call) and name != "module"
+    }
     for field in ("paths", "hiding", "calls"):
         ways = getattr(subject, field, {})
         if ways:

@@ -262,14 +262,18 @@ class Session:
 
     def turned(self, x: Number) -> tuple[Field, Field]:
         """Cosines and sines of Σ n_j f_j."""
-        versions = tuple(0 if part.is_inference() else part._version  # noqa: SLF001
-                         for term in x.terms for part in term)  # fmt: skip
+        versions = tuple(
+            0 if part.is_inference() else part._version  # noqa: SLF001
+            for term in x.terms
+            for part in term
+        )
         for known, at, found in self._turned:
             if known is x and at == versions:  # angles that were written into are others
                 return found
         self.angles += 1
-        self.largest = max(self.largest, *(float((n * f).abs().max()) if n.numel() else 0.0
-                                           for n, f in x.terms))  # fmt: skip
+        self.largest = max(
+            self.largest, *(float((n * f).abs().max()) if n.numel() else 0.0 for n, f in x.terms)
+        )
         cosines, sines, most = [], [], 0
         for level in range(len(self.fields)):
             c, s = None, None
@@ -285,8 +289,9 @@ class Session:
         self._turned = [*self._turned[-3:], (x, versions, found)]
         return found
 
-    def _plus(self, level: int, a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]
-              ) -> tuple[Tensor, Tensor]:  # fmt: skip
+    def _plus(
+        self, level: int, a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
         reduced = self.fields[level].reduced
         return reduced(a[0] * b[0] - a[1] * b[1]), reduced(a[1] * b[0] + a[0] * b[1])
 

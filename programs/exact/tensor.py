@@ -23,12 +23,14 @@ from .session import Field, Lost, NoMeaning, Number, Pair, Payload, Session, Too
 P = ParamSpec("P")
 R = TypeVar("R")
 CONSTANTS = frozenset(("zeros_like", "ones_like", "empty_like", "full_like", "fill", "zero"))
-RANDOM = frozenset(("bernoulli", "native_dropout", "rand_like", "randn_like", "multinomial",
-                    "normal", "uniform"))  # fmt: skip
+RANDOM = frozenset(
+    ("bernoulli", "native_dropout", "rand_like", "randn_like", "multinomial", "normal", "uniform")
+)
 OUTSIDE = (Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.data_ptr)
 SHORT = (torch.float16, torch.bfloat16)
-PLACES = frozenset(("index", "index_put", "gather", "index_select", "embedding", "masked_fill",
-                    "where"))  # fmt: skip
+PLACES = frozenset(
+    ("index", "index_put", "gather", "index_select", "embedding", "masked_fill", "where")
+)
 
 
 class Duck(Tensor):
@@ -40,18 +42,21 @@ class Duck(Tensor):
     source: int
 
     @staticmethod
-    def __new__(
-        cls, numbers: Tensor, carried: Payload, session: Session, source: int = 0
-    ) -> Self:  # fmt: skip
+    def __new__(cls, numbers: Tensor, carried: Payload, session: Session, source: int = 0) -> Self:
         found: Self = torch.Tensor._make_wrapper_subclass(  # noqa: SLF001
-            cls, numbers.shape, strides=numbers.stride(), dtype=numbers.dtype,
-            storage_offset=numbers.storage_offset(), device=numbers.device, requires_grad=False,
-        )  # fmt: skip
+            cls,
+            numbers.shape,
+            strides=numbers.stride(),
+            dtype=numbers.dtype,
+            storage_offset=numbers.storage_offset(),
+            device=numbers.device,
+            requires_grad=False,
+        )
         return found
 
     def __init__(
         self, numbers: Tensor, carried: Payload, session: Session, source: int = 0
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.numbers, self.carried, self.session, self.source = numbers, carried, session, source
 
     def __repr__(self, **kw: Any) -> str:  # type: ignore[override]
@@ -64,9 +69,7 @@ class Duck(Tensor):
         return Duck(numbers, self.carried.moved(torch.clone), self.session, self.source)
 
     @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:  # fmt: skip
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in OUTSIDE:  # these look at memory, which is that of the numbers
             if args[0].session.open and not isinstance(args[0].carried, Number):
                 told = "reading numbers out of a tensor has no meaning in a finite field"
@@ -80,7 +83,7 @@ class Duck(Tensor):
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         kwargs = kwargs or {}
         ducks = [x for x in leaves((args, kwargs), []) if isinstance(x, Duck)]
         if not all(x.session.open for x in ducks):  # some were left behind by another run
@@ -109,6 +112,7 @@ class Duck(Tensor):
 
 def apart(how: Callable[P, R]) -> Callable[P, R]:
     """A function of this package: what it calls of torch is not followed."""
+
     @wraps(how)
     def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
         with torch._C.DisableTorchFunction():  # noqa: SLF001
@@ -157,9 +161,13 @@ def payload_of(x: Any) -> Any:
 
 
 def _carried(
-    func: Any, name: str, session: Session, args: Any, kwargs: Mapping[str, Any],
+    func: Any,
+    name: str,
+    session: Session,
+    args: Any,
+    kwargs: Mapping[str, Any],
     ducks: Sequence[Duck],
-) -> Any:  # fmt: skip
+) -> Any:
     """What the result carries, or each of several; None where only numbers are known."""
     constant = all(isinstance(x.carried, Number) for x in ducks)
     if name in PLACES:
@@ -278,8 +286,7 @@ def _wrapped(session: Session, numbers: Any, carried: Any, name: str, source: in
     if isinstance(numbers, (tuple, list)):
         parts = carried if isinstance(carried, (tuple, list)) else [carried] * len(numbers)
         return type(numbers)(
-            _wrapped(session, x, p, name, source)
-            for x, p in zip(numbers, parts, strict=False)
+            _wrapped(session, x, p, name, source) for x, p in zip(numbers, parts, strict=False)
         )
     if not isinstance(numbers, Tensor):
         return numbers
@@ -300,7 +307,7 @@ def _wrapped(session: Session, numbers: Any, carried: Any, name: str, source: in
 
 def _in_place(
     func: Any, name: str, session: Session, args: Any, kwargs: Any, ducks: Sequence[Duck]
-) -> Any:  # fmt: skip
+) -> Any:
     target = args[0]
     if "out" in kwargs:
         raise NoMeaning(f"torch.{name} with out= writes into a tensor made before")

@@ -45,12 +45,25 @@ def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
         told = f"the code raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        part = Part("unread", None, "which could not be read",
-                    told if fault is None else fault.told, certain=False)  # fmt: skip
-        return Identity(subject.kind or "unknown", (part,),
-                        traceback=fault.traceback if fault is not None else "")  # fmt: skip
+        part = Part(
+            "unread",
+            None,
+            "which could not be read",
+            told if fault is None else fault.told,
+            certain=False,
+        )
+        return Identity(
+            subject.kind or "unknown",
+            (part,),
+            traceback=fault.traceback if fault is not None else "",
+        )
 
 
-READERS = {"rotary": "rotary", "attention": "attention", "bias": "bias", "additive": "additive",
-           "mask": "masks"}  # fmt: skip
+READERS = {
+    "rotary": "rotary",
+    "attention": "attention",
+    "bias": "bias",
+    "additive": "additive",
+    "mask": "masks",
+}
 """The module that reads each kind of code."""

@@ -56,8 +56,7 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
             words = layout.removesuffix(ELSEWHERE) + start
             numbers["frequencies"] = tuple(way.omega.tolist())
             over = code.width / 2 if code.width % 2 else None
-            return Identity("additive", (*_waves(way, words, n, over), *parts),
-                            (), numbers)  # fmt: skip
+            return Identity("additive", (*_waves(way, words, n, over), *parts), (), numbers)
         parts = parts[-1:]
         part = _table(code, table, n)
     return Identity("additive", (part, *parts), tuple(_answers(part)))
@@ -69,14 +68,26 @@ def _of_grid(code: Additive, draw: Draw) -> Identity:
     with torch.no_grad():
         each = along_each_axis(code)
     if not each:
-        return Identity("additive", (axes, Part(
-            "table", "learned" if code.learned else "unknown",
-            "a learned table" if code.learned else "a table of no known formula",
-            "two axes change the same channels, or one of them none", certain=code.learned,
-        )))  # fmt: skip
+        return Identity(
+            "additive",
+            (
+                axes,
+                Part(
+                    "table",
+                    "learned" if code.learned else "unknown",
+                    "a learned table" if code.learned else "a table of no known formula",
+                    "two axes change the same channels, or one of them none",
+                    certain=code.learned,
+                ),
+            ),
+        )
     found = {name: identify_additive(one, draw) for name, one in each.items()}
-    names = Part("axes", code.axes, f"{code.axes} axes: {', '.join(found)}",
-                 "the channels that change along each axis")  # fmt: skip
+    names = Part(
+        "axes",
+        code.axes,
+        f"{code.axes} axes: {', '.join(found)}",
+        "the channels that change along each axis",
+    )
     words = [tuple(part.words for part in one.parts) for one in found.values()]
     first = next(iter(found.values()))
     if all(one == words[0] for one in words):
@@ -166,5 +177,7 @@ def _table(code: Additive, table: Tensor, n: int) -> Part:
 
 def _answers(part: Part) -> Iterator[str]:
     if part.value == "unknown":
-        yield ("is it the sinusoidal encoding? no: no sine and cosine of one frequency stand side "
-               "by side or half the width apart")  # fmt: skip
+        yield (
+            "is it the sinusoidal encoding? no: no sine and cosine of one frequency stand side "
+            "by side or half the width apart"
+        )

@@ -86,8 +86,10 @@ def of_its_length(subject: Any, draw: Draw) -> str:
     """
     if subject.declared is not None or subject.most < LONGER:
         return ""
-    few, many = (subject.added(torch.zeros(1, n, subject.width, dtype=draw.dtype)).double()[0]
-                 for n in (LONGER // 2, LONGER))  # fmt: skip
+    few, many = (
+        subject.added(torch.zeros(1, n, subject.width, dtype=draw.dtype)).double()[0]
+        for n in (LONGER // 2, LONGER)
+    )
     off = float((few - many[: LONGER // 2]).abs().max())
     told = "its rows are others where there are more of them: they are of no position alone"
     return told if off > 1e-4 * float(few.abs().max()) else ""
@@ -189,9 +191,12 @@ def plain_of(subject: Subject) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if isinstance(subject, Mask | Attention):
         declared = declared_of(subject)
-        found = {"past": bool(declared.causal), "window": declared.window or 0,
-                 "at_end": declared.alignment == "end",
-                 "hidden_row": declared.hidden_row}  # fmt: skip
+        found = {
+            "past": bool(declared.causal),
+            "window": declared.window or 0,
+            "at_end": declared.alignment == "end",
+            "hidden_row": declared.hidden_row,
+        }
     if isinstance(subject, Mask):
         return found
     names = ("first", "heads", "groups", "axes", "causal", "values_turn", "by_key")
@@ -200,8 +205,10 @@ def plain_of(subject: Subject) -> dict[str, Any]:
 
 
 KEYS = 8
-SCORES = ("what is returned beside the output is not what multiplies the values, and its rows do "
-          "not add up to 1: scores may be meant")  # fmt: skip
+SCORES = (
+    "what is returned beside the output is not what multiplies the values, and its rows do "
+    "not add up to 1: scores may be meant"
+)
 NEAR_ONE = 1e-2  # far above what short formats leave of a sum of weights, far below scores
 
 
@@ -238,9 +245,11 @@ def _tokens(subject: Any, call: Callable[[Tensor], Tensor], draw: Draw, floor: f
     x = draw.normal(2, KEYS, subject.embed, salt=81)
     reached = influences(call, x, draw) > 0
     if not bool(reached.all()):
-        hidden = ("permuted tokens gave other outputs, and some tokens do not reach others "
-                  f"({' '.join(told_matrix(reached))}): a mask that is not declared, or tokens "
-                  f"that are mixed with heads; {DECLARE}")  # fmt: skip
+        hidden = (
+            "permuted tokens gave other outputs, and some tokens do not reach others "
+            f"({' '.join(told_matrix(reached))}): a mask that is not declared, or tokens "
+            f"that are mixed with heads; {DECLARE}"
+        )
         return "" if declared.causal is False else hidden
     one = x[:, :1].expand_as(x).contiguous()
     equal = allowance(call, one, draw=draw, floor=floor)
@@ -248,5 +257,7 @@ def _tokens(subject: Any, call: Callable[[Tensor], Tensor], draw: Draw, floor: f
     if declared.causal is False and not alike:
         return ""
     words = "relative" if alike else "absolute"
-    return (f"permuted tokens gave other outputs: the code looks at positions ({words}) that are "
-            f"not declared, or is at fault; {DECLARE}")  # fmt: skip
+    return (
+        f"permuted tokens gave other outputs: the code looks at positions ({words}) that are "
+        f"not declared, or is at fault; {DECLARE}"
+    )

@@ -32,8 +32,9 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
             return Identity("attention", tuple(layer_parts(code, draw)))
         again = _repeats(code, draw)
         if again.value:
-            rest = Part("unread", None, "so that the rest was not read", again.evidence,
-                        certain=False)  # fmt: skip
+            rest = Part(
+                "unread", None, "so that the rest was not read", again.evidence, certain=False
+            )
             return Identity("attention", (again, rest), tuple(_answers([again])))
         start = time.thread_time()  # a busy machine decides nothing
         square = _weights(code, draw, SMALL, SMALL)
@@ -51,11 +52,11 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
         chosen = not bool(((square[1] != 0) == (square[0] != 0)).all())
         rule, keys = pattern(seen, wide), square.shape[-1]
         with suppress(Exception):  # code may not take so many keys
-            rule, keys = read_on(
-                rule, lambda n: (_weights(code, draw, n, n)[0] != 0).any(0), keys
-            )
-        told_keys = (f"keys with a weight above 0 for {keys} queries; the first queries see "
-                     f"{', '.join(map(str, rule.counts[:8]))}")  # fmt: skip
+            rule, keys = read_on(rule, lambda n: (_weights(code, draw, n, n)[0] != 0).any(0), keys)
+        told_keys = (
+            f"keys with a weight above 0 for {keys} queries; the first queries see "
+            f"{', '.join(map(str, rule.counts[:8]))}"
+        )
         more = " (of the heads together)" * apart
         few = _weights(code, draw, 6, 6)
         visible = (few[0] > 0).all(0)
@@ -63,12 +64,16 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
         cap = None
         if scale is not None and not scale.linear and axis.value == "keys":
             cap = cap_of(code, draw, scale.keys, visible)
-        parts = [*_scale(code, scale, cap, axis.value == "keys"),
-                 *([_chosen()] if chosen else rule.parts(told_keys, more)),
-                 *_grouping(code, groups, scale), axis,
-                 *_added(code, draw, unit), *_turns(code, draw, scale),
-                 *(mask_parts(code, draw, groups) if axis.value == "keys" else ()),
-                 again]  # fmt: skip
+        parts = [
+            *_scale(code, scale, cap, axis.value == "keys"),
+            *([_chosen()] if chosen else rule.parts(told_keys, more)),
+            *_grouping(code, groups, scale),
+            axis,
+            *_added(code, draw, unit),
+            *_turns(code, draw, scale),
+            *(mask_parts(code, draw, groups) if axis.value == "keys" else ()),
+            again,
+        ]
         if code.layer is not None:
             parts += layer_parts(code, draw, short=True)
     return Identity("attention", tuple(parts), tuple(_answers(parts)))
@@ -111,9 +116,7 @@ def _softmax(w: Tensor, unit: float) -> Part:
     return Part("softmax", None, words, "sums over keys, queries, heads and rows are not 1")
 
 
-def _scale(
-    code: Attention, scale: Scale | None, cap: Cap | None, usual: bool
-) -> Iterator[Part]:  # fmt: skip
+def _scale(code: Attention, scale: Scale | None, cap: Cap | None, usual: bool) -> Iterator[Part]:
     if scale is None or not usual:
         seen = "too few weights are above 0" if usual else "weights are no softmax over keys"
         yield Part("scale", None, "scale not read", seen, certain=False)
@@ -122,13 +125,19 @@ def _scale(
     if cap is not None:
         near = replace(scale, value=cap.scale, radius=1e-3 * cap.scale)
         seen = f"logarithms of weights are c·tanh(s/c) within {cap.off:.1g}, s the scale times q·k"
-        yield Part("scale", cap.scale, f"scale {near.named(code.width, code.embed, code.heads)}",
-                   seen)  # fmt: skip
+        yield Part(
+            "scale", cap.scale, f"scale {near.named(code.width, code.embed, code.heads)}", seen
+        )
         yield Part("soft cap", cap.value, f"scores softly capped at {told(cap.value)}", seen)
         return
     if not scale.linear:
-        yield Part("scale", None, "scores that are not a multiple of q·k",
-                   f"{read}; rounding allows {scale.allows:.1g}", certain=False)  # fmt: skip
+        yield Part(
+            "scale",
+            None,
+            "scores that are not a multiple of q·k",
+            f"{read}; rounding allows {scale.allows:.1g}",
+            certain=False,
+        )
         return
     name = scale.named(code.width, code.embed, code.heads)
     seen = f"{read}; the scale is within {scale.radius:.1g}"
@@ -158,8 +167,13 @@ def _grouping(code: Attention, groups: list[int] | None, scale: Scale | None) ->
 
 def _chosen() -> Part:
     """Keys with a weight that are others for other numbers, as where the largest are kept."""
-    return Part("mask", None, "keys that are seen by what is in them", "two rows of a batch, in "
-                "which other keys have a weight", certain=False)  # fmt: skip
+    return Part(
+        "mask",
+        None,
+        "keys that are seen by what is in them",
+        "two rows of a batch, in which other keys have a weight",
+        certain=False,
+    )
 
 
 def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
@@ -176,9 +190,13 @@ def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
     both = (added > 0) & (other > 0)
     off = float(torch.where(both, other / added.clamp(min=1e-300) - 1, 0.0).abs().max())
     if off > 64 * unit * (12 + code.width):
-        yield Part("keys", True, "scores with a part that is the key's own",
-                   f"queries that are 0 weigh other keys otherwise, by {off:.2g} of the weight",
-                   certain=False)  # fmt: skip
+        yield Part(
+            "keys",
+            True,
+            "scores with a part that is the key's own",
+            f"queries that are 0 weigh other keys otherwise, by {off:.2g} of the weight",
+            certain=False,
+        )
 
 
 def _turns(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]:
@@ -192,8 +210,12 @@ def _turns(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]:
     most = 64 * unit_roundoff(draw.dtype) * (12 + code.width * float(q.norm(dim=-1).max()))
     off = float(y.abs().max())
     if scale is not None and off > max(most, scale.allows):
-        yield Part("positions", True, "queries and keys changed by their positions",
-                   f"equal keys get weights whose logarithms differ by {off:.2g}")  # fmt: skip
+        yield Part(
+            "positions",
+            True,
+            "queries and keys changed by their positions",
+            f"equal keys get weights whose logarithms differ by {off:.2g}",
+        )
 
 
 def _repeats(code: Attention, draw: Draw) -> Part:
@@ -212,10 +234,14 @@ def _answers(parts: list[Part]) -> Iterator[str]:
         if part.name == "softmax" and part.value != "keys":
             yield f"is it softmax over keys? no: {part.words}"
         if part.name == "grouping" and "tiled" in part.words:
-            yield ("are key heads grouped right? no: they are tiled; published models repeat each "
-                   "key head for the neighbouring query heads of its group")  # fmt: skip
+            yield (
+                "are key heads grouped right? no: they are tiled; published models repeat each "
+                "key head for the neighbouring query heads of its group"
+            )
         if part.name == "alignment" and part.value == "start":
-            yield ("does one query with a cache see all keys? no: the causal mask is aligned at "
-                   "the start, so that query t sees keys up to t")  # fmt: skip
+            yield (
+                "does one query with a cache see all keys? no: the causal mask is aligned at "
+                "the start, so that query t sees keys up to t"
+            )
         if part.name == "dropout in evaluation" and part.value:
             yield "is evaluation repeatable? no: two calls give different results"

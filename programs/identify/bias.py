@@ -41,8 +41,10 @@ def identify_bias(code: Bias, draw: Draw) -> Identity:
 
 def _not_offsets(found: ByOffset) -> Part:
     h, t, s = found.at
-    seen = (f"head {h}: query {t}, key {s} and query {found.like[0]}, key {found.like[1]} have one "
-            f"offset and differ by {found.off:.3g}; rounding explains {found.tol:.1g}")  # fmt: skip
+    seen = (
+        f"head {h}: query {t}, key {s} and query {found.like[0]}, key {found.like[1]} have one "
+        f"offset and differ by {found.off:.3g}; rounding explains {found.tol:.1g}"
+    )
     return Part("function", None, "which depends on more than the offset", seen)
 
 
@@ -55,16 +57,26 @@ def _function(code: Bias, found: ByOffset, heads: int) -> Iterator[Part]:
         yield _future(found, slopes[0])
         return
     if slopes is not None:
-        yield Part("function", "none", "all zeros before the query: nothing can be read",
-                   f"distances up to {NEAR - 1}", certain=False)  # fmt: skip
+        yield Part(
+            "function",
+            "none",
+            "all zeros before the query: nothing can be read",
+            f"distances up to {NEAR - 1}",
+            certain=False,
+        )
         return
     try:
         assert code.bias is not None  # who calls has seen it
         raw = code.bias(FAR, FAR)
         far = by_offset(heads_of(raw, FAR, FAR), raw.dtype, causal=code.causal)
     except Exception as error:  # noqa: BLE001 (a table may be shorter)
-        yield Part("function", "other", "a function of the offset that is no line",
-                   f"{FAR} keys were refused: {type(error).__name__}", certain=False)  # fmt: skip
+        yield Part(
+            "function",
+            "other",
+            "a function of the offset that is no line",
+            f"{FAR} keys were refused: {type(error).__name__}",
+            certain=False,
+        )
         return
     yield _buckets(far) or _other(far)
 
@@ -80,10 +92,15 @@ def _slopes(slope: Tensor, radius: float) -> Part:
         words = f"ALiBi, slopes as published for {heads} heads in another order"
         return Part("slopes", have, words, seen)
     ratio = have[1] / have[0] if heads > 1 and have[0] else 0.0
-    one = all(abs(have[h] - have[0] * ratio**h) <= (radius + 1e-6 * abs(have[0])) * (1 + heads)
-              for h in range(heads))  # fmt: skip
-    how = f"one geometric series from {told(have[0])} by {told(ratio)}" if one and heads > 1 else (
-        ", ".join(told(h) for h in have[:4]))  # fmt: skip
+    one = all(
+        abs(have[h] - have[0] * ratio**h) <= (radius + 1e-6 * abs(have[0])) * (1 + heads)
+        for h in range(heads)
+    )
+    how = (
+        f"one geometric series from {told(have[0])} by {told(ratio)}"
+        if one and heads > 1
+        else (", ".join(told(h) for h in have[:4]))
+    )
     words = f"lines with slopes not as published for {heads} heads ({how})"
     first = next(h for h in range(heads) if not _near(have[h : h + 1], want[h : h + 1], radius))
     seen += f"; head {first} has {told(have[first])}, published is {told(want[first])}"
@@ -102,9 +119,11 @@ def _future(found: ByOffset, slope: Tensor) -> Part:
     if bool(future.isnan().all()):
         return Part("after", "hidden", "", "keys after the query are hidden or not asked")
     known = future.nan_to_num()
-    for sign, name, words in ((-1, "falls", "falling to both sides"),
-                              (1, "rises", "the same line for keys after the query"),
-                              (0, "zero", "0 for keys after the query")):  # fmt: skip
+    for sign, name, words in (
+        (-1, "falls", "falling to both sides"),
+        (1, "rises", "the same line for keys after the query"),
+        (0, "zero", "0 for keys after the query"),
+    ):
         if float((known - sign * slope[:, None] * d).abs().max()) <= 2 * found.tol:
             return Part("after", name, words, f"distances up to {len(d)} after the query")
     return Part("after", "other", "another function for keys after the query", "")
@@ -169,8 +188,9 @@ def _other(found: ByOffset) -> Part:
 
 def _rows(found: ByOffset) -> Part:
     words = "up to a number for each query, which softmax does not see" if found.own else ""
-    return Part("rows", "own number" if found.own else "none", words,
-                "the entries of the queries' own keys")  # fmt: skip
+    return Part(
+        "rows", "own number" if found.own else "none", words, "the entries of the queries' own keys"
+    )
 
 
 def _few(code: Bias, square: Tensor) -> Iterator[Part]:
@@ -187,8 +207,12 @@ def _few(code: Bias, square: Tensor) -> Iterator[Part]:
             words = "" if name == "end" else "queries that stand at the start where there are fewer"
             yield Part("alignment", name, words, f"{T} queries and {n} keys")
             return
-    yield Part("alignment", "neither", "fewer queries that stand at neither end",
-               f"{T} queries and {n} keys")  # fmt: skip
+    yield Part(
+        "alignment",
+        "neither",
+        "fewer queries that stand at neither end",
+        f"{T} queries and {n} keys",
+    )
 
 
 def offsets_part(added: Tensor) -> Iterator[Part]:
@@ -206,8 +230,13 @@ def offsets_part(added: Tensor) -> Iterator[Part]:
         yield Part("bias", part.value, part.words, f"queries that are 0; {part.evidence}")
         return
     words = "a bias of the offset is added" if found.only else "a bias of query and key is added"
-    yield Part("bias", None, words, f"queries that are 0 have weights whose logarithms differ by "
-               f"{float(size):.2g}", certain=False)  # fmt: skip
+    yield Part(
+        "bias",
+        None,
+        words,
+        f"queries that are 0 have weights whose logarithms differ by {float(size):.2g}",
+        certain=False,
+    )
 
 
 def _answers(parts: Sequence[Part]) -> Iterator[str]:
@@ -248,8 +277,9 @@ def shared(index: Tensor, sizes: tuple[int, ...]) -> tuple[int, tuple[int, int, 
     """
     number, _ = offsets_in(sizes)
     if tuple(index.shape) != tuple(number.shape):
-        raise ValueError(f"the index of a window {sizes} is {tuple(number.shape)}; "
-                         f"got {tuple(index.shape)}")  # fmt: skip
+        raise ValueError(
+            f"the index of a window {sizes} is {tuple(number.shape)}; got {tuple(index.shape)}"
+        )
     flat, own = index.flatten().tolist(), number.flatten().tolist()
     R = index.shape[0]
     first: dict[int, int] = {}
@@ -269,8 +299,13 @@ def window_parts(code: Bias) -> Iterator[Part]:
         try:
             index = code.index(sizes).long().cpu()
         except Exception as error:  # noqa: BLE001 (code of one size or of two axes)
-            yield Part(f"index of {len(sizes)} axes", None, "",
-                       f"{sizes} was refused: {type(error).__name__}", certain=False)  # fmt: skip
+            yield Part(
+                f"index of {len(sizes)} axes",
+                None,
+                "",
+                f"{sizes} was refused: {type(error).__name__}",
+                certain=False,
+            )
             continue
         yield _index(index, sizes)
     if code.window is not None:
@@ -288,10 +323,14 @@ def _index(index: Tensor, sizes: tuple[int, ...]) -> Part:
         return Part(name, {"offsets": count, "places": places}, words, seen)
     alike = all(len(torch.unique(index[number == o])) == 1 for o in torch.unique(number).tolist())
     if not alike:
-        return Part(name, {"offsets": count, "places": places},
-                    "an index of more than the offset", seen)  # fmt: skip
-    sign = "key less query" if torch.equal(index, number) else (
-        "query less key" if torch.equal(index, number.mT) else "in another order")  # fmt: skip
+        return Part(
+            name, {"offsets": count, "places": places}, "an index of more than the offset", seen
+        )
+    sign = (
+        "key less query"
+        if torch.equal(index, number)
+        else ("query less key" if torch.equal(index, number.mT) else "in another order")
+    )
     words = f"an index with a place of its own for each offset of {told}, {sign}"
     return Part(name, {"offsets": count, "places": places}, words, seen)
 
@@ -302,9 +341,16 @@ def _window(bias: Tensor, sizes: tuple[int, ...]) -> Part:
     lines = (bias[:, number == o] for o in torch.unique(number).tolist())
     apart = max(float((one.max(-1).values - one.min(-1).values).max()) for one in lines)
     told = " × ".join(map(str, sizes))
-    words = f"a table by the offset in two axes, {bias.shape[0]} heads" if apart == 0 else (
-        "a bias of a window that depends on more than the offset")  # fmt: skip
+    words = (
+        f"a table by the offset in two axes, {bias.shape[0]} heads"
+        if apart == 0
+        else ("a bias of a window that depends on more than the offset")
+    )
     distinct = len({tuple(row) for row in bias.flatten(1).T.tolist()})
-    return Part("window", {"offsets": count, "distinct": distinct}, words,
-                f"a window of {told}: entries of one offset differ by {apart:.1g}; {distinct} "
-                f"different entries, {count} offsets")  # fmt: skip
+    return Part(
+        "window",
+        {"offsets": count, "distinct": distinct},
+        words,
+        f"a window of {told}: entries of one offset differ by {apart:.1g}; {distinct} "
+        f"different entries, {count} offsets",
+    )

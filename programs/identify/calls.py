@@ -192,8 +192,10 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
     if subject.paths:
         paths = (hand.call("attend", path) for path in subject.paths.values())
         found["attended_paths"] = [_under(path, lambda _: None) for path in paths]
-        pairs = [(hand.call("attend", attend), hand.call("attend", path))
-                 for path in subject.paths.values()]  # fmt: skip
+        pairs = [
+            (hand.call("attend", attend), hand.call("attend", path))
+            for path in subject.paths.values()
+        ]
         if "bool" in subject.masks:
             found["masked_paths"] = pairs
         if "float" in subject.masks:
@@ -201,9 +203,7 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
     return found | _with_masks(subject, attend, hand)
 
 
-def _with_masks(
-    subject: Attention, attend: Callable[..., Tensor], hand: Hand
-) -> dict[str, Any]:  # fmt: skip
+def _with_masks(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -> dict[str, Any]:
     """The calls under a mask, in each form that the code takes."""
     hides, call = torch.tensor(-torch.inf, dtype=hand.dtype), hand.call("attend", attend)
     found: dict[str, Any] = {}
@@ -214,11 +214,15 @@ def _with_masks(
     if subject.masks:
         found["attend_masked"] = [_under(call, forms[name]) for name in subject.masks]
     if "float" in subject.masks:
-        found |= {"attend_added": _under(call, forms["bool"]),
-                  "attend_lowered": _under(call, forms["float"])}  # fmt: skip
+        found |= {
+            "attend_added": _under(call, forms["bool"]),
+            "attend_lowered": _under(call, forms["float"]),
+        }
     if "bool" in subject.masks:
-        found |= {"attend_keeping": _under(call, forms["bool"]),
-                  "weighs": hand.call("weighs", weighs(attend, anywhere=False))}  # fmt: skip
+        found |= {
+            "attend_keeping": _under(call, forms["bool"]),
+            "weighs": hand.call("weighs", weighs(attend, anywhere=False)),
+        }
     return found
 
 
@@ -364,8 +368,10 @@ def pulled(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., A
             made: tuple[Any, ...] = torch.autograd.grad(
                 (out * facing).sum(), inputs, allow_unused=True
             )
-        grads = [torch.zeros_like(x) if grad is None else grad
-                 for grad, x in zip(made, inputs, strict=True)]  # fmt: skip
+        grads = [
+            torch.zeros_like(x) if grad is None else grad
+            for grad, x in zip(made, inputs, strict=True)
+        ]
         for grad, x in zip(grads, inputs, strict=True):
             finite_gradients(name, grad, x.detach())
         return grads if len(grads) > 1 else grads[0]

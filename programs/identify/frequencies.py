@@ -44,11 +44,20 @@ class Ladders:
         if self.axes > 1:
             yield self._axes()
         if not self.steady:
-            yield Part("steady", False, "angles that are no multiples of the position",
-                       f"at {self.places} positions; what follows is of the first of them",
-                       certain=False)  # fmt: skip
-        yield from ladder_parts(self.fitted, Known(self.used.abs(), self.radius), self.places,
-                                self.formula, whole=self.whole)  # fmt: skip
+            yield Part(
+                "steady",
+                False,
+                "angles that are no multiples of the position",
+                f"at {self.places} positions; what follows is of the first of them",
+                certain=False,
+            )
+        yield from ladder_parts(
+            self.fitted,
+            Known(self.used.abs(), self.radius),
+            self.places,
+            self.formula,
+            whole=self.whole,
+        )
 
     def _axes(self) -> Part:
         runs = [(int(a), len(list(g))) for a, g in groupby(self.axis.tolist())]
@@ -94,8 +103,9 @@ def ladders(
     if whole is not None:
         formula = whole.omega * used.sign()
     elif len(blocks) > 1 and bool(shown) and bool((axis >= 0).all()):
-        parts = {a: fit(Known(used.abs()[axis == a], off[axis == a]))
-                 for a in sorted(set(axis.tolist()))}  # fmt: skip
+        parts = {
+            a: fit(Known(used.abs()[axis == a], off[axis == a])) for a in sorted(set(axis.tolist()))
+        }
         if all(parts.values()):
             formula, each = torch.zeros_like(used), True
             for a, one in parts.items():
@@ -103,10 +113,18 @@ def ladders(
                 formula[axis == a] = one.omega * used.sign()[axis == a]
             fitted = next(iter(parts.values()))
     return Ladders(
-        tuple(pairs), used, off, axis, len(blocks), len(blocks[0].positions),
+        tuple(pairs),
+        used,
+        off,
+        axis,
+        len(blocks),
+        len(blocks[0].positions),
         all(one.steady for one in seen),
-        fitted, formula, each, code.whole,
-    )  # fmt: skip
+        fitted,
+        formula,
+        each,
+        code.whole,
+    )
 
 
 @dataclass(frozen=True)
@@ -125,9 +143,9 @@ class Dynamic:
         known = self.factor is not None
         words = (
             f"dynamic NTK factor {told(self.factor)}, original length {self.length}"
-            if self.factor is not None else
-            f"other frequencies in calls of more than {self.length} positions"
-        )  # fmt: skip
+            if self.factor is not None
+            else f"other frequencies in calls of more than {self.length} positions"
+        )
         value = {"family": "dynamic", "factor": self.factor, "original": self.length}
         return Part("length", value, words, self.evidence, certain=known)
 

@@ -34,16 +34,25 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
     here = code.layer(x).double()
     again = code.layer(x).double()
     if float((here - again).abs().max()) > 0:
-        yield Part("dropout in evaluation", True, "random in evaluation (dropout stays on)",
-                   "two calls of the layer differ")  # fmt: skip
+        yield Part(
+            "dropout in evaluation",
+            True,
+            "random in evaluation (dropout stays on)",
+            "two calls of the layer differ",
+        )
         return
     other = x + draw.normal(code.embed, salt=32) * 4
     seen = changes(code.layer, x, other, range(TOKENS)) > 0
     rule = pattern(seen)
     told = f"a change of one token, for each of {TOKENS} tokens"
     if not short:
-        yield Part("scale", None, "scale not known", "only the layer as a whole can be called",
-                   certain=False)  # fmt: skip
+        yield Part(
+            "scale",
+            None,
+            "scale not known",
+            "only the layer as a whole can be called",
+            certain=False,
+        )
         yield _mask(code, rule, told)
     yield _positions(code, rule, draw, short=short)
     if code.whole_layer is not None or code.hide is not None:
@@ -70,11 +79,15 @@ def _in_front(code: Attention, draw: Draw) -> Iterator[Part]:
 def _mask(code: Attention, rule: Pattern, told: str) -> Part:
     """Which tokens are seen; whose mask that is, where it is not the code's own."""
     value: dict[str, Any] = {
-        "rule": rule.name, "before": rule.before, "after": rule.after, "ahead": rule.ahead
-    }  # fmt: skip
+        "rule": rule.name,
+        "before": rule.before,
+        "after": rule.after,
+        "ahead": rule.ahead,
+    }
     if "context" in code.given:
-        return Part("mask", {"rule": "context"}, "cross-attention: a token reads the context alone",
-                    told)  # fmt: skip
+        return Part(
+            "mask", {"rule": "context"}, "cross-attention: a token reads the context alone", told
+        )
     words, sure = rule.words, rule.name != "irregular"
     made, left_out = code.given.get("mask", ""), code.given.get("no mask", "")
     if made:
@@ -116,8 +129,13 @@ def _positions(code: Attention, rule: Pattern, draw: Draw, *, short: bool) -> Pa
         words = "positions not seen at these weights" if code.module else "positions not seen"
     else:
         words = "without positions"
-    return Part("positions of tokens", looks, "" if short and not looks else words, seen,
-                certain=looks is not None)  # fmt: skip
+    return Part(
+        "positions of tokens",
+        looks,
+        "" if short and not looks else words,
+        seen,
+        certain=looks is not None,
+    )
 
 
 def _absolute(code: Attention, draw: Draw) -> Part:
@@ -180,8 +198,14 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
         if not math.isfinite(off):
             break
         if off > plain():
-            return True, (f"with the other tokens permuted the last output changes by {off:.1g}; "
-                          f"rounding explains {plain():.1g}{times}"), counted.many == 1  # fmt: skip
+            return (
+                True,
+                (
+                    f"with the other tokens permuted the last output changes by {off:.1g}; "
+                    f"rounding explains {plain():.1g}{times}"
+                ),
+                counted.many == 1,
+            )
         offs.append(off)
     if offs and not any(offs):
         other = torch.cat((draw.normal(1, TOKENS - 1, code.embed, salt=35).to(x), x[:, -1:]), 1)
@@ -190,9 +214,11 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
         return False, "with the other tokens permuted the last output stays to the bit", False
     if not offs:
         return None, "the last output is no number", False
-    seen = (f"with the other tokens permuted the last output changes by {offs[0]:.1g}, and at "
-            f"{LARGER[len(offs) - 1]:g} times the weights and tokens by {offs[-1]:.1g}: rounding "
-            "explains it")  # fmt: skip
+    seen = (
+        f"with the other tokens permuted the last output changes by {offs[0]:.1g}, and at "
+        f"{LARGER[len(offs) - 1]:g} times the weights and tokens by {offs[-1]:.1g}: rounding "
+        "explains it"
+    )
     return None, seen, False
 
 
@@ -203,8 +229,6 @@ class _Softmaxes(Watching):
         super().__init__()  # type: ignore[no-untyped-call]
         self.many = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.many += any(word in str(func) for word in ("softmax", "attention"))
         return func(*args, **(kwargs or {}))

@@ -44,11 +44,16 @@ def fit(known: Known, *, head: float | None = None) -> Fitted | None:
     if known.omega.numel() == 1:
         w, off = float(known.omega[0]), float(known.radius[0] + formula_error(known.omega)[0])
         only = simplest(w - off, w + off)
-        return Fitted(torch.tensor([only], dtype=torch.float64), None, (math.nan, math.nan),
-                      words=f"one frequency {told(only)}, from which no base follows")  # fmt: skip
+        return Fitted(
+            torch.tensor([only], dtype=torch.float64),
+            None,
+            (math.nan, math.nan),
+            words=f"one frequency {told(only)}, from which no base follows",
+        )
     for stored in STORED:
-        plain = [_ntk(one, known) for over in _over(known, head)
-                 for one in _plain(known, stored, over)]  # fmt: skip
+        plain = [
+            _ntk(one, known) for over in _over(known, head) for one in _plain(known, stored, over)
+        ]
         if plain:
             return min(plain, key=_complicated)
     for stored in STORED:
@@ -82,13 +87,14 @@ def _complicated(one: Fitted) -> int:
 
 def _length(value: float) -> int:
     """How many digits one writes for a number; a power of two counts as one."""
-    return 1 if value > 0 and math.log2(value).is_integer() else len(
-        f"{value:.12e}".split("e")[0].replace(".", "").rstrip("0"))  # fmt: skip
+    return (
+        1
+        if value > 0 and math.log2(value).is_integer()
+        else len(f"{value:.12e}".split("e")[0].replace(".", "").rstrip("0"))
+    )
 
 
-def _plain(
-    known: Known, stored: torch.dtype, how: tuple[float, str]
-) -> Iterator[Fitted]:  # fmt: skip
+def _plain(known: Known, stored: torch.dtype, how: tuple[float, str]) -> Iterator[Fitted]:
     """base^(−b/B), and that divided by a factor."""
     over, says = how
     if over < 1:
@@ -105,8 +111,15 @@ def _plain(
     if base > 1 and bool(known.fits(omega, stored)):
         linear = f"positions divided by {told(factor)}" if factor != 1 else ""
         values = {"factor": factor} if linear else {}
-        yield Fitted(omega, base, (math.exp(low), math.exp(high)), "linear" if linear else "",
-                     values, ", ".join(filter(None, (linear, says))), stored)  # fmt: skip
+        yield Fitted(
+            omega,
+            base,
+            (math.exp(low), math.exp(high)),
+            "linear" if linear else "",
+            values,
+            ", ".join(filter(None, (linear, says))),
+            stored,
+        )
 
 
 def _ntk(one: Fitted, known: Known) -> Fitted:
@@ -124,11 +137,13 @@ def _ntk(one: Fitted, known: Known) -> Fitted:
             exact = scalings.ladder(scalings.ntk_base(base, factor, pairs), pairs)
             fits = not one.words and bool(known.fits(exact, one.stored))
             return replace(
-                one, omega=exact if fits else one.omega, scaling="ntk",
+                one,
+                omega=exact if fits else one.omega,
+                scaling="ntk",
                 words=", ".join(filter(None, (words, one.words))),
                 values={**one.values, "factor": factor, "base": base},
                 others=(f"a base of {told(one.base)} and no scaling",),
-            )  # fmt: skip
+            )
     return one
 
 
@@ -145,8 +160,9 @@ def _even(known: Known, stored: torch.dtype) -> Fitted | None:
     words = f"frequencies evenly spaced from {told(first)} to {told(last)}"
     if abs(last - first) <= 2 * float(known.radius.max()):
         words = f"all frequencies alike, {told(first)}"
-    return Fitted(omega, None, (math.nan, math.nan), "even", {"first": first, "last": last},
-                  words, stored)  # fmt: skip
+    return Fitted(
+        omega, None, (math.nan, math.nan), "even", {"first": first, "last": last}, words, stored
+    )
 
 
 LENGTHS = tuple(2.0**k for k in range(8, 21))
@@ -206,20 +222,25 @@ def llama(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
     for base, between in _bases(known, stored):
         pure = scalings.ladder(base, pairs)
         which = [(low, high, n) for low, high in PARTS for n in LENGTHS]
-        kept = torch.stack([
-            ((n * pure / math.tau - low) / (high - low)).clamp(0, 1) for low, high, n in which
-        ])  # fmt: skip
+        kept = torch.stack(
+            [((n * pure / math.tau - low) / (high - low)).clamp(0, 1) for low, high, n in which]
+        )
         found = list(_factors(known, pure, kept, stored))
         for row, s, omega in found[:1]:
             low, high, n = which[row]
             name = "Llama 3.1" if high == 4 else "NTK by parts"
             also = (f"{len(found) - 1} other choices of low, high and length",)
             yield Fitted(
-                omega, base, between, "llama3",
+                omega,
+                base,
+                between,
+                "llama3",
                 {"factor": s, "low": low, "high": high, "original": n},
                 f"{name} factor {told(s)}, low {told(low)}, high {told(high)}, "
-                f"original length {told(n)}", stored, also if len(found) > 1 else (),
-            )  # fmt: skip
+                f"original length {told(n)}",
+                stored,
+                also if len(found) > 1 else (),
+            )
         if found:
             return
 
@@ -229,12 +250,20 @@ def yarn(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
     pairs = known.omega.numel()
     for base, between in _bases(known, stored):
         pure = scalings.ladder(base, pairs)
-        usual = [(*scalings.ramp_of(base, pairs, n, 32, 1, whole=whole), n)
-                 for whole in (True, False) for n in LENGTHS]  # fmt: skip
-        every = [(float(low), float(high), 0.0) for low in range(pairs)
-                 for high in range(low + 1, 2 * pairs) if between[0] < between[1]]  # fmt: skip
-        which = torch.tensor([*(one for one in usual if one[0] < one[1]), *every],
-                             dtype=torch.float64)  # fmt: skip
+        usual = [
+            (*scalings.ramp_of(base, pairs, n, 32, 1, whole=whole), n)
+            for whole in (True, False)
+            for n in LENGTHS
+        ]
+        every = [
+            (float(low), float(high), 0.0)
+            for low in range(pairs)
+            for high in range(low + 1, 2 * pairs)
+            if between[0] < between[1]
+        ]
+        which = torch.tensor(
+            [*(one for one in usual if one[0] < one[1]), *every], dtype=torch.float64
+        )
         b = torch.arange(pairs, dtype=torch.float64)
         kept = 1 - ((b - which[:, :1]) / (which[:, 1:2] - which[:, :1])).clamp(0, 1)
         found = list(_factors(known, pure, kept, stored))
@@ -244,12 +273,20 @@ def yarn(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
             also = tuple(f"original length {told(other)}" for other in lengths if other != n)
             length = f", original length {told(n)}" if n else ""
             yield Fitted(
-                omega, base, between, "yarn",
-                {"factor": s, **({"original": n, "fast": 32.0, "slow": 1.0} if n else {}),
-                 "from_index": low, "to_index": high},
-                f"YaRN factor {told(s)}{length}", stored,
+                omega,
+                base,
+                between,
+                "yarn",
+                {
+                    "factor": s,
+                    **({"original": n, "fast": 32.0, "slow": 1.0} if n else {}),
+                    "from_index": low,
+                    "to_index": high,
+                },
+                f"YaRN factor {told(s)}{length}",
+                stored,
                 also if n else ("any betas and length that give these indices",),
-            )  # fmt: skip
+            )
         if found:
             return
 
@@ -321,9 +358,13 @@ def base_interval(y: Tensor, off: Tensor, over: float, upto: int) -> tuple[float
 
 
 def ladder_parts(
-    found: Fitted | None, known: Known, places: int, formula: Tensor | None = None, *,
+    found: Fitted | None,
+    known: Known,
+    places: int,
+    formula: Tensor | None = None,
+    *,
     whole: bool = True,
-) -> Iterator[Part]:  # fmt: skip
+) -> Iterator[Part]:
     """Base and scaling of a ladder whose frequencies were read at so many positions.
 
     ``formula``: all its frequencies, where ``found`` is that of some; ``whole``: positions are.
@@ -334,19 +375,35 @@ def ladder_parts(
         first = ", ".join(told(w) for w in known.omega[:3].tolist())
         slow = not whole or float(known.omega.max()) <= 1.5
         turns = "" if slow else ", known up to whole turns a position"
-        yield Part("base", None, f"frequencies of no known formula ({first}, ..){turns}",
-                   f"{read}, each within {worst:.1g} of it", certain=False)  # fmt: skip
+        yield Part(
+            "base",
+            None,
+            f"frequencies of no known formula ({first}, ..){turns}",
+            f"{read}, each within {worst:.1g} of it",
+            certain=False,
+        )
         return
     low, high = found.between
     if found.base is None:
         yield Part("base", None, "", "the frequencies follow from no base", certain=False)
     else:
         exact = found.omega if formula is None else formula.abs()
-        yield Part("base", found.base, "" if found.scaling == "ntk" else f"base {told(found.base)}",
-                   f"fitted to {read}; bases from {low:.8g} to {high:.8g} would fit; "
-                   f"largest difference {float((known.omega - exact).abs().max()):.1g}",
-                   certain=high - low <= 1e-3 * high and not found.others)  # fmt: skip
-    seen = [f"the formula gives every one of {read}",
-            *(f"{other} fits as well" for other in found.others)]  # fmt: skip
-    yield Part("scaling", {"family": found.scaling or "none", **found.values}, found.words,
-               "; ".join(seen), certain=not found.others)  # fmt: skip
+        yield Part(
+            "base",
+            found.base,
+            "" if found.scaling == "ntk" else f"base {told(found.base)}",
+            f"fitted to {read}; bases from {low:.8g} to {high:.8g} would fit; "
+            f"largest difference {float((known.omega - exact).abs().max()):.1g}",
+            certain=high - low <= 1e-3 * high and not found.others,
+        )
+    seen = [
+        f"the formula gives every one of {read}",
+        *(f"{other} fits as well" for other in found.others),
+    ]
+    yield Part(
+        "scaling",
+        {"family": found.scaling or "none", **found.values},
+        found.words,
+        "; ".join(seen),
+        certain=not found.others,
+    )

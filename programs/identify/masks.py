@@ -18,8 +18,11 @@ from ..identity import Identity, Part, told
 from ..subjects import Attention, Mask
 from .weights import KEYS, drawn, weights_of
 
-ALIGNED = {"end": "aligned at the end", "start": "aligned at the start",
-           "neither": "aligned at neither end"}  # fmt: skip
+ALIGNED = {
+    "end": "aligned at the end",
+    "start": "aligned at the start",
+    "neither": "aligned at neither end",
+}
 
 BEYOND = 8  # keys that are looked at beyond twice the width of a window
 
@@ -54,29 +57,39 @@ class Pattern:
         if self.name == "causal" and self.after == -1:
             return "causal, without the query's own key"
         known = {
-            "none": "no mask", "causal": "causal", "empty": "nothing visible",
+            "none": "no mask",
+            "causal": "causal",
+            "empty": "nothing visible",
             "mirrored": "a query sees itself and later keys only (causal the other way)",
             "inverted": "a query sees later keys only (the inverse of a causal mask)",
             "prefix": f"causal after a prefix of {self.size} keys that all see",
-            "blocks": f"blocks of {self.size} keys", "irregular": "an irregular mask",
+            "blocks": f"blocks of {self.size} keys",
+            "irregular": "an irregular mask",
             "causal blocks": f"causal within blocks of {self.size} keys",
             "sinks": f"causal, a window of {(self.before or 0) + 1} keys and the first {self.size}",
-        }  # fmt: skip
+        }
         if self.name == "window":
             if self.before == self.after == 0:
                 return "each token by itself"
             if self.after == 0:
                 return f"causal, a window of {self.window} keys"
-            sides = [f"{n if n is not None else 'all'} {side}"
-                     for n, side in ((self.before, "before"), (self.after, "after"))]  # fmt: skip
+            sides = [
+                f"{n if n is not None else 'all'} {side}"
+                for n, side in ((self.before, "before"), (self.after, "after"))
+            ]
             return f"a window of {' and '.join(sides)}"
         return known[self.name]
 
     def parts(self, seen: str, more: str = "") -> Iterator[Part]:
         """The rule, read in the way that ``seen`` says, and where the last query stands."""
-        value = {"rule": self.name, "before": self.before, "after": self.after,
-                 "window": self.window, "counts": list(self.counts[:16]),
-                 "ahead": self.ahead}  # fmt: skip
+        value = {
+            "rule": self.name,
+            "before": self.before,
+            "after": self.after,
+            "window": self.window,
+            "counts": list(self.counts[:16]),
+            "ahead": self.ahead,
+        }
         yield Part("mask", value, self.words + more, seen, certain=self.name != "irregular")
         if self.alignment:
             words = ALIGNED[self.alignment]
@@ -177,8 +190,14 @@ def identify_mask(code: Mask, draw: Draw) -> Identity:
     parts = list(rule.parts(f"{keys} queries and keys, the first of which see {few}"))
     dtype = str(square.dtype).removeprefix("torch.")
     truth = square.dtype == torch.bool
-    parts.append(Part("polarity", says, f"True means {says}" if truth else says,
-                      "as its maker says" if truth else "the values of the mask"))  # fmt: skip
+    parts.append(
+        Part(
+            "polarity",
+            says,
+            f"True means {says}" if truth else says,
+            "as its maker says" if truth else "the values of the mask",
+        )
+    )
     parts.append(Part("dtype", dtype, dtype, "the tensor"))
     answers: tuple[str, ...] = ()
     if truth and rule.name in ("mirrored", "inverted"):
@@ -209,8 +228,6 @@ def _visible(code: Mask, mask: Tensor) -> tuple[Tensor, str]:
     hidden = added <= min(-1e3, least / 2)
     how = "−inf" if least == -torch.inf else told(least)
     return ~hidden, f"{how} added to what is hidden"
-
-
 
 
 def mask_parts(code: Attention, draw: Draw, groups: list[int] | None) -> Iterator[Part]:
@@ -279,8 +296,7 @@ def _hidden_row(code: Attention, draw: Draw, groups: list[int] | None) -> Part:
             added[..., 0 if code.by_key else -1 :, :] = value
             ways[name] = added
     told = {
-        name: _reads(code.attend(q, k, v, mask)[0, :, -1], v, groups)
-        for name, mask in ways.items()
+        name: _reads(code.attend(q, k, v, mask)[0, :, -1], v, groups) for name, mask in ways.items()
     }
     kinds = set(told.values())
     what = kinds.pop() if len(kinds) == 1 else ", ".join(f"{w} ({n})" for n, w in told.items())

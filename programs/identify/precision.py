@@ -28,9 +28,14 @@ ENTRIES = 1 << 24  # unless so many numbers would be turned
 
 
 def precision_parts(
-    code: Rotary, draw: Draw, blocks: Sequence[Blocks], found: Ladders, noise: float,
-    ids: str, dynamic: Dynamic | None,
-) -> list[Part]:  # fmt: skip
+    code: Rotary,
+    draw: Draw,
+    blocks: Sequence[Blocks],
+    found: Ladders,
+    noise: float,
+    ids: str,
+    dynamic: Dynamic | None,
+) -> list[Part]:
     """In which precision angles are computed, and up to where they are exact."""
     if found.formula is None:
         words = "in a precision that is not told, as no formula for the frequencies is known"
@@ -40,9 +45,15 @@ def precision_parts(
     positions, omega = blocks[axis].positions, found.formula[mine]
     ways = roundings(positions, blocks[axis].angles[:, mine], omega, 2 * noise)
     if not ways:
-        parts = [Part("angles", None, "angles rounded in a way that is not known",
-                      "no rounding of positions, frequencies and angles gives what was read",
-                      certain=False)]  # fmt: skip
+        parts = [
+            Part(
+                "angles",
+                None,
+                "angles rounded in a way that is not known",
+                "no rounding of positions, frequencies and angles gives what was read",
+                certain=False,
+            )
+        ]
     else:
         reach = float(positions.abs().max()) * float(omega.abs().max())
         single = (positions.float()[:, None] * omega.float()).double()
@@ -51,12 +62,19 @@ def precision_parts(
         if ways[0].angles == torch.float64 and not told_apart:
             words = "angles computed in float32 or finer"
         seen = f"{int(mine.sum())} pairs at {len(positions)} positions up to {told(reach)} radians"
-        coarse = [w.words for w in ways if w.angles not in (torch.float64, torch.float32)
-                  or w.positions in (torch.float16, torch.bfloat16)]  # fmt: skip
+        coarse = [
+            w.words
+            for w in ways
+            if w.angles not in (torch.float64, torch.float32)
+            or w.positions in (torch.float16, torch.bfloat16)
+        ]
         other = [w for w in coarse if w != words][:2] if "computed" in words else []
         seen += f"; {' or '.join(other)} gives the same there" if other else ""
-        name = {"positions": str(ways[0].positions), "frequencies": str(ways[0].frequencies),
-                "angles": str(ways[0].angles)}  # fmt: skip
+        name = {
+            "positions": str(ways[0].positions),
+            "frequencies": str(ways[0].frequencies),
+            "angles": str(ways[0].angles),
+        }
         value = {k: v.removeprefix("torch.") for k, v in name.items()}
         parts = [Part("angles", value, words, seen, certain=not other)]
     if code.whole:
@@ -65,9 +83,14 @@ def precision_parts(
 
 
 def _exact(
-    code: Rotary, draw: Draw, blocks: Blocks, found: Ladders, noise: float, ids: str,
+    code: Rotary,
+    draw: Draw,
+    blocks: Blocks,
+    found: Ladders,
+    noise: float,
+    ids: str,
     dynamic: Dynamic | None,
-) -> Part:  # fmt: skip
+) -> Part:
     """Up to which position angles are within 1e-2 of the formula, by doubling."""
     axis = int(found.axis[0])
     mine = found.axis == axis
@@ -92,8 +115,12 @@ def _exact(
     power = f"{level:.0e}".replace("e-0", "e-")  # 1e-2 for 0.01
     at_level = f"at {power}{left}"
     if last is None:
-        return Part("exact to", furthest, f"exact to position {furthest} {at_level}",
-                    "no angle is further off at any place up to the furthest asked")  # fmt: skip
+        return Part(
+            "exact to",
+            furthest,
+            f"exact to position {furthest} {at_level}",
+            "no angle is further off at any place up to the furthest asked",
+        )
     seen = "1, 2, 4, .. and places between; before the double of it an angle is further off"
     if last >= DENSE:
         last = 1 << (last.bit_length() - 1)
@@ -117,8 +144,10 @@ def precise_answer(parts: Sequence[Part]) -> str:
     exact = next((p for p in parts if p.name == "exact to"), None)
     if angles is None or exact is None or "rounded" not in angles.words:
         return ""
-    return (f"{angles.words}: {exact.words}, and not further; compute positions, frequencies and "
-            "angles in float32, and round cosines and sines")  # fmt: skip
+    return (
+        f"{angles.words}: {exact.words}, and not further; compute positions, frequencies and "
+        "angles in float32, and round cosines and sines"
+    )
 
 
 LEVEL = 1e-2
@@ -135,10 +164,15 @@ class Rounding:
     @property
     def words(self) -> str:
         """As one would say it."""
-        short = [f"{name} rounded to {str(dtype).removeprefix('torch.')}"
-                 for name, dtype in (("positions", self.positions),
-                                     ("frequencies", self.frequencies), ("angles", self.angles))
-                 if dtype in (HALF, BRAIN)]  # fmt: skip
+        short = [
+            f"{name} rounded to {str(dtype).removeprefix('torch.')}"
+            for name, dtype in (
+                ("positions", self.positions),
+                ("frequencies", self.frequencies),
+                ("angles", self.angles),
+            )
+            if dtype in (HALF, BRAIN)
+        ]
         if short:
             return " and ".join(short)
         return f"angles computed in {str(self.angles).removeprefix('torch.')}"
@@ -176,14 +210,24 @@ def _in(x: Tensor, dtype: torch.dtype) -> Tensor:
 WAYS = tuple(
     Rounding(p, f, a)
     for a, f, p in (
-        (DOUBLE, DOUBLE, DOUBLE), (SINGLE, SINGLE, SINGLE),
-        (SINGLE, SINGLE, HALF), (SINGLE, HALF, SINGLE), (HALF, SINGLE, SINGLE),
-        (SINGLE, HALF, HALF), (HALF, HALF, SINGLE), (HALF, SINGLE, HALF), (HALF, HALF, HALF),
-        (SINGLE, SINGLE, BRAIN), (SINGLE, BRAIN, SINGLE), (BRAIN, SINGLE, SINGLE),
-        (SINGLE, BRAIN, BRAIN), (BRAIN, BRAIN, SINGLE), (BRAIN, SINGLE, BRAIN),
+        (DOUBLE, DOUBLE, DOUBLE),
+        (SINGLE, SINGLE, SINGLE),
+        (SINGLE, SINGLE, HALF),
+        (SINGLE, HALF, SINGLE),
+        (HALF, SINGLE, SINGLE),
+        (SINGLE, HALF, HALF),
+        (HALF, HALF, SINGLE),
+        (HALF, SINGLE, HALF),
+        (HALF, HALF, HALF),
+        (SINGLE, SINGLE, BRAIN),
+        (SINGLE, BRAIN, SINGLE),
+        (BRAIN, SINGLE, SINGLE),
+        (SINGLE, BRAIN, BRAIN),
+        (BRAIN, BRAIN, SINGLE),
+        (BRAIN, SINGLE, BRAIN),
         (BRAIN, BRAIN, BRAIN),
     )
-)  # fmt: skip
+)
 
 
 def roundings(positions: Tensor, angles: Tensor, omega: Tensor, noise: float) -> list[Rounding]:

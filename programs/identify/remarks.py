@@ -24,10 +24,20 @@ LEAST_BASE = 100.0  # of published models, for images; texts have 10,000 and mor
 
 OF_BASE = ("base", "theta", "rope_theta", "rope_base", "rotary_base", "rotary_emb_base")
 OF_WIDTH = ("rotary_dim", "rotary_ndims", "rotary_dims", "rope_dim", "rot_dim")
-OF_SHARE = ("partial_rotary_factor", "rotary_pct", "rotary_percent", "rope_percent",
-            "rotary_percentage")  # fmt: skip
-OF_LAYOUT = ("interleaved", "is_neox_style", "rotary_interleaved", "rope_interleave",
-             "rope_interleaved")  # fmt: skip
+OF_SHARE = (
+    "partial_rotary_factor",
+    "rotary_pct",
+    "rotary_percent",
+    "rope_percent",
+    "rotary_percentage",
+)
+OF_LAYOUT = (
+    "interleaved",
+    "is_neox_style",
+    "rotary_interleaved",
+    "rope_interleave",
+    "rope_interleaved",
+)
 OF_SCALING = ("rope_type", "scaling_type", "rope_scaling_type")
 OF_FACTOR = ("factor", "scaling_factor", "rope_scaling_factor")
 OF_SCALE = r"scal|temperature|multiplier|norm_factor|inv_norm"
@@ -80,8 +90,11 @@ def _declared(declared: Any) -> set[str]:
     if declared is None:
         return set()
     usual = type(declared)()
-    said = {f.name for f in fields(declared)
-            if getattr(declared, f.name) not in (None, getattr(usual, f.name))}  # fmt: skip
+    said = {
+        f.name
+        for f in fields(declared)
+        if getattr(declared, f.name) not in (None, getattr(usual, f.name))
+    }
     parts = {"causal": "mask", "length": "attention factor"}
     return said | {parts[name] for name in said if name in parts}
 
@@ -98,20 +111,32 @@ def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator
         yield from _base(parts, said, "rotary code", _odd(parts))
     factor = parts.get("attention factor")
     if factor is not None and factor.words.endswith("applied twice"):
-        yield Remark("attention factor", "the square root of that", "YaRN multiplies by "
-                     "0.1 ln s + 1 once", factor.words)  # fmt: skip
+        yield Remark(
+            "attention factor",
+            "the square root of that",
+            "YaRN multiplies by 0.1 ln s + 1 once",
+            factor.words,
+        )
     others = parts.get("other channels")
     if others is not None and others.words:
-        yield Remark("other channels", "the channels that do not turn unchanged",
-                     "published partial rotations keep them", others.words)  # fmt: skip
+        yield Remark(
+            "other channels",
+            "the channels that do not turn unchanged",
+            "published partial rotations keep them",
+            others.words,
+        )
 
 
 def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
     """Pairs of the rotation and its table, or pairs and what names say of them."""
     rotation = parts.get("rotation")
     if rotation is not None:
-        yield Remark("rotation", "one pairing of channels for both",
-                     "scores depend on the offset alone only then", rotation.evidence)  # fmt: skip
+        yield Remark(
+            "rotation",
+            "one pairing of channels for both",
+            "scores depend on the offset alone only then",
+            rotation.evidence,
+        )
         return
     found = parts.get("layout")
     if found is None or not found.certain or found.value not in ("interleaved", "half"):
@@ -123,8 +148,10 @@ def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
     for one in said.under(("layout",), str):
         if one.value in ("interleaved", "half", "half-split"):
             wanted, why = one.value.removesuffix("-split"), str(one)
-    for pattern, layout in ((r"(?<!non )(?<!de )(?<!not )\binterleaved?\b|\bgptj", "interleaved"),
-                            (r"\bgpt ?neo ?x", "half")):  # fmt: skip
+    for pattern, layout in (
+        (r"(?<!non )(?<!de )(?<!not )\binterleaved?\b|\bgptj", "interleaved"),
+        (r"\bgpt ?neo ?x", "half"),
+    ):
         if not wanted and (name := said.named(pattern)):
             wanted, why = layout, f"the name {name}"
     if wanted and wanted != found.value:
@@ -174,11 +201,20 @@ def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
     read = ladder is not None and "the whole head" in ladder.words
     if not read and (near is None or any(_near(base.value, n) for n in known)):
         return
-    found = ladder.words if read and ladder is not None else (
-        f"base {told(base.value)}, which is {told(near or whole)}^({width.value}/{head}): "
-        "exponents are counted over the whole head")  # fmt: skip
-    yield Remark("frequencies", f"exponents counted over the {width.value} channels that turn",
-                 "published partial rotations count them so", found)  # fmt: skip
+    found = (
+        ladder.words
+        if read and ladder is not None
+        else (
+            f"base {told(base.value)}, which is {told(near or whole)}^({width.value}/{head}): "
+            "exponents are counted over the whole head"
+        )
+    )
+    yield Remark(
+        "frequencies",
+        f"exponents counted over the {width.value} channels that turn",
+        "published partial rotations count them so",
+        found,
+    )
 
 
 def _odd(parts: dict[str, Part]) -> tuple[float, ...]:
@@ -202,8 +238,12 @@ def _scaling(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
     if named is not None or name:
         wanted = name if named is None else named.value
         why = f"{named or 'the name ' + said.named(FAMILIES[name])}, {factor[0]}"
-        yield Remark("scaling", f"scaling {wanted} by {told(factor[0].value)}", why,
-                     "frequencies that are not scaled")  # fmt: skip
+        yield Remark(
+            "scaling",
+            f"scaling {wanted} by {told(factor[0].value)}",
+            why,
+            "frequencies that are not scaled",
+        )
 
 
 def _base(
@@ -222,8 +262,12 @@ def _base(
         learned = r"\b(learn|random|gaussian|fourier|freqs?|axial)"
         # without a formula: of a sinusoidal table alone is one published form known
         if kind == "additive code" and found.words and not said.named(learned):
-            yield Remark("frequencies", "frequencies of base 10000", "published sinusoidal tables "
-                         "have base^(−2i/width)", found.words)  # fmt: skip
+            yield Remark(
+                "frequencies",
+                "frequencies of base 10000",
+                "published sinusoidal tables have base^(−2i/width)",
+                found.words,
+            )
         return
     if family not in ("none", "linear", ""):
         return
@@ -232,21 +276,33 @@ def _base(
     base = float(found.value)
     stated = [one for one in said.under(OF_BASE, (int, float)) if one.value > 1]
     if stated:
-        if found.certain and not any(_near(power, float(one.value)) for one in stated
-                                     for power in (base, *odd)):  # fmt: skip
-            yield Remark("base", f"base {told(float(stated[0].value))}", str(stated[0]),
-                         f"base {told(base)}{_relation(base, float(stated[0].value))}")  # fmt: skip
+        if found.certain and not any(
+            _near(power, float(one.value)) for one in stated for power in (base, *odd)
+        ):
+            yield Remark(
+                "base",
+                f"base {told(float(stated[0].value))}",
+                str(stated[0]),
+                f"base {told(base)}{_relation(base, float(stated[0].value))}",
+            )
         return
     if not found.certain or any(_near(base, number) for number in said.numbers):
         return
     slip = [n for n in said.numbers if n >= LEAST_BASE and _relation(base, n)]
     if slip:
-        yield Remark("base", f"base {told(slip[0])}", "the number in its source",
-                     f"base {told(base)}{_relation(base, slip[0])}")  # fmt: skip
+        yield Remark(
+            "base",
+            f"base {told(slip[0])}",
+            "the number in its source",
+            f"base {told(base)}{_relation(base, slip[0])}",
+        )
     elif _digits(base) > FEW_DIGITS or base < LEAST_BASE:
-        yield Remark("base", "a base of one or two digits such as 10000 or 500000",
-                     f"published {kind} has such a base, and this number is not in the source",
-                     f"base {told(base)}")  # fmt: skip
+        yield Remark(
+            "base",
+            "a base of one or two digits such as 10000 or 500000",
+            f"published {kind} has such a base, and this number is not in the source",
+            f"base {told(base)}",
+        )
 
 
 def _relation(found: float, wanted: float) -> str:
@@ -272,12 +328,20 @@ def _attention(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
     axes = ("queries", "heads", "rows of the batch")
     other = said.named(r"\bslot|\binvert|\bcapsule|\brouting")  # these compete for keys
     if softmax is not None and softmax.value in axes and not other:
-        yield Remark("softmax", "softmax over keys", "the weights of a query add up to 1 in "
-                     "published attention", softmax.words)  # fmt: skip
+        yield Remark(
+            "softmax",
+            "softmax over keys",
+            "the weights of a query add up to 1 in published attention",
+            softmax.words,
+        )
     grouping = parts.get("grouping")
     if grouping is not None and "tiled" in grouping.words:
-        yield Remark("grouping", "each key head repeated for neighbouring query heads",
-                     "published models with groups do so", grouping.words)  # fmt: skip
+        yield Remark(
+            "grouping",
+            "each key head repeated for neighbouring query heads",
+            "published models with groups do so",
+            grouping.words,
+        )
     slopes = parts.get("bias")
     if slopes is not None:
         yield from _slopes(subject, slopes, said)
@@ -294,11 +358,19 @@ def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Ite
     if not D or _near(value, usual) or asked:
         return
     E = subject.embed or D * subject.heads
-    stated = [one for one in said.settings if re.search(OF_SCALE, one.name)
-              and isinstance(one.value, int | float) and not isinstance(one.value, bool)
-              and (_near(value, one.value) or _near(value * one.value, 1.0))]  # fmt: skip
-    scalar = [one for one in said.under(("query_pre_attn_scalar",), (int, float))
-              if _near(value, one.value**-0.5)]  # fmt: skip
+    stated = [
+        one
+        for one in said.settings
+        if re.search(OF_SCALE, one.name)
+        and isinstance(one.value, int | float)
+        and not isinstance(one.value, bool)
+        and (_near(value, one.value) or _near(value * one.value, 1.0))
+    ]
+    scalar = [
+        one
+        for one in said.under(("query_pre_attn_scalar",), (int, float))
+        if _near(value, one.value**-0.5)
+    ]
     expected = f"scale 1/√D = {told(usual)}"
     if _near(value, D**0.5):
         why = "scores are multiplied by √D where they are meant to be divided by it"
@@ -329,14 +401,23 @@ def _mask(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[R
     rule, before, after = (value.get(word) for word in ("rule", "before", "after"))
     causal = _causal(said, subject.name)
     if rule == "causal" and after == -1 and not said.named(r"\bstrict|\bexclu|\blsh|\bshift"):
-        yield Remark("mask", "a query sees its own key", "causal masks of published code show "
-                     "it; this one is off by one", found.words)  # fmt: skip
+        yield Remark(
+            "mask",
+            "a query sees its own key",
+            "causal masks of published code show it; this one is off by one",
+            found.words,
+        )
     elif rule == "window" and before is None and after == 1:
-        yield Remark("mask", "a query sees no later key", "it is a causal mask off by one",
-                     found.words)  # fmt: skip
+        yield Remark(
+            "mask", "a query sees no later key", "it is a causal mask off by one", found.words
+        )
     elif rule == "inverted" or (rule == "mirrored" and causal):
-        yield Remark("mask", "causal", causal or "its truth values would be a causal mask the "
-                     "other way round", found.words)  # fmt: skip
+        yield Remark(
+            "mask",
+            "causal",
+            causal or "its truth values would be a causal mask the other way round",
+            found.words,
+        )
     elif causal and value.get("ahead"):
         free = rule == "none" and (_takes_mask(subject) or "given" in value)
         if not free:
@@ -352,9 +433,14 @@ def _mask(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[R
     if rule in ("blocks", "causal blocks"):
         words = r"block|chunk|local|window|bucket|segment|patch|document|packed|cu_seqlens"
         if said.source and not re.search(words, said.source.lower()):
-            yield Remark("mask", "every token is seen", "nothing in the code speaks of "
-                         "blocks; heads and tokens that were split apart in the wrong order look "
-                         "like that", found.words)  # fmt: skip
+            yield Remark(
+                "mask",
+                "every token is seen",
+                "nothing in the code speaks of "
+                "blocks; heads and tokens that were split apart in the wrong order look "
+                "like that",
+                found.words,
+            )
 
 
 def _takes_mask(subject: Any) -> bool:
@@ -400,7 +486,8 @@ def _slopes(subject: Any, found: Part, said: Suggestions) -> Iterator[Remark]:
     """Slopes of code that is called after ALiBi, and learns none."""
     learns = subject.module is not None and any(True for _ in subject.module.parameters())
     name = said.named(r"\bali ?bi|\blinear bias") or (
-        "ALiBi" if "alibi" in said.source.lower() else "")  # fmt: skip
+        "ALiBi" if "alibi" in said.source.lower() else ""
+    )
     if "not as published" in found.words and name and not (learns and found.name == "slopes"):
         yield Remark("slopes", "the published slopes of ALiBi", f"the name {name}", found.words)
 
@@ -411,7 +498,10 @@ def _additive(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterat
 
 
 RULES: dict[str, Callable[[Any, dict[str, Part], Suggestions], Iterator[Remark]]] = {
-    "rotary": _rotary, "attention": _attention, "bias": _bias, "additive": _additive,
+    "rotary": _rotary,
+    "attention": _attention,
+    "bias": _bias,
+    "additive": _additive,
     "mask": _mask,
-}  # fmt: skip
+}
 """The remarks on each kind of code."""

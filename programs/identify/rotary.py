@@ -52,10 +52,18 @@ def identify_rotary(code: Rotary, draw: Draw) -> Identity:
         found = replace(found, parts=(*found.parts, *order))
         if all(len(a.positions) == len(b.positions) for a, b in zip(every, finite, strict=True)):
             return found
-        lost = min(p for one in every for p in one.positions.tolist()
-                   if p not in set(one.finite().positions.tolist()))  # fmt: skip
-        part = Part("overflow", lost, f"no numbers from position {told(lost)} on",
-                    "inf or NaN in the image of a unit vector")  # fmt: skip
+        lost = min(
+            p
+            for one in every
+            for p in one.positions.tolist()
+            if p not in set(one.finite().positions.tolist())
+        )
+        part = Part(
+            "overflow",
+            lost,
+            f"no numbers from position {told(lost)} on",
+            "inf or NaN in the image of a unit vector",
+        )
         return replace(found, parts=(*found.parts, part))
 
 
@@ -77,12 +85,17 @@ def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
 
     half = torch.arange(D).view(-1, 2).T.flatten() if D % 2 == 0 else torch.arange(D)
     name = "half-split" if torch.equal(goes.argsort(), half) else "another"
-    part = Part("order of results", goes.tolist(), f"its results in {name} order",
-                "where the unit vectors go at position 0")  # fmt: skip
+    part = Part(
+        "order of results",
+        goes.tolist(),
+        f"its results in {name} order",
+        "where the unit vectors go at position 0",
+    )
     put_back = replace(
-        code, turn=lambda x, p: back(turn(x, p)),
+        code,
+        turn=lambda x, p: back(turn(x, p)),
         key=None if code.key is None else lambda x, p: back(key(x, p)),
-    )  # fmt: skip
+    )
     return put_back, [part]
 
 
@@ -165,14 +178,24 @@ def _read(
         parts += [_length(blocks, found, noise), _sign(found, code)]
         if not made:
             parts += precision_parts(code, draw, blocks, found, noise, ids, dynamic)
-            numbers = {"frequencies": tuple(found.used.tolist()),
-                       "radius": tuple(found.radius.tolist())}  # fmt: skip
+            numbers = {
+                "frequencies": tuple(found.used.tolist()),
+                "radius": tuple(found.radius.tolist()),
+            }
         parts.append(table_part(table, draw.dtype))
-    parts += [_ids_part(ids), *_heads(every, noise), *_rest(code, every, channels, noise),
-              *_keys(code, draw, every[0], noise), *_values(code, draw)]  # fmt: skip
+    parts += [
+        _ids_part(ids),
+        *_heads(every, noise),
+        *_rest(code, every, channels, noise),
+        *_keys(code, draw, every[0], noise),
+        *_values(code, draw),
+    ]
     answers = [answer, *([precise_answer(parts)] if not (broken or made) else [])]
-    answers += [f"is the attention factor right? no: {part.words} ({part.evidence})"
-                for part in parts if part.words.endswith("applied twice")]  # fmt: skip
+    answers += [
+        f"is the attention factor right? no: {part.words} ({part.evidence})"
+        for part in parts
+        if part.words.endswith("applied twice")
+    ]
     return Identity("rotary", tuple(parts), tuple(a for a in answers if a), numbers)
 
 
@@ -205,8 +228,9 @@ def _length(blocks: Sequence[Blocks], found: Ladders, noise: float) -> Part:
     spread = float((every - middle).abs().max())
     if spread > 4 * noise * middle:
         seen = f"lengths from {float(every.min()):.4g} to {float(every.max()):.4g}"
-        return Part("attention factor", None, "lengths that depend on the position or the pair",
-                    seen)  # fmt: skip
+        return Part(
+            "attention factor", None, "lengths that depend on the position or the pair", seen
+        )
     seen = f"turned vectors are {middle:.6g} times as long, within {spread:.1g}"
     factor = found.fitted.values.get("factor") if found.fitted else None
     if abs(middle - 1) <= 4 * noise:
@@ -215,12 +239,17 @@ def _length(blocks: Sequence[Blocks], found: Ladders, noise: float) -> Part:
     if factor:
         usual = attention_factor(factor)
         if abs(middle - usual) <= 4 * noise * usual:
-            return Part("attention factor", usual, f"attention factor {usual:.4g}",
-                        f"{seen}; 0.1 ln {told(factor)} + 1 = {usual:.6g}")  # fmt: skip
+            return Part(
+                "attention factor",
+                usual,
+                f"attention factor {usual:.4g}",
+                f"{seen}; 0.1 ln {told(factor)} + 1 = {usual:.6g}",
+            )
         if abs(middle - usual**2) <= 4 * noise * usual**2:
             seen += f"; that is the square of 0.1 ln {told(factor)} + 1"
-            return Part("attention factor", middle, f"attention factor {middle:.4g}, applied twice",
-                        seen)  # fmt: skip
+            return Part(
+                "attention factor", middle, f"attention factor {middle:.4g}, applied twice", seen
+            )
     return Part("attention factor", middle, f"attention factor {middle:.4g}", seen)
 
 
@@ -234,16 +263,24 @@ def _sign(found: Ladders, code: Rotary) -> Part:
         words = "turned the other way (the transposed matrix: scores see offsets negated)"
         return Part("sign", "transposed", words, f"{seen}: (1, 0) goes to (cos, −sin)")
     if found.formula is None and code.whole and float(moved.abs().max()) > 1.5:
-        return Part("sign", None, "", f"{seen}, which whole positions do not tell of pairs that "
-                    "may turn by more than half a turn", certain=False)  # fmt: skip
+        return Part(
+            "sign",
+            None,
+            "",
+            f"{seen}, which whole positions do not tell of pairs that "
+            "may turn by more than half a turn",
+            certain=False,
+        )
     return Part("sign", "mixed", "some pairs turned one way and some the other", seen)
 
 
 def _ids_part(ids: str) -> Part:
     words = {
-        "own": "", "index": "position ids not followed (the running index is)",
-        "first row": "the position ids of the first row used for every row", "none": "",
-    }[ids]  # fmt: skip
+        "own": "",
+        "index": "position ids not followed (the running index is)",
+        "first row": "the position ids of the first row used for every row",
+        "none": "",
+    }[ids]
     return Part("position ids", ids, words, "one vector at 7, 7, 7 and, in another row, at 3, 3, 3")
 
 
@@ -251,8 +288,14 @@ def _heads(every: Sequence[Images], noise: float) -> list[Part]:
     off = max(one.heads_differ for one in every)
     if off <= 4 * noise:
         return []
-    return [Part("heads", "differ", "heads turned differently (the first is told)",
-                 f"images of one vector differ by {off:.2g} between heads")]  # fmt: skip
+    return [
+        Part(
+            "heads",
+            "differ",
+            "heads turned differently (the first is told)",
+            f"images of one vector differ by {off:.2g} between heads",
+        )
+    ]
 
 
 def _rest(
@@ -268,8 +311,14 @@ def _rest(
         return []
     low, high = float(kept.min()), float(kept.max())
     what = "dropped" if high == 0 else f"multiplied by {low:.4g} to {high:.4g}"
-    return [Part("other channels", [low, high], f"the channels that do not turn {what}",
-                 f"{len(others)} channels, by what a 1 becomes")]  # fmt: skip
+    return [
+        Part(
+            "other channels",
+            [low, high],
+            f"the channels that do not turn {what}",
+            f"{len(others)} channels, by what a 1 becomes",
+        )
+    ]
 
 
 def _keys(code: Rotary, draw: Draw, first: Images, noise: float) -> list[Part]:
@@ -279,8 +328,14 @@ def _keys(code: Rotary, draw: Draw, first: Images, noise: float) -> list[Part]:
     keys = images(code, some, draw, key=True).at
     off = float((keys - first.at[:8]).abs().max())
     words = "" if off <= 4 * noise else "keys treated otherwise than queries"
-    return [Part("keys", "alike" if not words else "other", words,
-                 f"unit vectors at {len(some)} positions differ by at most {off:.2g}")]  # fmt: skip
+    return [
+        Part(
+            "keys",
+            "alike" if not words else "other",
+            words,
+            f"unit vectors at {len(some)} positions differ by at most {off:.2g}",
+        )
+    ]
 
 
 def _values(code: Rotary, draw: Draw) -> list[Part]:
@@ -312,17 +367,20 @@ def about_rotate_half(
     if worst <= 4 * noise:
         if name not in said:
             return f"the rotation is right: it and the table have the same pairs, {name}", ""
-        return (f"rotate_half is right for {name} layout: the table pairs {said[name]} and so does "
-                "the rotation"), ""  # fmt: skip
+        return (
+            f"rotate_half is right for {name} layout: the table pairs {said[name]} and so does "
+            "the rotation"
+        ), ""
     if any(one.mirrored() for one in blocks):
         told = "no minus sign stands before one of the two sines, so that pairs are not turned"
         return f"no: {told}: the relative law fails", told
     bad = max(blocks, key=lambda one: float(one.away.max()))
     table = table_pairs(bad, pairs)
     if table is not None and table != list(pairs):
-        told = (f"the table is {layout_name(table)} and the rotation pairs "
-                f"{said.get(name, name)}")  # fmt: skip
+        told = f"the table is {layout_name(table)} and the rotation pairs {said.get(name, name)}"
         return f"no: {told}: the relative law fails", told
-    told = (f"channels {i} and {j} are mixed and do not turn into each other: they end {worst:.2g} "
-            "of their length away")  # fmt: skip
+    told = (
+        f"channels {i} and {j} are mixed and do not turn into each other: they end {worst:.2g} "
+        "of their length away"
+    )
     return f"no: {told}: the relative law fails", told

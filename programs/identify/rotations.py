@@ -51,10 +51,18 @@ class Images:
         """What the code makes of the pairs."""
         first = torch.tensor([i for i, _ in pairs], dtype=torch.int64)
         second = torch.tensor([j for _, j in pairs], dtype=torch.int64)
-        return Blocks(self.positions, torch.stack((
-            self.at[:, first, first], self.at[:, first, second],
-            self.at[:, second, first], self.at[:, second, second],
-        ), dim=-1))  # fmt: skip
+        return Blocks(
+            self.positions,
+            torch.stack(
+                (
+                    self.at[:, first, first],
+                    self.at[:, first, second],
+                    self.at[:, second, first],
+                    self.at[:, second, second],
+                ),
+                dim=-1,
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -96,8 +104,15 @@ class Blocks:
         return bool((product >= 0).all() and (product > 0).any())
 
 
-def images(code: Rotary, positions: Tensor, draw: Draw, *, axis: int = 0, with_last: int = 0,
-           key: bool = False) -> Images:  # fmt: skip
+def images(
+    code: Rotary,
+    positions: Tensor,
+    draw: Draw,
+    *,
+    axis: int = 0,
+    with_last: int = 0,
+    key: bool = False,
+) -> Images:
     """Turn all unit vectors at positions (n,) of an axis, the other coordinates 0.
 
     Each unit vector is a row of the batch, in every head, so that code that takes positions from
@@ -165,8 +180,11 @@ def layout_name(pairs: Sequence[tuple[int, int]]) -> str:
     if gaps and len(set(gaps)) == 1:
         gap, start = gaps[0], firsts[0]
         if gap == 1 and len(pairs) > 1:
-            return "interleaved" if firsts == list(range(start, start + 2 * len(pairs), 2)) else (
-                _listed(pairs))  # fmt: skip
+            return (
+                "interleaved"
+                if firsts == list(range(start, start + 2 * len(pairs), 2))
+                else (_listed(pairs))
+            )
         blocks = len(pairs) // gap
         wanted = [start + 2 * gap * b + i for b in range(blocks) for i in range(gap)]
         if len(pairs) == 1:

@@ -63,10 +63,12 @@ class Suggestions:
     def under(self, names: Collection[str], kinds: type | tuple[type, ...]) -> list[Setting]:
         """The settings of these names whose values are of these kinds; truth is no number."""
         return [
-            one for one in self.settings
-            if one.name in names and isinstance(one.value, kinds)
+            one
+            for one in self.settings
+            if one.name in names
+            and isinstance(one.value, kinds)
             and (kinds is bool or not isinstance(one.value, bool))
-        ]  # fmt: skip
+        ]
 
 
 def _words(name: str) -> str:

@@ -26,19 +26,22 @@ from ..subjects import Attention
 KEYS = 5
 
 
-def drawn(
-    code: Attention, draw: Draw, queries: int, keys: int, salt: int
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def drawn(code: Attention, draw: Draw, queries: int, keys: int, salt: int) -> tuple[Tensor, Tensor]:
     """Normal queries (1, H, T, D) and keys (1, G, S, D) of its heads."""
     width = code.width or 5
-    return (draw.normal(1, code.heads, queries, width, salt=salt),
-            draw.normal(1, code.groups, keys, width, salt=salt + 1))  # fmt: skip
+    return (
+        draw.normal(1, code.heads, queries, width, salt=salt),
+        draw.normal(1, code.groups, keys, width, salt=salt + 1),
+    )
 
 
 def read_weights(
-    attend: Callable[..., Tensor], query: Tensor, key: Tensor, mask: Tensor | None = None,
+    attend: Callable[..., Tensor],
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None = None,
     keys: Sequence[int] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Weights (B, H, T, S), read with values that are 1 at one key; D keys with each call.
 
     ``keys``: of which the weights are read, all if it is None.
@@ -65,8 +68,10 @@ def groups_of(code: Attention, draw: Draw) -> list[int] | None:
     assert code.attend is not None  # who calls has seen it
     G, (q, k) = code.groups, drawn(code, draw, 8, 8, 1)
     number = torch.arange(1.0, G + 1, dtype=draw.dtype, device=draw.device)[None, :, None, None]
-    ones, numbered = (code.attend(q, k, torch.ones_like(k) * v, None).double()[0, :, :, 0]
-                      for v in (torch.ones_like(number), number))  # fmt: skip
+    ones, numbered = (
+        code.attend(q, k, torch.ones_like(k) * v, None).double()[0, :, :, 0]
+        for v in (torch.ones_like(number), number)
+    )
     # weights of some queries may all be 0: each head is read where it reads most
     most = ones.abs().nan_to_num().argmax(-1, keepdim=True)
     ratio = (numbered.gather(-1, most) / ones.gather(-1, most))[:, 0]
@@ -99,8 +104,13 @@ class Scale:
 
     def named(self, width: int, embed: int, heads: int) -> str:
         """1/√D or whatever it is."""
-        ways = {"1/√D": width**-0.5, "1/D": 1 / width, "√D": width**0.5, "1": 1.0,
-                "1/√E, E the width of all heads": (embed or width * heads) ** -0.5}  # fmt: skip
+        ways = {
+            "1/√D": width**-0.5,
+            "1/D": 1 / width,
+            "√D": width**0.5,
+            "1": 1.0,
+            "1/√E, E the width of all heads": (embed or width * heads) ** -0.5,
+        }
         for name, value in ways.items():
             if abs(self.value - value) <= self.radius:
                 return f"{name} = {told(value)}" if name != "1" else "1"
@@ -216,14 +226,22 @@ def cap_of(code: Attention, draw: Draw, keys: tuple[int, ...], seen: Tensor) -> 
 DECLARE = "declare attention:causal=false,positions=none to have it asked"
 STEPS = (-1.0, 0.0, 1.0)  # from a query: what is linear in it has no second difference
 CURVED = 1e-3  # of a logarithm; a kernel that is no exponential is off by far more
-OTHER = ("its weights are no softmax: their ratios are no exponentials of what is linear in the "
-         "query, and it is not declared to be attention")  # fmt: skip
-OWN = ("each weight is a function of its own query and key alone, as in sigmoid attention, where "
-       "nothing makes them add up to 1; if that is not meant, the softmax is missing")  # fmt: skip
-SINK = ("a sink, a number that is no key's, stands in each denominator; if that is not meant, "
-        "something is counted that should not be")  # fmt: skip
-COUNTED = ("each denominator counts a whole number of keys more than there are, of score 0, as in "
-           "a softmax with a 1 added, or where padding is counted")  # fmt: skip
+OTHER = (
+    "its weights are no softmax: their ratios are no exponentials of what is linear in the "
+    "query, and it is not declared to be attention"
+)
+OWN = (
+    "each weight is a function of its own query and key alone, as in sigmoid attention, where "
+    "nothing makes them add up to 1; if that is not meant, the softmax is missing"
+)
+SINK = (
+    "a sink, a number that is no key's, stands in each denominator; if that is not meant, "
+    "something is counted that should not be"
+)
+COUNTED = (
+    "each denominator counts a whole number of keys more than there are, of score 0, as in "
+    "a softmax with a 1 added, or where padding is counted"
+)
 
 
 def no_softmax(one: Attention, draw: Draw) -> str:
@@ -360,5 +378,7 @@ def no_order(one: Attention, draw: Draw, keys: int = KEYS) -> str:
     if not (_ordered(one, q, k, v, draw) or _ordered(one, q.abs(), k.abs(), v, draw)):
         return ""
     shown = told_matrix(read_weights(one.attend, torch.zeros_like(q), k)[0, 0] > 0)
-    return (f"keys have an order, and nothing is declared (keys seen: {' '.join(shown)}): a mask, "
-            f"or positions, may be meant; {DECLARE}")  # fmt: skip
+    return (
+        f"keys have an order, and nothing is declared (keys seen: {' '.join(shown)}): a mask, "
+        f"or positions, may be meant; {DECLARE}"
+    )

@@ -20,8 +20,10 @@ from ..subjects import Additive
 from ..tolerance import Rounding, ladder_error, rounding_of
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
 
-TOO_FAST = ("what it is off is what float32 leaves of angles that change by more than half a turn "
-            "with each position, which whole positions do not tell from slower ones")  # fmt: skip
+TOO_FAST = (
+    "what it is off is what float32 leaves of angles that change by more than half a turn "
+    "with each position, which whole positions do not tell from slower ones"
+)
 ENTRIES = 1 << 21  # of a table that is read at once
 
 
@@ -90,11 +92,17 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
             b, s, t = (int(i) for i in torch.unravel_index(apart.argmin(), apart.shape))
             return broken(
                 f"tokens {s} and {t} of row {b} are the same after their positions were added",
-                Seen({"tokens": "1 in every channel", "B": rows, "T": count, "row": b},
-                     (f"token {s}", plain(result[b, s])),
-                     (f"token {t}, which should differ", plain(result[b, t])), 0.0, bound),
-                B=rows, T=count, D=subject.width,
-            )  # fmt: skip
+                Seen(
+                    {"tokens": "1 in every channel", "B": rows, "T": count, "row": b},
+                    (f"token {s}", plain(result[b, s])),
+                    (f"token {t}, which should differ", plain(result[b, t])),
+                    0.0,
+                    bound,
+                ),
+                B=rows,
+                T=count,
+                D=subject.width,
+            )
         least = min(least, float(apart.min()))
     if subject.grid is not None:
         with evaluating(subject):
@@ -119,10 +127,15 @@ def _alike_in_a_grid(subject: Additive) -> Outcome | None:
             rows = [plain(table[k]) for k in same.nonzero()[0]]
             return broken(
                 f"places {at[0]} and {at[1]} of a grid have the same row",
-                Seen({"grid": list(sizes)}, (f"row of {at[0]}", rows[0]),
-                     (f"row of {at[1]}, which should differ", rows[1]), 0.0, 0.0),
+                Seen(
+                    {"grid": list(sizes)},
+                    (f"row of {at[0]}", rows[0]),
+                    (f"row of {at[1]}, which should differ", rows[1]),
+                    0.0,
+                    0.0,
+                ),
                 D=subject.width,
-            )  # fmt: skip
+            )
     return None
 
 
@@ -135,13 +148,22 @@ def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
     allowed = rounding_of(draw.dtype).unit * float(table[0].norm())
     if bool((steps <= allowed).any()):
         p = int((steps <= allowed).nonzero()[0])
-        seen = Seen({"positions": [p, p + 1]}, (f"row {p}", plain(table[p])),
-                    (f"row {p + 1}, which should differ", plain(table[p + 1])), float(steps[p]),
-                    allowed)  # fmt: skip
-        return broken(f"positions {p} and {p + 1} have the same row", seen, T=p + 2,
-                      D=subject.width)  # fmt: skip
-    return held(f"neighbouring rows up to position {len(table) - 1} differ by "
-                f"{float(steps.min()):.2g} at least", T=len(table), D=subject.width)  # fmt: skip
+        seen = Seen(
+            {"positions": [p, p + 1]},
+            (f"row {p}", plain(table[p])),
+            (f"row {p + 1}, which should differ", plain(table[p + 1])),
+            float(steps[p]),
+            allowed,
+        )
+        return broken(
+            f"positions {p} and {p + 1} have the same row", seen, T=p + 2, D=subject.width
+        )
+    return held(
+        f"neighbouring rows up to position {len(table) - 1} differ by "
+        f"{float(steps.min()):.2g} at least",
+        T=len(table),
+        D=subject.width,
+    )
 
 
 def variants(omega: Tensor, width: int, count: int) -> Iterator[tuple[str, str, Tensor]]:
@@ -152,8 +174,10 @@ def variants(omega: Tensor, width: int, count: int) -> Iterator[tuple[str, str, 
     for start in (0, 1, 2):
         angles = torch.arange(start, start + count, dtype=torch.float64)[:, None] * omega
         since = f", positions from {start}" if start else ""
-        for order, pair in (("sine first", (angles.sin(), angles.cos())),
-                            ("cosine first", (angles.cos(), angles.sin()))):  # fmt: skip
+        for order, pair in (
+            ("sine first", (angles.sin(), angles.cos())),
+            ("cosine first", (angles.cos(), angles.sin())),
+        ):
             rows = torch.stack(pair, -1).flatten(-2)[:, :width]
             yield "interleaved", f"interleaved, {order}{since}", rows
             if width % 2 == 0:
@@ -197,15 +221,19 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
             continue
         scale = float((table * rows).sum() / rows.square().sum()) if scaled else 1.0
         one = compared(
-            table, scale * rows, error * max(1.0, abs(scale)),
+            table,
+            scale * rows,
+            error * max(1.0, abs(scale)),
             lambda row, column, words=words: (
                 f"its table is not that of the declared ladder; nearest is {words}",
                 {"position": row, "channel": column, "width": width, "declared": said},
                 f"entry of row {row}, channel {column}",
             ),
             f"its table is that of the declared ladder: {words}"
-            + (f", times {scale:.6g}" if scale != 1 else ""), T=len(table), D=width,
-        )  # fmt: skip
+            + (f", times {scale:.6g}" if scale != 1 else ""),
+            T=len(table),
+            D=width,
+        )
         if one.witness is None:
             return one
         seen.append((one.witness.inputs["position"], one))
@@ -256,8 +284,10 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     left = after - before @ matrix
     scale = max(1.0, float(table.abs().max()))
     # A row and the one before it, turned by a matrix of turns, are off together by both errors.
-    errors = (entry_error(torch.tensor([w]), rounding_of(draw.dtype), len(table), own=True)
-              for w in (1.0, FASTEST))  # fmt: skip
+    errors = (
+        entry_error(torch.tensor([w]), rounding_of(draw.dtype), len(table), own=True)
+        for w in (1.0, FASTEST)
+    )
     allowed, loose = (
         float((one[1:] + one[:-1]).square().sum().sqrt() * math.sqrt(subject.width) * scale)
         for one in errors
@@ -271,10 +301,20 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
         seen = Seen(
             {"rows": len(table), "shift": 1, "position": row, "channel": column},
             (f"row {row + 1}, channel {column}", float(after[row, column])),
-            ("the best matrix on the row before", float((before @ matrix)[row, column])), off,
+            ("the best matrix on the row before", float((before @ matrix)[row, column])),
+            off,
             allowed,
-        )  # fmt: skip
-        return broken("no matrix takes every row of the table to the next", seen, T=len(table),
-                      D=subject.width)  # fmt: skip
-    return held(f"one matrix takes each of {len(table) - 1} rows to the next", off, allowed,
-                T=len(table), D=subject.width)  # fmt: skip
+        )
+        return broken(
+            "no matrix takes every row of the table to the next",
+            seen,
+            T=len(table),
+            D=subject.width,
+        )
+    return held(
+        f"one matrix takes each of {len(table) - 1} rows to the next",
+        off,
+        allowed,
+        T=len(table),
+        D=subject.width,
+    )

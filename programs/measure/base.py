@@ -53,17 +53,23 @@ def undecided(why: str, error: float | None = None, bound: float | None = None) 
 
 
 def compared(
-    found: Tensor, wanted: Tensor | float, radius: Tensor | float,
-    tell: Callable[..., tuple[str, Mapping[str, Any], str]], why: str, *, there: str = "declared",
+    found: Tensor,
+    wanted: Tensor | float,
+    radius: Tensor | float,
+    tell: Callable[..., tuple[str, Mapping[str, Any], str]],
+    why: str,
+    *,
+    there: str = "declared",
     **sizes: int,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """What was read of code, each number within its radius, against what its declaration implies.
 
     ``tell`` says of the place of a number why the law is broken, at which inputs, and what the
     number is; it is asked of the largest difference in the first row that has one.
     """
-    wanted, radius = (torch.as_tensor(x, dtype=torch.float64).expand_as(found)
-                      for x in (wanted, radius))  # fmt: skip
+    wanted, radius = (
+        torch.as_tensor(x, dtype=torch.float64).expand_as(found) for x in (wanted, radius)
+    )
     off = (found - wanted).abs().nan_to_num(nan=math.inf)
     over = ~(off <= radius)
     if not bool(over.any()):
@@ -74,8 +80,13 @@ def compared(
     rest = torch.unravel_index(inner.argmax(), inner.shape) if off.dim() > 1 else ()
     at = (row, *(int(i) for i in rest))
     words, inputs, here = tell(*at)
-    seen = Seen(inputs, (here, float(found[at])), (there, float(wanted[at])), float(off[at]),
-                float(radius[at]))  # fmt: skip
+    seen = Seen(
+        inputs,
+        (here, float(found[at])),
+        (there, float(wanted[at])),
+        float(off[at]),
+        float(radius[at]),
+    )
     return broken(words, seen, **sizes)
 
 

@@ -48,18 +48,29 @@ def slopes(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is draw
     if found is None:
         first = by.past()[0, :3].tolist()
         slope = float(want[0])
-        seen = Seen({"keys": NEAR, "head": 0}, ("bias at distances 0, 1, 2", first),
-                    ("a line with slope", slope), abs(first[2] + 2 * slope))  # fmt: skip
+        seen = Seen(
+            {"keys": NEAR, "head": 0},
+            ("bias at distances 0, 1, 2", first),
+            ("a line with slope", slope),
+            abs(first[2] + 2 * slope),
+        )
         return broken("the bias is no line in the distance", seen, keys=NEAR)
     have, radius = found
     # a slope is computed as a power in float32 by most code: 8 roundings, and once stored
     allowed = radius + (8 * 2.0**-24 + unit_roundoff(dtype)) * want.abs()
     return _heads(len(have), len(want), "slopes are declared") or compared(
-        have, want, allowed,
-        lambda h: (f"the slope of head {h} of {heads} is another",
-                   {"keys": NEAR, "head": h, "heads": heads}, "slope"),
-        f"all {heads} slopes are as declared", there="declared slope", keys=NEAR,
-    )  # fmt: skip
+        have,
+        want,
+        allowed,
+        lambda h: (
+            f"the slope of head {h} of {heads} is another",
+            {"keys": NEAR, "head": h, "heads": heads},
+            "slope",
+        ),
+        f"all {heads} slopes are as declared",
+        there="declared slope",
+        keys=NEAR,
+    )
 
 
 @probe("buckets-as-declared", "bias")
@@ -93,8 +104,12 @@ def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is dra
     pairs += [(int(those[i]), int(those[j]), True) for i, j in same.triu(1).nonzero().tolist()]
     if not pairs:
         sides = "both directions" if both else "one direction"
-        return held(f"{len(first)} of {count} buckets, {sides}, distance {distance}", found.off,
-                    found.tol, keys=n)  # fmt: skip
+        return held(
+            f"{len(first)} of {count} buckets, {sides}, distance {distance}",
+            found.off,
+            found.tol,
+            keys=n,
+        )
     # the one that is nearest to offset 0, with as few keys as have both offsets if that shows it
     i, j, alike = min(pairs, key=lambda one: sorted(abs(int(offset[k])) for k in one[:2])[::-1])
     a, b = int(offset[i]), int(offset[j])
@@ -106,10 +121,13 @@ def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is dra
         keys, again, two = n, found, values[:, [i, j]]
     h = int((two[:, 0] - two[:, 1]).abs().argmax())
     here, there = (float(x) for x in two[h])
-    seen = Seen({"keys": keys, "head": h, "declared buckets": [int(number[i]), int(number[j])]},
-                (f"bias at offset {a}", here),
-                (f"bias at offset {b}{', which should differ' * alike}", there),
-                abs(here - there), 2 * again.tol)  # fmt: skip
+    seen = Seen(
+        {"keys": keys, "head": h, "declared buckets": [int(number[i]), int(number[j])]},
+        (f"bias at offset {a}", here),
+        (f"bias at offset {b}{', which should differ' * alike}", there),
+        abs(here - there),
+        2 * again.tol,
+    )
     why = "two buckets are declared for them" if alike else "one bucket is declared for both"
     return broken(f"offsets {a} and {b}: {why}", seen, keys=keys)
 
@@ -128,9 +146,12 @@ def own_index(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is d
         if clash is not None:
             where, at = coordinates(sizes), int(index[clash[0], clash[1]])
             told = [f"{(where[k] - where[q]).tolist()}" for q, k in (clash[:2], clash[2:])]
-            seen = Seen({"window": list(sizes), "offsets": offsets_in(sizes)[1], "places": places},
-                        (f"index of offset {told[0]}", at),
-                        (f"index of offset {told[1]}, which should differ", at), 0.0)  # fmt: skip
+            seen = Seen(
+                {"window": list(sizes), "offsets": offsets_in(sizes)[1], "places": places},
+                (f"index of offset {told[0]}", at),
+                (f"index of offset {told[1]}, which should differ", at),
+                0.0,
+            )
             return broken("two offsets share a place in the table", seen)
         taken.append("×".join(map(str, sizes)))
     if not taken:

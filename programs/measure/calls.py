@@ -75,8 +75,10 @@ def _rotary(subject: Rotary) -> list[Way]:
         x = draw.normal(b, subject.heads, t, subject.width, salt=start)
         size = max(1, min(subject.most - subject.first, 1 << 20))
         # Rows start at places of their own, so that a row read for another is seen.
-        at = [[point(subject, subject.first + (start + 3 * r + i) % size) for i in range(t)]
-              for r in range(b)]  # fmt: skip
+        at = [
+            [point(subject, subject.first + (start + 3 * r + i) % size) for i in range(t)]
+            for r in range(b)
+        ]
         return x, torch.stack([tensor_of(subject, row, draw) for row in at])
 
     found = [Way("turn", subject.turn, given)]
@@ -110,9 +112,11 @@ def under_masks(subject: Subject) -> list[Way]:
         return []
     found = [
         Way(f"attend with a mask of {WORDS[form]}", subject.attend, _masked(way, form))
-        for way in _attention(subject) if way.attribute == "attend"
-        for form in subject.masks if subject.attend is not None
-    ]  # fmt: skip
+        for way in _attention(subject)
+        if way.attribute == "attend"
+        for form in subject.masks
+        if subject.attend is not None
+    ]
     if subject.hide is not None:
 
         def padded(draw: Draw, b: int, t: int, start: int) -> Inputs:
@@ -180,11 +184,13 @@ def differ(a: Tensor, b: Tensor) -> Tensor:
 def shown(given: Inputs) -> list[Any]:
     """Inputs for a witness: their numbers where they are few, else their shapes."""
     return [
-        x if not isinstance(x, Tensor)
-        else plain(x.cpu()) if x.numel() <= 16
+        x
+        if not isinstance(x, Tensor)
+        else plain(x.cpu())
+        if x.numel() <= 16
         else f"{tuple(x.shape)}, drawn"
         for x in given
-    ]  # fmt: skip
+    ]
 
 
 SIZES = ((1, 1), (1, 2), (1, 3), (2, 4), (3, 5), (2, 8), (1, 33))  # rows of a batch, tokens
@@ -225,9 +231,10 @@ def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[bool]:
     """
     inputs = [
         x.detach().clone().requires_grad_(True)
-        if isinstance(x, Tensor) and x.is_floating_point() else x
+        if isinstance(x, Tensor) and x.is_floating_point()
+        else x
         for x in given
-    ]  # fmt: skip
+    ]
     wanted = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
         return set()
@@ -241,4 +248,3 @@ def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[bool]:
         if one is not None:
             finite_gradients(name, one, *given)
     return {any(one is not None for one in made)}
-

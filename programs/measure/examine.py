@@ -20,14 +20,25 @@ from ..running import fault_in
 from ..subjects import Subject
 from .base import FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
 
-MODULES = ("calls", "laws", "rotary_positions", "rotary_declared", "scores", "hidden_keys",
-           "bias", "additive", "states")  # fmt: skip
+MODULES = (
+    "calls",
+    "laws",
+    "rotary_positions",
+    "rotary_declared",
+    "scores",
+    "hidden_keys",
+    "bias",
+    "additive",
+    "states",
+)
 
 
 def examine(
-    subject: Subject, draws: Iterable[Draw] = (Draw(),), laws: Collection[str] = (),
+    subject: Subject,
+    draws: Iterable[Draw] = (Draw(),),
+    laws: Collection[str] = (),
     tell: Callable[[Finding], None] | None = None,
-) -> tuple[Finding, ...]:  # fmt: skip
+) -> tuple[Finding, ...]:
     """What the probes of these laws (all, if none is named) find, in the order of the laws.
 
     ``tell`` hears of each finding as soon as it is made.  Arrays are so small here that threads of
@@ -83,18 +94,31 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
 
     def finding(law: str, seen: Outcome) -> Finding:
         verdict = (
-            "internal error" if fault is not None
-            else "broken" if seen.witness is not None
-            else "not asked" if seen.skipped
-            else "undecided" if seen.doubtful
+            "internal error"
+            if fault is not None
+            else "broken"
+            if seen.witness is not None
+            else "not asked"
+            if seen.skipped
+            else "undecided"
+            if seen.doubtful
             else "holds"
-        )  # fmt: skip
+        )
         return Finding(
-            law, "measured", verdict, seen.why, seen.error, seen.bound, seen.witness,
-            seed=draw.seed, dtype=str(draw.dtype).removeprefix("torch."), device=draw.device,
-            sizes=dict(seen.sizes or {}), seconds=perf_counter() - start,
+            law,
+            "measured",
+            verdict,
+            seen.why,
+            seen.error,
+            seen.bound,
+            seen.witness,
+            seed=draw.seed,
+            dtype=str(draw.dtype).removeprefix("torch."),
+            device=draw.device,
+            sizes=dict(seen.sizes or {}),
+            seconds=perf_counter() - start,
             traceback=fault.traceback if fault is not None else "",
-        )  # fmt: skip
+        )
 
     if nan is None:
         return (finding(one.law, seen),)

@@ -78,8 +78,11 @@ def of_later_tokens(scene: Scene) -> Outcome:
     """
     off = _moved(scene) if scene.low else 0.0
     if off:
-        return undecided(f"outputs change by {off:.2g} with later tokens, by no more than rounding "
-                         "explains in this format", off)  # fmt: skip
+        return undecided(
+            f"outputs change by {off:.2g} with later tokens, by no more than rounding "
+            "explains in this format",
+            off,
+        )
     return held(read_through(scene).removeprefix("; "))
 
 
@@ -100,8 +103,10 @@ def fill_of_mask(scene: Scene) -> Outcome:
     """What to add where a mask of numbers hides by a number that a score can come near."""
     made = scene.subject.mask(2, 2)
     least = float(made.double().min()) if made.is_floating_point() else 0.0
-    told = (f"hidden by the finite number {least:g}: a query whose scores are all below it reads "
-            "what is hidden")  # fmt: skip
+    told = (
+        f"hidden by the finite number {least:g}: a query whose scores are all below it reads "
+        "what is hidden"
+    )
     return held(told if -BEYOND[-1] < least < 0 else "")
 
 
@@ -116,8 +121,12 @@ def fill_too_small(scene: Scene) -> Outcome:
     i, j = (int(x) for x in shown.nonzero()[0])
     value = float(made.reshape(-1, n, n)[0, i, j])
     why = f"{value:g} is added where key {j} is to be hidden of query {i}: its exponential is not 0"
-    seen = Seen({"tokens": n, "query": i, "key": j}, ("what is added", value),
-                ("what hides", "-inf"), math.inf)  # fmt: skip
+    seen = Seen(
+        {"tokens": n, "query": i, "key": j},
+        ("what is added", value),
+        ("what hides", "-inf"),
+        math.inf,
+    )
     return broken(why, seen, T=n, S=n)
 
 
@@ -133,8 +142,10 @@ def _by_scores(scene: Scene, attend: Callable[..., Tensor], mask: Tensor | None)
         except Exception:  # noqa: BLE001 (code may refuse such scores)
             return ""
         if float(first.double().abs().nan_to_num().max()) > READ:
-            return (f"; what is hidden is hidden by a finite number: a query whose scores are all "
-                    f"{-low:g} would read it")  # fmt: skip
+            return (
+                f"; what is hidden is hidden by a finite number: a query whose scores are all "
+                f"{-low:g} would read it"
+            )
     return ""
 
 
@@ -154,6 +165,8 @@ def _by_tokens(scene: Scene, call: Callable[[Tensor], Tensor]) -> str:
         # the first row is computed from the same numbers twice: what rounds, rounds alike
         bound = ROUNDED * unit_of(first.dtype) * one.nan_to_num().abs().amax(-1) + 1e-6
         if bool(((one - other).abs().nan_to_num().amax(-1) > bound).any()):
-            return ("; what is hidden is hidden by a finite number: a first token with numbers of "
-                    f"{scale:g} would read later ones")  # fmt: skip
+            return (
+                "; what is hidden is hidden by a finite number: a first token with numbers of "
+                f"{scale:g} would read later ones"
+            )
     return ""

@@ -59,12 +59,19 @@ def designs(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | None
     """The inputs of a formula, and along which axis alone a shift of positions is."""
     of_call = OF_CALLS.get(formula.call, ())
     if not formula.inputs and not of_call:
-        of_call = OF_CALLS["layer" if "real B n E" in formula.given.values() else
-                           "attend" if "attend" in formula.call else "turn"]  # fmt: skip
+        of_call = OF_CALLS[
+            "layer"
+            if "real B n E" in formula.given.values()
+            else "attend"
+            if "attend" in formula.call
+            else "turn"
+        ]
     more = tuple(Inputs(lengths=one) for one in formula.sizes) if not formula.inputs else ()
     if isinstance(subject, Attention) and formula.call == "attend":
-        more += tuple(Inputs(lengths={"B": 3, "r": 6, "n": 6, "H": h, "G": g})
-                      for h, g in other_heads(subject))  # fmt: skip
+        more += tuple(
+            Inputs(lengths={"B": 3, "r": 6, "n": 6, "H": h, "G": g})
+            for h, g in other_heads(subject)
+        )
     axes = getattr(subject, "axes", 0) if "shift" in formula.given.values() else 0
     for inputs in (*(formula.inputs or of_call), *more):
         for axis in (None, *range(axes)) if axes > 1 else (None,):
@@ -77,8 +84,9 @@ def entries(law: Law, subject: Any) -> int:
     for formula in law.formulas:
         for inputs, _ in designs(formula, subject) if formula.kind == subject.kind else ():
             lengths = _sized(inputs, formula, subject)
-            total += sum(math.prod(lengths[c] for c in told.split()[1:])
-                         for told in formula.given.values())  # fmt: skip
+            total += sum(
+                math.prod(lengths[c] for c in told.split()[1:]) for told in formula.given.values()
+            )
     return total
 
 
@@ -99,14 +107,20 @@ def _sized(inputs: Inputs, formula: Formula, subject: Any) -> dict[str, int]:
     if inputs.units:
         found["B"] = 1
     own = {k: found[v] if isinstance(v, str) else v for k, v in inputs.lengths.items()}
-    return {**found, **{k: max(1, min(v, 16)) if isinstance(inputs.lengths[k], str) and k != "E"
-                        and inputs.lengths[k] != "W"
-                        else v for k, v in own.items()}}  # fmt: skip
+    return {
+        **found,
+        **{
+            k: max(1, min(v, 16))
+            if isinstance(inputs.lengths[k], str) and k != "E" and inputs.lengths[k] != "W"
+            else v
+            for k, v in own.items()
+        },
+    }
 
 
 def _drawn(
     look: Look, formula: Formula, inputs: Inputs, axis: int | None, lengths: Mapping[str, int]
-) -> Values:  # fmt: skip
+) -> Values:
     """What is given, by name.  Raises ``Beyond`` for positions that the code does not have."""
     found: Values = {}
     for salt, (name, told) in enumerate(formula.given.items()):
@@ -151,7 +165,7 @@ def _flat(offsets: Any) -> bool:
 
 def _numbers_of(
     look: Look, name: str, letters: list[str], shape: list[int], inputs: Inputs, salt: int
-) -> Rounded:  # fmt: skip
+) -> Rounded:
     """Unit vectors, one for each token in turn; or normal numbers, in the format of the draw."""
     if inputs.units and letters[-1:] == ["D"] and name != "y":
         width = shape[-1]
@@ -185,9 +199,14 @@ def _kept(kind: str, shape: list[int]) -> Tensor:
 
 
 def _positions(
-    look: Look, kind: str, shape: list[int], offsets: Any, axis: int | None, inputs: Inputs,
+    look: Look,
+    kind: str,
+    shape: list[int],
+    offsets: Any,
+    axis: int | None,
+    inputs: Inputs,
     salt: int,
-) -> Any:  # fmt: skip
+) -> Any:
     subject = look.subject
     axes = getattr(subject, "axes", 0)
     low = getattr(subject, "first", 0)
@@ -221,8 +240,11 @@ def _within(look: Look, formula: Formula, values: Values) -> None:
     reach = look.reach
     if reach is None:
         return
-    at = {name: values[name] for name, told in formula.given.items()
-          if told.split()[0] in ("position", "place")}  # fmt: skip
+    at = {
+        name: values[name]
+        for name, told in formula.given.items()
+        if told.split()[0] in ("position", "place")
+    }
     by = [v for name, v in values.items() if formula.given[name] in ("shift", "step")]
     ends = [float(x) for p in at.values() for x in (p.min(), p.max())]
     for s in by:

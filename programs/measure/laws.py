@@ -179,9 +179,7 @@ def _may_be_faster(subject: Rotary | Additive, draw: Draw) -> bool:
     return subject.grid is None and fast(table_of(subject, draw, 2 * subject.width + 32))
 
 
-def _words(
-    look: Look, formulas: list[Formula], seen: int, refused: Exception | None
-) -> str:  # fmt: skip
+def _words(look: Look, formulas: list[Formula], seen: int, refused: Exception | None) -> str:
     """What was looked at, for a law that holds."""
     names = dict.fromkeys(one for f in formulas for one in f.names)
     told = "; ".join(f"{here} = {there}" for here, there in names) or "both sides agree"

@@ -62,17 +62,25 @@ def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
         why = f"channel {i} turns into channel {j}, which is of another pair of the layout {layout}"
         return (
             f"{why}; {instead}",
-            {"vector": unit_words(i, subject.width), "at": int(positions[row]) + found.low,
-             "declared": layout, "channel": j},
+            {
+                "vector": unit_words(i, subject.width),
+                "at": int(positions[row]) + found.low,
+                "declared": layout,
+                "channel": j,
+            },
             f"channel {j} of the turned vector",
-        )  # fmt: skip
+        )
 
     more = f"; {REORDERED}" if found.reordered else ""
     return compared(
-        outside[layout], 0.0, found.allowed, told,
+        outside[layout],
+        0.0,
+        found.allowed,
+        told,
         f"every unit vector stays in its pair of the layout {layout}{more}",
-        there=f"where the layout is {layout}", D=subject.width,
-    )  # fmt: skip
+        there=f"where the layout is {layout}",
+        D=subject.width,
+    )
 
 
 @probe("width-as-declared", "rotary")
@@ -94,26 +102,45 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     if count < wanted:
         at_rest = [i for i in range(first, D) if i not in found.moving]
         if not at_rest and subject.any_width:
-            return undecided(f"it takes heads of any width, and was called with {D} channels, "
-                             f"not with the {said} that are declared")  # fmt: skip
-        at = {"vector": unit_words(at_rest[0], D), "declared": said,
-              "at": f"all {len(positions)} positions, where it stays"} if at_rest else {
-              "channels of a head": D, "declared": said}  # fmt: skip
+            return undecided(
+                f"it takes heads of any width, and was called with {D} channels, "
+                f"not with the {said} that are declared"
+            )
+        at = (
+            {
+                "vector": unit_words(at_rest[0], D),
+                "declared": said,
+                "at": f"all {len(positions)} positions, where it stays",
+            }
+            if at_rest
+            else {"channels of a head": D, "declared": said}
+        )
         wanted = wanted if at_rest else said
         there = ("channels that are to turn", wanted)
-        return broken(why, Seen(at, ("channels that turn", count), there, float(wanted - count)),
-                      D=D)  # fmt: skip
+        return broken(
+            why, Seen(at, ("channels that turn", count), there, float(wanted - count)), D=D
+        )
     moves = (found.images.at - torch.eye(D, dtype=torch.float64)).norm(dim=-1)
     beyond = [i for i in found.moving if i >= first + wanted]
     bound = found.rounding.turning
     seen = compared(
-        moves[:, beyond], 0.0, bound,
-        lambda row, i: (why, {
-            "vector": unit_words(beyond[i], D), "at": int(positions[row]) + found.low,
-            "declared": said, "channels that turn": count,
-        }, "how far it moves"),
-        "", there="how far it should move", D=D,
-    )  # fmt: skip
+        moves[:, beyond],
+        0.0,
+        bound,
+        lambda row, i: (
+            why,
+            {
+                "vector": unit_words(beyond[i], D),
+                "at": int(positions[row]) + found.low,
+                "declared": said,
+                "channels that turn": count,
+            },
+            "how far it moves",
+        ),
+        "",
+        there="how far it should move",
+        D=D,
+    )
     if seen.witness is not None:
         return seen
     size, channel = max((float(moves[:, i].max()), i) for i in beyond)
@@ -136,15 +163,21 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
         channels = list(found.moving) or list(range(subject.width))
         lengths = found.images.at[:, channels].norm(dim=-1)
         seen = compared(
-            lengths, wanted, 2 * found.rounding.turning * wanted,
+            lengths,
+            wanted,
+            2 * found.rounding.turning * wanted,
             lambda row, i, of=lengths, found=found, channels=channels: (
                 f"vectors become {float(of[row, i]):.6g} times as long; {wanted:.6g} is declared",
-                {"vector": unit_words(channels[i], subject.width),
-                 "at": int(found.images.positions[row]), "declared": float(f"{wanted:.7g}")},
+                {
+                    "vector": unit_words(channels[i], subject.width),
+                    "at": int(found.images.positions[row]),
+                    "declared": float(f"{wanted:.7g}"),
+                },
                 "its length, turned",
             ),
-            f"turned vectors are {wanted:.6g} times as long", D=subject.width,
-        )  # fmt: skip
+            f"turned vectors are {wanted:.6g} times as long",
+            D=subject.width,
+        )
         if seen.witness is not None:
             break
     return seen
@@ -193,11 +226,17 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Turns) -> O
     if made is None:
         return undecided(UNREAD)
     if made.away > 4 * found.rounding.turning:
-        return undecided("its pairs do not turn as a whole, so no frequency was read",
-                         made.away, 4 * found.rounding.turning)  # fmt: skip
+        return undecided(
+            "its pairs do not turn as a whole, so no frequency was read",
+            made.away,
+            4 * found.rounding.turning,
+        )
     pairs, unit = len(made.omega), found.rounding.angle_unit
-    ladders = {name: one for name, one in ladders_of(declared, 2 * pairs, subject.axes).items()
-               if len(one) == pairs}  # fmt: skip
+    ladders = {
+        name: one
+        for name, one in ladders_of(declared, 2 * pairs, subject.axes).items()
+        if len(one) == pairs
+    }
     if not ladders:
         return undecided(f"{pairs} pairs turn, and the ladder that is declared has another length")
     misses = {name: mismatch(made, one, unit) for name, one in ladders.items()}
@@ -206,23 +245,41 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Turns) -> O
             off = torch.minimum((made.omega - omega).abs(), (made.omega + omega).abs())
             radius = made.radius + ladder_error(omega, unit)
             worst = int((off / radius).argmax())
-            return held(f"{pairs} frequencies are the declared ones ({name}), read at positions "
-                        f"up to {found.last}", float(off[worst]), float(radius[worst]),
-                        D=subject.width)  # fmt: skip
+            return held(
+                f"{pairs} frequencies are the declared ones ({name}), read at positions "
+                f"up to {found.last}",
+                float(off[worst]),
+                float(radius[worst]),
+                D=subject.width,
+            )
     name, miss = max(((n, m) for n, m in misses.items() if m is not None), key=lambda x: x[1][0])
     row, pair, there, allowed = miss
     at, here = int(made.blocks.positions[row]) + found.low, float(made.blocks.angles[row, pair])
-    words = "frequencies as listed" if declared.frequencies is not None else (
-        f"base {declared.base:g}" + (f", {declared.scaling} of factor {declared.factor:g}"
-                                     if declared.scaling else ""))  # fmt: skip
+    words = (
+        "frequencies as listed"
+        if declared.frequencies is not None
+        else (
+            f"base {declared.base:g}"
+            + (f", {declared.scaling} of factor {declared.factor:g}" if declared.scaling else "")
+        )
+    )
     return broken(
         f"pair {pair} has the frequency {float(made.omega[pair].abs()):.7g}, and "
         f"{float(ladders[name][pair]):.7g} is declared{_instead(made, declared, subject, unit)}",
-        Seen({"pair": pair, "channels": [int(c[pair]) for c in made.pair], "at": at,
-              "declared": words}, (f"angle by which it turns at {at}", here),
-             ("declared angle", there), abs(math.remainder(here - there, math.tau)), allowed),
+        Seen(
+            {
+                "pair": pair,
+                "channels": [int(c[pair]) for c in made.pair],
+                "at": at,
+                "declared": words,
+            },
+            (f"angle by which it turns at {at}", here),
+            ("declared angle", there),
+            abs(math.remainder(here - there, math.tau)),
+            allowed,
+        ),
         D=subject.width,
-    )  # fmt: skip
+    )
 
 
 def _instead(made: Read, declared: DeclaredRotary, subject: Rotary, unit: float) -> str:
@@ -232,8 +289,7 @@ def _instead(made: Read, declared: DeclaredRotary, subject: Rotary, unit: float)
         plain = ladders_of(replace(declared, scaling=""), 2 * pairs, subject.axes).values()
         if any(len(one) == pairs and mismatch(made, one, unit) is None for one in plain):
             return "; they are those without the scaling"
-    bases = (b for b in _bases(made)
-             if mismatch(made, scalings.ladder(b, pairs), unit) is None)  # fmt: skip
+    bases = (b for b in _bases(made) if mismatch(made, scalings.ladder(b, pairs), unit) is None)
     return next((f"; they are those of base {b:.6g}" for b in bases), "")
 
 
@@ -272,8 +328,10 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
         return undecided(UNREAD)
     if len(made.omega) < 2:
         return not_asked("one pair turns, and by 1 whatever the base is")
-    tried = (compare_ladder(subject, DeclaredRotary(base=b, layout=made.layout), found)
-             for b in _bases(made))  # fmt: skip
+    tried = (
+        compare_ladder(subject, DeclaredRotary(base=b, layout=made.layout), found)
+        for b in _bases(made)
+    )
     # what the frequencies are to be is known of a declared base, and of a plain ladder
     plain = any(one.witness is None and not one.doubtful for one in tried)
     words: list[str] = []
@@ -282,8 +340,9 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
         known = declared.base is not None or (plain and name == "base")
         every = [_built_with(subject, draw, made, name, value, known) for value in values]
         built = [one for one in every if one is not None]
-        wrong = [one.seen for one in built
-                 if not one.same and (one.seen.witness or one.seen.doubtful)]  # fmt: skip
+        wrong = [
+            one.seen for one in built if not one.same and (one.seen.witness or one.seen.doubtful)
+        ]
         if wrong:
             return wrong[0]
         if built and all(one.same for one in built):
@@ -312,12 +371,20 @@ def _built_with(
     ):
         pair = len(after.omega) - 1
         at = {"argument": name, "value": value, "declared": getattr(subject.declared, name, None)}
-        return Built(broken(
-            f"built with {name} {value:g} it has the same frequencies as before",
-            Seen(at, (f"frequency of pair {pair} with {name} {value:g}", float(after.omega[pair])),
-                 ("before, which should differ", float(before.omega[pair])), 0.0,
-                 float(after.radius[pair] + before.radius[pair])), D=subject.width,
-        ), same=True)  # fmt: skip
+        return Built(
+            broken(
+                f"built with {name} {value:g} it has the same frequencies as before",
+                Seen(
+                    at,
+                    (f"frequency of pair {pair} with {name} {value:g}", float(after.omega[pair])),
+                    ("before, which should differ", float(before.omega[pair])),
+                    0.0,
+                    float(after.radius[pair] + before.radius[pair]),
+                ),
+                D=subject.width,
+            ),
+            same=True,
+        )
     words = f"{name} {value:g}"
     if declared.frequencies is not None or not known:
         return Built(held(words))
@@ -363,18 +430,27 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
     if result.shape != x.shape:
         return broken(
             f"width {width} is accepted, and {back} channels come back",
-            Seen({"width": width, "vector": vector, "at": [0, 3]},
-                 ("channels that come back", back), ("channels given", D), float(abs(back - D))),
+            Seen(
+                {"width": width, "vector": vector, "at": [0, 3]},
+                ("channels that come back", back),
+                ("channels given", D),
+                float(abs(back - D)),
+            ),
             D=D,
-        )  # fmt: skip
+        )
     return compared(
-        result[0], x[0].cpu().double(), 0.0,
-        lambda _, t, j: (f"width {width} is accepted, and its last channel does not pass through",
-                         {"width": width, "vector": vector, "at": (0, 3)[t], "channel": j},
-                         f"channel {j} of the result"),
-        f"of width {width} the last channel passes through", there="the same channel of the vector",
+        result[0],
+        x[0].cpu().double(),
+        0.0,
+        lambda _, t, j: (
+            f"width {width} is accepted, and its last channel does not pass through",
+            {"width": width, "vector": vector, "at": (0, 3)[t], "channel": j},
+            f"channel {j} of the result",
+        ),
+        f"of width {width} the last channel passes through",
+        there="the same channel of the vector",
         D=D,
-    )  # fmt: skip
+    )
 
 
 def _refusal(error: Exception) -> str:

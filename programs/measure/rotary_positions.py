@@ -61,17 +61,30 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
         if apart == 0.0:
             return broken(
                 f"{words} gives the same at positions {', '.join(str(told(p)) for p in points)}",
-                Seen({"vector": plain(x.double().flatten().cpu()), "way": words,
-                      "positions": [told(p) for p in points]},
-                     (f"at {told(points[0])}", plain(results[0])),
-                     (f"at {told(points[1])}, which should differ", plain(results[1])), 0.0, bound),
-                B=1, H=subject.heads, T=1 if "itself" in words else len(points), D=subject.width,
-            )  # fmt: skip
+                Seen(
+                    {
+                        "vector": plain(x.double().flatten().cpu()),
+                        "way": words,
+                        "positions": [told(p) for p in points],
+                    },
+                    (f"at {told(points[0])}", plain(results[0])),
+                    (f"at {told(points[1])}, which should differ", plain(results[1])),
+                    0.0,
+                    bound,
+                ),
+                B=1,
+                H=subject.heads,
+                T=1 if "itself" in words else len(points),
+                D=subject.width,
+            )
         if apart <= bound:
             return undecided(f"{words} hardly changes with its position", apart, bound)
         least = min(least, apart)
-    return held("one vector differs at several positions, by itself and in every token of a row, "
-                f"by {least:.2g} at least", D=subject.width)  # fmt: skip
+    return held(
+        "one vector differs at several positions, by itself and in every token of a row, "
+        f"by {least:.2g} at least",
+        D=subject.width,
+    )
 
 
 @probe("every-axis-matters", "rotary")
@@ -83,26 +96,39 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
         for place in (0, 2):
             start = point(subject, reach.low + place)
             for axis in range(subject.axes):
-                ways = [moved(start, by, axis) for by in (1, 4, 29, 1900)
-                        if reach.has(reach.low + 2 + by)]  # fmt: skip
+                ways = [
+                    moved(start, by, axis)
+                    for by in (1, 4, 29, 1900)
+                    if reach.has(reach.low + 2 + by)
+                ]
                 found = matrices(subject, subject.turn, [start, *ways], draw)
                 apart = float((found[1:] - found[0]).abs().max())
                 if apart == 0.0:
                     off = int(found[0, 0].diagonal().argmin())
                     return broken(
                         f"coordinate {axis} of a position changes nothing",
-                        Seen({"axis": axis, "from": list(start), "to": list(ways[0]),
-                              "vector": f"each unit vector of {subject.width} channels"},
-                             (f"channel {off} at {list(start)}", plain(found[0, 0, off])),
-                             (f"at {list(ways[0])}, which should differ", plain(found[1, 0, off])),
-                             0.0, bound),
-                        D=subject.width, axes=subject.axes,
-                    )  # fmt: skip
+                        Seen(
+                            {
+                                "axis": axis,
+                                "from": list(start),
+                                "to": list(ways[0]),
+                                "vector": f"each unit vector of {subject.width} channels",
+                            },
+                            (f"channel {off} at {list(start)}", plain(found[0, 0, off])),
+                            (f"at {list(ways[0])}, which should differ", plain(found[1, 0, off])),
+                            0.0,
+                            bound,
+                        ),
+                        D=subject.width,
+                        axes=subject.axes,
+                    )
                 if apart <= bound:
                     return undecided(f"coordinate {axis} hardly changes anything", apart, bound)
                 least = min(least, apart)
-    return held(f"each of {subject.axes} coordinates changes the result, by {least:.2g} at least",
-                axes=subject.axes)  # fmt: skip
+    return held(
+        f"each of {subject.axes} coordinates changes the result, by {least:.2g} at least",
+        axes=subject.axes,
+    )
 
 
 @probe("grid-steps", "rotary")
@@ -114,8 +140,10 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
         raw, size = subject.grid(rows, columns), {"rows": rows, "columns": columns}
         made = raw.detach().to("cpu", torch.float64)
         if made.shape[0] != rows * columns or made.dim() != 2:
-            return undecided(f"grid({rows}, {columns}) gave {tuple(made.shape)}; "
-                             f"({rows * columns}, coordinates) was wanted")  # fmt: skip
+            return undecided(
+                f"grid({rows}, {columns}) gave {tuple(made.shape)}; "
+                f"({rows * columns}, coordinates) was wanted"
+            )
         grid, where = made.reshape(rows, columns, -1), f"on a grid of {rows} rows and {columns} "
         unit = torch.finfo(torch.float32).eps * raw.is_floating_point()
         bound = 4 * unit * float(made.abs().max())
@@ -136,25 +164,42 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
             if uneven:
                 return broken(
                     f"{where}columns a step {words} is not the same everywhere",
-                    Seen(at | {"its coordinates": plain(grid[r, c]),
-                               "next coordinates": plain(grid[after])},
-                         (f"step {words} from {[r, c]}", plain(steps[r, c])),
-                         (f"step {words} from [0, 0]", plain(steps[0, 0])), float(off[r, c]),
-                         bound),
+                    Seen(
+                        at
+                        | {
+                            "its coordinates": plain(grid[r, c]),
+                            "next coordinates": plain(grid[after]),
+                        },
+                        (f"step {words} from {[r, c]}", plain(steps[r, c])),
+                        (f"step {words} from [0, 0]", plain(steps[0, 0])),
+                        float(off[r, c]),
+                        bound,
+                    ),
                     **size,
-                )  # fmt: skip
+                )
             return broken(
                 f"{where}columns no step {words} is seen",
-                Seen(at, ("coordinates of [0, 0]", plain(grid[0, 0])),
-                     (f"coordinates of {list(after)}, which should differ", plain(grid[after])),
-                     0.0, bound), **size,
-            )  # fmt: skip
+                Seen(
+                    at,
+                    ("coordinates of [0, 0]", plain(grid[0, 0])),
+                    (f"coordinates of {list(after)}, which should differ", plain(grid[after])),
+                    0.0,
+                    bound,
+                ),
+                **size,
+            )
         if len(seen) == 2 and torch.equal(seen["right"], seen["down"]):
             return broken(
                 "a step right changes the coordinates as a step down does",
-                Seen(size, ("step right", plain(seen["right"])), ("step down", plain(seen["down"])),
-                     0.0, bound), **size,
-            )  # fmt: skip
+                Seen(
+                    size,
+                    ("step right", plain(seen["right"])),
+                    ("step down", plain(seen["down"])),
+                    0.0,
+                    bound,
+                ),
+                **size,
+            )
     return held(f"steps right and down are the same everywhere on {len(GRIDS)} grids", worst, bound)
 
 
@@ -190,8 +235,11 @@ def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
             tried.append(name_of(one.dtype))
             if one is draw:
                 least, last = found.error or 0.0, dict(found.sizes or {}).get("last", 0)
-    return held(f"neighbours up to {last} differ by {least:.2g} at least, on data in "
-                f"{', '.join(tried)}", D=subject.width, last=last)  # fmt: skip
+    return held(
+        f"neighbours up to {last} differ by {least:.2g} at least, on data in {', '.join(tried)}",
+        D=subject.width,
+        last=last,
+    )
 
 
 def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
@@ -224,13 +272,21 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
             on = "" if axis is None else f" on axis {axis}"
             return broken(
                 f"positions {p} and {p + 1} give the same angles{on}, on data in {name}",
-                Seen({"vector": f"unit vector of channel {channel} of {subject.width}",
-                      "at": told(at[i]), "and at": told(after[i]), "dtype": name},
-                     (f"distance of the turned vectors at {p} and {p + 1}", step),
-                     (f"at {places[0]} and {places[0] + 1}", default), abs(default - step),
-                     allowed),
-                D=subject.width, T=2,
-            )  # fmt: skip
+                Seen(
+                    {
+                        "vector": f"unit vector of channel {channel} of {subject.width}",
+                        "at": told(at[i]),
+                        "and at": told(after[i]),
+                        "dtype": name,
+                    },
+                    (f"distance of the turned vectors at {p} and {p + 1}", step),
+                    (f"at {places[0]} and {places[0] + 1}", default),
+                    abs(default - step),
+                    allowed,
+                ),
+                D=subject.width,
+                T=2,
+            )
         # The steps of a slow axis may be hidden by rounding; those of all axes together are not.
         if default > allowed or axis is None:
             least = min(least, float(steps[known].min()))
@@ -268,22 +324,33 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
                 return broken(
                     f"the angle of pair {pair} at position {at} is off by {off:.3g}, on data in "
                     f"{name}",
-                    Seen({"pair": pair, "at": at, "dtype": name,
-                          "channels": [int(c[pair]) for c in made.pair]},
-                         (f"angle by which it turns at {at}", here),
-                         (f"{place} times its frequency, read at lower positions", there), off,
-                         allowed),
+                    Seen(
+                        {
+                            "pair": pair,
+                            "at": at,
+                            "dtype": name,
+                            "channels": [int(c[pair]) for c in made.pair],
+                        },
+                        (f"angle by which it turns at {at}", here),
+                        (f"{place} times its frequency, read at lower positions", there),
+                        off,
+                        allowed,
+                    ),
                     D=subject.width,
-                )  # fmt: skip
+                )
             tried.append(name)
             if one is draw:
                 ratio = wrapped(angles - positions.double()[:, None] * made.omega).abs() / made.off
                 at_worst = int(ratio.argmax())
                 bound = float(made.off.flatten()[at_worst])
                 worst, last = float(ratio.flatten()[at_worst]) * bound, found.last
-    return held(f"angles up to position {last} are its frequencies times the position, as exact "
-                f"as in float32, on data in {', '.join(tried)}", worst, bound,
-                D=subject.width)  # fmt: skip
+    return held(
+        f"angles up to position {last} are its frequencies times the position, as exact "
+        f"as in float32, on data in {', '.join(tried)}",
+        worst,
+        bound,
+        D=subject.width,
+    )
 
 
 def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:
@@ -347,13 +414,19 @@ def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
 def _keeps(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
     """Whether calls leave tables behind: where no cast reaches them, or in longer buffers."""
     modules = list(modules)
-    plain = any(isinstance(x, Tensor) for one in modules for part in one.modules()
-                for x in vars(part).values())  # fmt: skip
+    plain = any(
+        isinstance(x, Tensor)
+        for one in modules
+        for part in one.modules()
+        for x in vars(part).values()
+    )
     before = dict(untouched.named_buffers()) if untouched is not None else {}
     return plain or any(
         x.shape != before[name].shape
-        for one in modules for name, x in one.named_buffers() if name in before
-    )  # fmt: skip
+        for one in modules
+        for name, x in one.named_buffers()
+        if name in before
+    )
 
 
 @probe("survives-casting", "rotary")
@@ -395,21 +468,30 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
                 tried.append((name, told))
     worst = max((one for _, one in tried), key=lambda one: one.error or 0.0)
     casts = " and to ".join(dict.fromkeys(name for name, _ in tried))
-    return held(f"the frequencies are what they were after a cast to {casts}",
-                worst.error, worst.bound, D=subject.width)  # fmt: skip
+    return held(
+        f"the frequencies are what they were after a cast to {casts}",
+        worst.error,
+        worst.bound,
+        D=subject.width,
+    )
 
 
 def _as_before(before: Read, after: Read, name: str, draw: Draw, width: int) -> Outcome:
     """The frequencies after a cast, against those before."""
     slack = ladder_error(before.omega, rounding_of(draw.dtype).angle_unit)
     return compared(
-        after.omega, before.omega, after.radius + before.radius + slack,
+        after.omega,
+        before.omega,
+        after.radius + before.radius + slack,
         lambda pair: (
             f"after a cast of the module to {name} pair {pair} has another frequency",
             {"cast": name, "pair": pair, "channels": [int(c[pair]) for c in after.pair]},
             "frequency after the cast",
-        ), "", there="frequency before", D=width,
-    )  # fmt: skip
+        ),
+        "",
+        there="frequency before",
+        D=width,
+    )
 
 
 def _to_cast(

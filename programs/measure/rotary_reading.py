@@ -88,9 +88,13 @@ class Read:
 
 
 def turns_of(
-    subject: Rotary, draw: Draw, *, angles: torch.dtype = torch.float32,
-    call: Callable[[Tensor, Tensor], Tensor] | None = None, furthest: int = FURTHEST,
-) -> Turns:  # fmt: skip
+    subject: Rotary,
+    draw: Draw,
+    *,
+    angles: torch.dtype = torch.float32,
+    call: Callable[[Tensor, Tensor], Tensor] | None = None,
+    furthest: int = FURTHEST,
+) -> Turns:
     """What the code does to every unit vector at positions up to 65536, or as far as it goes."""
     reach = reach_of(subject, draw)
     furthest = min(reach.high - reach.low, furthest)
@@ -109,8 +113,15 @@ def turns_of(
         matrix[:, stays, stays] = 1
         length = 1.0
         rounding = Rounding(rounding.unit, rounding.angle_unit, 2 * rounding.turning)
-    return Turns(Images(torch.tensor(found), matrix, 0.0), moving, length, reach.low, rounding,
-                 speeds(subject, draw), order is not None)  # fmt: skip
+    return Turns(
+        Images(torch.tensor(found), matrix, 0.0),
+        moving,
+        length,
+        reach.low,
+        rounding,
+        speeds(subject, draw),
+        order is not None,
+    )
 
 
 def pairings(width: int, start: int, axes: int) -> dict[str, list[Pair]]:
@@ -121,10 +132,12 @@ def pairings(width: int, start: int, axes: int) -> dict[str, list[Pair]]:
     made = {name: [pairs_in(name, width // 2)] for name in ("interleaved", "half")}
     if axes > 1 and width % (2 * axes) == 0:
         block = width // axes
-        made["half"].append(tuple(
-            torch.cat([one + block * i for i in range(axes)])
-            for one in pairs_in("half", block // 2)
-        ))  # type: ignore[arg-type]  # fmt: skip
+        made["half"].append(
+            tuple(
+                torch.cat([one + block * i for i in range(axes)])
+                for one in pairs_in("half", block // 2)
+            )
+        )  # type: ignore[arg-type]
     return {name: [(a + start, b + start) for a, b in ways] for name, ways in made.items()}
 
 
@@ -194,9 +207,13 @@ def _scaled(declared: DeclaredRotary, width: int, name: str) -> dict[str, Tensor
         case "llama3":
             return {name: scalings.by_parts(plain, factor, original, declared.low, declared.high)}
         case "yarn":
-            ramps = {words: scalings.ramp_of(base, pairs, original, declared.fast, declared.slow,
-                                             whole=not words)
-                     for words in ("", ", ends of the ramp not rounded")}  # fmt: skip
-            return {name + words: scalings.yarn(plain, factor, *ends)
-                    for words, ends in ramps.items()}  # fmt: skip
+            ramps = {
+                words: scalings.ramp_of(
+                    base, pairs, original, declared.fast, declared.slow, whole=not words
+                )
+                for words in ("", ", ends of the ramp not rounded")
+            }
+            return {
+                name + words: scalings.yarn(plain, factor, *ends) for words, ends in ramps.items()
+            }
     return {name: plain}

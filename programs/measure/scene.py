@@ -53,8 +53,10 @@ class Scene:
         """Normal queries, keys and values of the heads that the code has, or is said to have."""
         one: Attention = self.subject
         groups, width = self.declared.groups or one.groups, one.width or 5
-        q, k, v = (self.draw.normal(rows, h, tokens, width, salt=salt + n)
-                   for n, h in enumerate((one.heads, groups, groups), 1))  # fmt: skip
+        q, k, v = (
+            self.draw.normal(rows, h, tokens, width, salt=salt + n)
+            for n, h in enumerate((one.heads, groups, groups), 1)
+        )
         return q, k, v
 
     def allow(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowed:

@@ -43,12 +43,16 @@ def large_in_a_layer(scene: Scene) -> Outcome:
         bad = (~found.isfinite()).nonzero().tolist()
         if bad:
             words = ("queries", "keys")[name == "k"]
-            seen = Seen({"B": 1, "T": 3, "seed": scene.draw.seed, f"{words} times": large},
-                        ("what attention gives inside the layer", str(float(found[tuple(bad[0])]))),
-                        ("wanted there", "a finite number"), math.inf)  # fmt: skip
+            seen = Seen(
+                {"B": 1, "T": 3, "seed": scene.draw.seed, f"{words} times": large},
+                ("what attention gives inside the layer", str(float(found[tuple(bad[0])]))),
+                ("wanted there", "a finite number"),
+                math.inf,
+            )
             return broken(f"large scores give {float(found[tuple(bad[0])])} inside the layer", seen)
-    return not_asked("the code takes tokens: nothing can be added to its scores; large ones give "
-                     "finite numbers")  # fmt: skip
+    return not_asked(
+        "the code takes tokens: nothing can be added to its scores; large ones give finite numbers"
+    )
 
 
 @probe("scale-as-declared", "attention")
@@ -74,23 +78,36 @@ def scale_as_declared(scene: Scene) -> Outcome:
         if not read.linear:
             return undecided("the scores are not a scale times q·k: no scale can be read")
         wanted = scene.declared.scale or 1 / math.sqrt(d)
-        words = (f"weights have the ratios of a scale of {round(read.value, 6):.6g}, and "
-                 f"{wanted:.6g} is declared")  # fmt: skip
+        words = (
+            f"weights have the ratios of a scale of {round(read.value, 6):.6g}, and "
+            f"{wanted:.6g} is declared"
+        )
         seen = compared(
-            torch.tensor([read.value], dtype=torch.float64), wanted, read.radius,
+            torch.tensor([read.value], dtype=torch.float64),
+            wanted,
+            read.radius,
             lambda _, words=words: (words, {"seed": scene.draw.seed}, "the scale that was read"),
-            f"the weights have the ratios of scale {wanted:.6g}", there="the declared scale",
-            H=h, G=g, D=d,
-        )  # fmt: skip
+            f"the weights have the ratios of scale {wanted:.6g}",
+            there="the declared scale",
+            H=h,
+            G=g,
+            D=d,
+        )
         if seen.witness is not None:
             break
     return seen
 
 
 ONE = r"(to_?|w_?|lin(ear)?_?|proj(ection)?_?)?({})(_?(proj|projection|lin|linear|layer|w|net))?"
-NAMES = {part: re.compile(ONE.format(words), re.IGNORECASE)
-         for part, words in {"q": "q|query|queries", "k": "k|key|keys", "v": "v|value|values",
-                             "qkv": "qkv|c_attn|in_proj|query_key_value"}.items()}  # fmt: skip
+NAMES = {
+    part: re.compile(ONE.format(words), re.IGNORECASE)
+    for part, words in {
+        "q": "q|query|queries",
+        "k": "k|key|keys",
+        "v": "v|value|values",
+        "qkv": "qkv|c_attn|in_proj|query_key_value",
+    }.items()
+}
 
 
 @dataclass
@@ -118,8 +135,9 @@ def projected(layer: Attention) -> Attention | None:
     run, tokens = _Run({}), torch.zeros(1, 3, layer.embed).to(weight)  # type: ignore[arg-type]
     with torch.no_grad(), _hooked(layer.module, parts, run):
         out = layer.layer(tokens)
-    widths = {name: shape[-1] for name, shape in run.shapes.items()
-              if shape[:-1] == tokens.shape[:-1]}  # fmt: skip
+    widths = {
+        name: shape[-1] for name, shape in run.shapes.items() if shape[:-1] == tokens.shape[:-1]
+    }
     if set(widths) != set(parts):
         return None
     heads = layer.heads
@@ -194,8 +212,11 @@ def _hooked(module: nn.Module | None, parts: dict[str, nn.Module], run: _Run) ->
 
     try:
         handles += [part.register_forward_hook(gives(kind)) for kind, part in parts.items()]
-        handles += [part.register_forward_pre_hook(listens) for _, part in _matrices(module)
-                    if all(part is not one for one in parts.values())]  # fmt: skip
+        handles += [
+            part.register_forward_pre_hook(listens)
+            for _, part in _matrices(module)
+            if all(part is not one for one in parts.values())
+        ]
         yield
     finally:
         for handle in handles:
@@ -236,13 +257,17 @@ def on_a_line(scene: Scene) -> Outcome:
         return not_asked("what the layer makes of one token is not linear: its values are not seen")
     target = (first - second).double().flatten()
     if float(target.norm()) <= 2 * allowed * math.sqrt(target.numel()):
-        return undecided("what the layer makes of one token alone does not depend on the token: "
-                         "its values are not seen")  # fmt: skip
+        return undecided(
+            "what the layer makes of one token alone does not depend on the token: "
+            "its values are not seen"
+        )
     rows, off, many = [d.double().flatten(), (x - y).double().flatten()], allowed, one.embed + 2
     _, _, passed = torch.linalg.svd(torch.stack(rows), full_matrices=False)
     if _outside(target, passed) <= FAR:  # it is in the span whatever the weights are
-        return undecided("what the layer makes of one token is a multiple of it: its values are "
-                         "not told from a residual")  # fmt: skip
+        return undecided(
+            "what the layer makes of one token is a multiple of it: its values are "
+            "not told from a residual"
+        )
     for turn in range(2):
         for base, through in ((first, x), (second, y)):
             a = 2 * scene.draw.normal(1, many, 1, salt=10 + turn)
@@ -257,8 +282,12 @@ def on_a_line(scene: Scene) -> Outcome:
     if free < 2:
         return undecided("the outputs span every direction: sums of weights are not seen in them")
     if _outside(target, directions[values > bound]) > FAR:
-        return held("tokens on a line gave outputs along it: the weights add up to one",
-                    B=1, T=many, E=one.embed)  # fmt: skip
+        return held(
+            "tokens on a line gave outputs along it: the weights add up to one",
+            B=1,
+            T=many,
+            E=one.embed,
+        )
     sure = values > bound / NEAR
     near = NEAR + bound / float(target.norm())
     rest = _outside(target, directions[sure])
@@ -267,8 +296,10 @@ def on_a_line(scene: Scene) -> Outcome:
     witness = Seen(
         {"B": 1, "T": many, "E": one.embed, "seed": scene.draw.seed},
         ("share of f(x) − f(y), for x and y alone, outside the directions of the outputs", rest),
-        ("the least such share where weights add up to one", FAR), FAR - rest, near,
-    )  # fmt: skip
+        ("the least such share where weights add up to one", FAR),
+        FAR - rest,
+        near,
+    )
     why = "tokens on a line gave outputs off it: the weights do not add up to one"
     return broken(why, witness, B=1, T=many, E=one.embed)
 

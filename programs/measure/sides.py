@@ -124,9 +124,11 @@ class Look:
             near = (off / allowed.clamp(min=torch.finfo(torch.float64).tiny)).flatten()
             place = int(near.argmax())
             if float(near[place]) >= worst[0]:
-                worst = float(near[place]), float(off.flatten()[place]), float(
-                    allowed.flatten()[place]
-                )  # fmt: skip
+                worst = (
+                    float(near[place]),
+                    float(off.flatten()[place]),
+                    float(allowed.flatten()[place]),
+                )
         return None, worst
 
 
@@ -161,7 +163,7 @@ SHOWN = 8  # numbers of an input that a witness writes down
 
 def accused(
     look: Look, formula: Formula, values: Values, found: Apart, lengths: Mapping[str, int]
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Broken: the smallest inputs at which the sides differ, where, and by how much."""
     values, found = _shrunk(look, formula, values, found)
     told = {name: shown(value) for name, value in values.items()}
@@ -171,11 +173,19 @@ def accused(
         told = {"tokens": sum(len(v) if v.dim() == 1 else v.shape[1] for v in _tensors(values))}
     told |= place_of(formula, found)
     at = f" at {list(found.at)}" if found.at else ""
-    seen = Seen(told, (found.names[0] + at, found.here), (found.names[1] + at, found.there),
-                found.off, found.allowed)  # fmt: skip
-    where = [f"{name} = {told[name]}" for name, kind in formula.given.items()
-             if kind.split()[0] in ("position", "place", "shift", "step")
-             and torch.as_tensor(values[name]).numel() <= 4]  # fmt: skip
+    seen = Seen(
+        told,
+        (found.names[0] + at, found.here),
+        (found.names[1] + at, found.there),
+        found.off,
+        found.allowed,
+    )
+    where = [
+        f"{name} = {told[name]}"
+        for name, kind in formula.given.items()
+        if kind.split()[0] in ("position", "place", "shift", "step")
+        and torch.as_tensor(values[name]).numel() <= 4
+    ]
     why = ", ".join((_apart(found, formula), *where))
     if math.isfinite(found.off) and found.allowed > NO_PART * found.off:
         why += f"; rounding explains {found.allowed:.2g}"
@@ -190,8 +200,10 @@ def _tensors(values: Values) -> list[Tensor]:
 TOKENS, SCORES = ("batch row", "token", "channel"), ("batch row", "head", "query", "key")
 SEEN = ("masked", "shown", "reached", "weighs")  # calls that say which keys are seen
 PLACES = {
-    "additive": TOKENS, "layer": TOKENS, "bias": ("head", "query", "key"),
-}  # fmt: skip
+    "additive": TOKENS,
+    "layer": TOKENS,
+    "bias": ("head", "query", "key"),
+}
 
 
 def place_of(formula: Formula, found: Apart) -> dict[str, int]:
@@ -218,8 +230,11 @@ def _apart(found: Apart, formula: Formula) -> str:
     if not found.at:
         return f"{one} is {here}, and {other} is {there}"
     if -math.inf in (here, there) and formula.kind == "bias":
-        shows = f"{one} hides a key that {other} shows" if here == -math.inf else (
-            f"{one} shows a key that {other} hides")  # fmt: skip
+        shows = (
+            f"{one} hides a key that {other} shows"
+            if here == -math.inf
+            else (f"{one} shows a key that {other} hides")
+        )
         return f"{shows}{where}"
     sides = (one, here), (other, there)
     (bad, value), (_, good) = sorted(sides, key=lambda side: math.isfinite(side[1]))
@@ -253,8 +268,11 @@ def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple
 
 def _of_padding_alone(formula: Formula, values: Values) -> bool:
     """Whether all of a row is hidden: of that these laws say nothing, and code may give NaN."""
-    masks = (values[name] for name, told in formula.given.items()
-             if told.split()[0] in ("padding", "keep"))  # fmt: skip
+    masks = (
+        values[name]
+        for name, told in formula.given.items()
+        if told.split()[0] in ("padding", "keep")
+    )
     return not all(bool(one.any(-1).all()) for one in masks)
 
 

@@ -133,10 +133,14 @@ def calls_forget(subject: Subject, draw: Draw) -> Outcome:
                     text = " ".join(str(error).split())[:160]
                     return broken(
                         f"after {told} a call raises that did not before",
-                        Seen({"before": told, "call": way.attribute, "inputs": shown(target)},
-                             ("after it", f"{type(error).__name__}: {text}"),
-                             ("of a fresh one", f"{tuple(first.shape)}"), float("inf"), bound),
-                    )  # fmt: skip
+                        Seen(
+                            {"before": told, "call": way.attribute, "inputs": shown(target)},
+                            ("after it", f"{type(error).__name__}: {text}"),
+                            ("of a fresh one", f"{tuple(first.shape)}"),
+                            float("inf"),
+                            bound,
+                        ),
+                    )
                 count += did
                 same_shape = again.shape == first.shape
                 off = differ(again, first) if same_shape else torch.full((1,), torch.inf)
@@ -149,20 +153,32 @@ def calls_forget(subject: Subject, draw: Draw) -> Outcome:
                     )
                     return broken(
                         f"a call gives another result after {told}",
-                        Seen({"before": told, "call": way.attribute, "inputs": shown(target),
-                              "place": [int(i) for i in place] if place is not None else []},
-                             (f"after {told}", here),
-                             ("of a fresh one" if made else "the first time", there),
-                             float(off.max()), bound),
-                        B=small[0], T=small[1],
-                    )  # fmt: skip
+                        Seen(
+                            {
+                                "before": told,
+                                "call": way.attribute,
+                                "inputs": shown(target),
+                                "place": [int(i) for i in place] if place is not None else [],
+                            },
+                            (f"after {told}", here),
+                            ("of a fresh one" if made else "the first time", there),
+                            float(off.max()),
+                            bound,
+                        ),
+                        B=small[0],
+                        T=small[1],
+                    )
             kept = kept_under_less(subject, way, draw, _earlier(subject, way, draw))
             if kept is not None:
                 return kept
     if not count:
         return undecided("no call before it could be made")
-    return held(f"a call gives the same after {count} others: longer, shorter, from another start, "
-                "in another dtype, of another instance", worst, bound)  # fmt: skip
+    return held(
+        f"a call gives the same after {count} others: longer, shorter, from another start, "
+        "in another dtype, of another instance",
+        worst,
+        bound,
+    )
 
 
 @probe("inputs-stay", ALL)
@@ -190,12 +206,21 @@ def inputs_stay(subject: Subject, draw: Draw) -> Outcome:
                         place = torch.unravel_index(off.argmax(), off.shape)
                         return broken(
                             f"input {i + 1} of {way.attribute} is changed by the call",
-                            Seen({"call": way.attribute, "B": b, "T": t, "input": i + 1,
-                                  "place": [int(p) for p in place]},
-                                 ("after the call", float(now[place])),
-                                 ("before", float(then[place])), float(off.max())),
-                            B=b, T=t,
-                        )  # fmt: skip
+                            Seen(
+                                {
+                                    "call": way.attribute,
+                                    "B": b,
+                                    "T": t,
+                                    "input": i + 1,
+                                    "place": [int(p) for p in place],
+                                },
+                                ("after the call", float(now[place])),
+                                ("before", float(then[place])),
+                                float(off.max()),
+                            ),
+                            B=b,
+                            T=t,
+                        )
     if not count:
         return not_asked("its inputs are numbers")
     return held(f"{count} inputs are what they were", 0.0, 0.0)
@@ -204,6 +229,7 @@ def inputs_stay(subject: Subject, draw: Draw) -> Outcome:
 FIRST, SPAN = 71, 400  # lengths that no other look at code has
 _LENGTHS = count(FIRST, 2)
 TWICE = 2.0  # both sides are rounded, each with a table of its own
+
 
 def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
     """Broken where a call at a new length gives another result after another call of that length.
@@ -230,13 +256,19 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
             off, bound, given, sides = _gap(way, draw, axis, subject, call)
             raises = isinstance(sides[0], str)
             return broken(
-                f"after {told} a call raises that did not before" if raises
+                f"after {told} a call raises that did not before"
+                if raises
                 else f"a call gives another result after {told}",
-                Seen({"before": told, "call": way.attribute, "inputs": shown(given)},
-                     (f"after {told}", sides[0]),
-                     ("the same tokens at the beginning of a longer call", sides[1]), off, bound),
-                B=1, T=int(given[0].shape[axis]),
-            )  # fmt: skip
+                Seen(
+                    {"before": told, "call": way.attribute, "inputs": shown(given)},
+                    (f"after {told}", sides[0]),
+                    ("the same tokens at the beginning of a longer call", sides[1]),
+                    off,
+                    bound,
+                ),
+                B=1,
+                T=int(given[0].shape[axis]),
+            )
     return None
 
 
@@ -268,9 +300,7 @@ def _gap(
     """The largest difference of a call from the beginning of a longer one, after another call."""
     n = FIRST + (next(_LENGTHS) - FIRST) % (SPAN - 2)
     longer = way.given(draw, 1, n + 1, 0)
-    given = tuple(
-        x.narrow(axis if k == 0 else 1, 0, n).contiguous() for k, x in enumerate(longer)
-    )
+    given = tuple(x.narrow(axis if k == 0 else 1, 0, n).contiguous() for k, x in enumerate(longer))
     try:
         before(n)
     except Exception:  # noqa: BLE001 (a call that it does not take)
@@ -310,12 +340,19 @@ def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
                 first, second = (call(b, t).detach().double().cpu() for _ in range(2))
                 at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
                 seen = compared(
-                    second, first, _repeats(first, draw),
+                    second,
+                    first,
+                    _repeats(first, draw),
                     lambda *place, at=at: (
                         "the second of two equal calls in evaluation gives other numbers",
-                        {**at, "place": list(place)}, "the second of two equal calls",
-                    ), "two calls in evaluation gave the same", there="the first", B=b, T=t,
-                )  # fmt: skip
+                        {**at, "place": list(place)},
+                        "the second of two equal calls",
+                    ),
+                    "two calls in evaluation gave the same",
+                    there="the first",
+                    B=b,
+                    T=t,
+                )
                 if seen.witness is not None:
                     return seen
     return seen
@@ -354,11 +391,20 @@ def training_returns(subject: Any, draw: Draw) -> Outcome:
         b, t = size
         if after == 0 or not still:
             calls = "calls in training, one in evaluation, calls in training"
-            seen = Seen({"B": b, "T": t, "seed": draw.seed, "calls": calls},
-                        ("difference of two calls in training, after evaluation", after),
-                        ("the same before", before), before, 0.0)  # fmt: skip
-            return Outcome("after an evaluation nothing is dropped in training", before, 0.0, seen,
-                           sizes={"B": b, "T": t})  # fmt: skip
+            seen = Seen(
+                {"B": b, "T": t, "seed": draw.seed, "calls": calls},
+                ("difference of two calls in training, after evaluation", after),
+                ("the same before", before),
+                before,
+                0.0,
+            )
+            return Outcome(
+                "after an evaluation nothing is dropped in training",
+                before,
+                0.0,
+                seen,
+                sizes={"B": b, "T": t},
+            )
         found = held("training after an evaluation drops at random again", B=b, T=t)
     return found
 
@@ -389,6 +435,8 @@ def _any_call(subject: Any, draw: Draw) -> Callable[[int, int], Tensor]:
         return lambda b, t: tokens(draw.normal(b, t, subject.embed, salt=t))
     h, g, d = subject.heads, subject.groups, subject.width or 5
     return lambda b, t: subject.attend(
-        draw.normal(b, h, t, d, salt=1), draw.normal(b, g, t, d, salt=2),
-        draw.normal(b, g, t, d, salt=3), None,
-    )  # fmt: skip
+        draw.normal(b, h, t, d, salt=1),
+        draw.normal(b, g, t, d, salt=2),
+        draw.normal(b, g, t, d, salt=3),
+        None,
+    )

@@ -64,8 +64,13 @@ class Angles:
             elif self.sines == (False,) * half + (True,) * half:
                 found = xp.concat((xp.cos(angle[..., :half]), xp.sin(angle[..., half:])), axis=-1)
             else:
-                found = xp.stack([(xp.sin if sine else xp.cos)(angle[..., k])
-                                  for k, sine in enumerate(self.sines)], axis=-1)  # fmt: skip
+                found = xp.stack(
+                    [
+                        (xp.sin if sine else xp.cos)(angle[..., k])
+                        for k, sine in enumerate(self.sines)
+                    ],
+                    axis=-1,
+                )
         found = found if factor is None else found * factor
         return found if rest == (len(self.columns),) else xp.reshape(found, (*where.axes, *rest))
 
@@ -119,7 +124,7 @@ def _columns(table: Tensor) -> tuple[int, Tensor] | None:
 
 def _of_one_length(
     flat: Mapping[str, tuple[int, Tensor]], tables: Mapping[str, Tensor]
-) -> dict[str, Angles]:  # fmt: skip
+) -> dict[str, Angles]:
     columns: dict[bytes, Tensor] = {}
     keys: dict[str, list[bytes]] = {}
     for name, (_, told) in flat.items():
@@ -133,11 +138,15 @@ def _of_one_length(
         ladder = sorted({kinds[key][1] for key in own}, reverse=True)
         digest = hashlib.sha256(repr(ladder).encode()).hexdigest()[:8]
         found[name] = Angles(
-            f"freq_{digest}", flat[name][0], tuple(tables[name].shape), tuple(ladder),
+            f"freq_{digest}",
+            flat[name][0],
+            tuple(tables[name].shape),
+            tuple(ladder),
             tuple(ladder.index(kinds[key][1]) for key in own),
-            tuple(kinds[key][0] for key in own), kinds[own[0]][2],
+            tuple(kinds[key][0] for key in own),
+            kinds[own[0]][2],
             max(kinds[key][3] for key in own),
-        )  # fmt: skip
+        )
     return found
 
 

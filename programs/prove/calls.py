@@ -96,14 +96,18 @@ def _compared(subject: Pair) -> tuple[Call, ...]:
     """Each result of both programs, of the same inputs; every length may be symbolic."""
     free = "".join(c for told in subject.letters for c in told.split() if c.isalpha())
     each = tuple(subject.module.children()) if subject.module is not None else ()
-    return tuple(Call(name, code, subject.inputs, subject.letters, each, free=free,
-                      sources=subject.sources) for name, code in subject.calls.items())  # fmt: skip
+    return tuple(
+        Call(name, code, subject.inputs, subject.letters, each, free=free, sources=subject.sources)
+        for name, code in subject.calls.items()
+    )
 
 
 def _counted(
-    name: str, made: Callable[[int, int], Tensor], used: tuple[nn.Module, ...],
+    name: str,
+    made: Callable[[int, int], Tensor],
+    used: tuple[nn.Module, ...],
     where: tuple[Condition, ...],
-) -> Call:  # fmt: skip
+) -> Call:
     """Code of two counts, as code of two lists of that many numbers: queries, keys."""
 
     def call(x: Tensor, y: Tensor) -> Tensor:
@@ -153,10 +157,20 @@ def _both(
     if subject.running is not None:
         return (Call("running", on_start, (x, other), (vectors, beside), used, where, beside=True),)
     both = (vectors, beside, places)
-    return tuple(Call(name, turned(place), (*own, p), both, used, where, beside=True,
-                      pair=subject.pair, place=place)
-                 for place, (name, own) in enumerate(
-                     (("turn", (x, other)), ("key", (other, x)))))  # fmt: skip
+    return tuple(
+        Call(
+            name,
+            turned(place),
+            (*own, p),
+            both,
+            used,
+            where,
+            beside=True,
+            pair=subject.pair,
+            place=place,
+        )
+        for place, (name, own) in enumerate((("turn", (x, other)), ("key", (other, x))))
+    )
 
 
 def _tokens(subject: Subject) -> int:
@@ -206,9 +220,10 @@ def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:
     of two numbers.
     """
     lengths: dict[str, int] = {
-        letter: n for told, x in zip(call.letters, call.inputs, strict=True)
+        letter: n
+        for told, x in zip(call.letters, call.inputs, strict=True)
         for letter, n in zip(told.split(), x.shape, strict=True)
-    }  # fmt: skip
+    }
     grouped = "G" in lengths and lengths["G"] != lengths["H"] and not call.beside
     free = set(call.free or ("Bnr" if grouped else "BnHrG")) - set(fixed)
     return tuple(tuple(letter in free for letter in told.split()) for told in call.letters)
@@ -306,5 +321,7 @@ def _made(module: Any) -> Callable[[], Tensor] | None:
 
 def _wants(call: Any) -> bool:
     """Whether a call needs an input."""
-    return any(p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-               for p in inspect.signature(call).parameters.values())  # fmt: skip
+    return any(
+        p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        for p in inspect.signature(call).parameters.values()
+    )

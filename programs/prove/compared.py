@@ -64,8 +64,11 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
         if wrong:
             return wrong
     crossed = [(code, inputs) for inputs in _of_crossed_sizes(graph, axes)]
-    for call, tried in ((_with_gradients(code), tuple(map(apart, others))),
-                        (_with_gradients(code, trained=True), others), *crossed):  # fmt: skip
+    for call, tried in (
+        (_with_gradients(code), tuple(map(apart, others))),
+        (_with_gradients(code, trained=True), others),
+        *crossed,
+    ):
         try:
             with torch.no_grad():
                 wrong = _wrong(graph, axes, term, call, tried, own)
@@ -111,25 +114,35 @@ def gives_otherwise(
 
 
 def _wrong(
-    graph: Graph, axes: Axes, term: Array, call: Callable[..., Tensor], inputs: tuple[Tensor, ...],
+    graph: Graph,
+    axes: Axes,
+    term: Array,
+    call: Callable[..., Tensor],
+    inputs: tuple[Tensor, ...],
     values: Mapping[str, Tensor],
-) -> str:  # fmt: skip
+) -> str:
     """What is wrong with the term at these inputs, with these numbers in the tables."""
     sizes = {
         length.data[0]: n
         for told, x in zip(graph.call.letters, inputs, strict=True)
         for length, n in zip((axes[c] for c in told.split()), x.shape, strict=True)
         if length.op == "size"
-    }  # fmt: skip
+    }
     tables = {graph.tables[name]: value for name, value in values.items()}
     notes = graph.program.notes
     kept = {id(graph.exported.values[name]): value for name, value in values.items()}
     rows = {told: (kept.get(id(table), table), axis) for told, (table, axis) in notes.rows.items()}
     names = [f"input_{k}" for k in range(len(inputs))]
     return disagreement(
-        call, term, names, inputs, tables, graph.exported.operations, sizes,
+        call,
+        term,
+        names,
+        inputs,
+        tables,
+        graph.exported.operations,
+        sizes,
         replace(notes, rows=rows),
-    )  # fmt: skip
+    )
 
 
 def _drawn(graph: Graph) -> dict[str, Tensor]:
@@ -158,34 +171,36 @@ def run_of(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., Tensor]:
     return lambda *inputs: every(*graph.exported.taken(inputs))[place]
 
 
-def runs_of(
-    graph: Graph, tables: Mapping[str, Tensor]
-) -> Callable[..., tuple[Tensor, ...]]:  # fmt: skip
+def runs_of(graph: Graph, tables: Mapping[str, Tensor]) -> Callable[..., tuple[Tensor, ...]]:
     """All that the graph gives of inputs in its own order, with these numbers in its tables."""
     program, roles = graph.exported.program, graph.exported.roles
     stored = program.state_dict | program.constants
     told = [(roles[spec.arg.name], spec) for spec in program.graph_signature.input_specs]
-    fixed = [None if kind == "input" else tables[name] if kind == "table"
-             else stored[str(spec.target)] for (kind, name), spec in told]  # fmt: skip
+    fixed = [
+        None if kind == "input" else tables[name] if kind == "table" else stored[str(spec.target)]
+        for (kind, name), spec in told
+    ]
     kinds = [kept.kind for kept in program.graph_signature.output_specs]
 
     def run(*inputs: Tensor) -> tuple[Tensor, ...]:
         given = iter(x.clone() for x in inputs)
         found = program.graph_module(*(next(given) if one is None else one for one in fixed))
-        return tuple(x for x, kind in zip(found, kinds, strict=True)
-                     if kind == OutputKind.USER_OUTPUT)  # fmt: skip
+        return tuple(
+            x for x, kind in zip(found, kinds, strict=True) if kind == OutputKind.USER_OUTPUT
+        )
 
     return run
 
 
-def _with_gradients(
-    code: Callable[..., Tensor], *, trained: bool = False
-) -> Callable[..., Tensor]:  # fmt: skip
+def _with_gradients(code: Callable[..., Tensor], *, trained: bool = False) -> Callable[..., Tensor]:
     """The code with gradients wanted; ``trained``: through its inputs, of layers before it."""
+
     def run(*inputs: Tensor) -> Tensor:
         with torch.enable_grad():
-            given = (x.clone().requires_grad_() * 1 if trained and x.is_floating_point() else x
-                     for x in inputs)  # fmt: skip
+            given = (
+                x.clone().requires_grad_() * 1 if trained and x.is_floating_point() else x
+                for x in inputs
+            )
             return code(*given).detach()
 
     return run
@@ -209,30 +224,42 @@ def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
     call, generator = graph.call, torch.Generator().manual_seed(3)
     free = _symbolic(call, axes)
     count = len(free)
-    orders = [[2] * count, [4] * count, [2 + k for k in range(count)],
-              [2 + 3 * k for k in range(count)][::-1], [5 - k % 2 * 2 for k in range(count)],
-              [3 + k % 2 * 4 for k in range(count)]]  # fmt: skip
+    orders = [
+        [2] * count,
+        [4] * count,
+        [2 + k for k in range(count)],
+        [2 + 3 * k for k in range(count)][::-1],
+        [5 - k % 2 * 2 for k in range(count)],
+        [3 + k % 2 * 4 for k in range(count)],
+    ]
     for sizes in orders:
         shapes = _shapes(call, axes, dict(zip(free, sizes, strict=True)))
         known = {
-            length: n for shape, own in zip(graph.exported.shapes, shapes, strict=True)
-            for length, n in zip(shape, own, strict=True) if isinstance(length, str)
-        }  # fmt: skip
+            length: n
+            for shape, own in zip(graph.exported.shapes, shapes, strict=True)
+            for length, n in zip(shape, own, strict=True)
+            if isinstance(length, str)
+        }
         if met(graph.exported.conditions, known):
             yield _inputs(call, shapes, generator)
 
 
 def _symbolic(call: Call, axes: Axes) -> dict[Term, int]:
     """The symbolic lengths of a call, each once, with the number it has in the trace."""
-    return {axes[letter]: n for told, x in zip(call.letters, call.inputs, strict=True)
-            for letter, n in zip(told.split(), x.shape, strict=True)
-            if axes[letter].op == "size"}  # fmt: skip
+    return {
+        axes[letter]: n
+        for told, x in zip(call.letters, call.inputs, strict=True)
+        for letter, n in zip(told.split(), x.shape, strict=True)
+        if axes[letter].op == "size"
+    }
 
 
 def _shapes(call: Call, axes: Axes, at: Mapping[Term, int]) -> list[tuple[int, ...]]:
     """The shapes of the inputs of a call with these lengths; others are as they were."""
-    return [tuple(at.get(axes[letter], n) for letter, n in zip(told.split(), x.shape, strict=True))
-            for told, x in zip(call.letters, call.inputs, strict=True)]  # fmt: skip
+    return [
+        tuple(at.get(axes[letter], n) for letter, n in zip(told.split(), x.shape, strict=True))
+        for told, x in zip(call.letters, call.inputs, strict=True)
+    ]
 
 
 def _inputs(
@@ -253,7 +280,7 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     **{name: getattr(torch, name) for name in ("erf", "trunc", "floor", "ceil", "round")},
     **{name: getattr(torch.nn.functional, name) for name in ("softplus", "mish", "hardswish")},
     **{f"trunc_{str(d).removeprefix('torch.')}": partial(Tensor.to, dtype=d) for d in WHOLE},
-}  # fmt: skip
+}
 # Code computes in float32 inside, tables among it; the term is evaluated in float64.  A reading
 # that is wrong in an operation is off by the size of the numbers.
 COARSE = 2.0**-23
@@ -261,10 +288,15 @@ FEW = 16  # operations that are counted beside those of the graph: short code ha
 
 
 def disagreement(
-    code: Callable[..., Tensor], term: Array, names: Sequence[str], inputs: Sequence[Tensor],
-    tables: Mapping[str, Tensor], operations: int, sizes: Mapping[str, int],
+    code: Callable[..., Tensor],
+    term: Array,
+    names: Sequence[str],
+    inputs: Sequence[Tensor],
+    tables: Mapping[str, Tensor],
+    operations: int,
+    sizes: Mapping[str, int],
     notes: Notes,
-) -> str:  # fmt: skip
+) -> str:
     """What is wrong with the reading, or "" if it gives what the code gives.
 
     Angles of the code may be off by a rounding of their own size, which the allowance counts.
@@ -273,8 +305,10 @@ def disagreement(
         name: x.double() if x.is_floating_point() else x
         for name, x in zip(names, inputs, strict=True)
     }
-    values |= {name: tensor if tensor.dtype == torch.bool else tensor.double()
-               for name, tensor in tables.items()}  # fmt: skip
+    values |= {
+        name: tensor if tensor.dtype == torch.bool else tensor.double()
+        for name, tensor in tables.items()
+    }
     values |= FUNCTIONS
     values |= notes.constants
     values |= {name: _rows(table, axis) for name, (table, axis) in notes.rows.items()}
@@ -302,8 +336,10 @@ def disagreement(
     if bool((got.isfinite() & ~want.isfinite()).any()):
         return "the term and the code are not finite at different entries"
     if worst > allowed:
-        return (f"the term and the code differ by {worst:.2g} at random inputs, where rounding "
-                f"explains {allowed:.2g}")  # fmt: skip
+        return (
+            f"the term and the code differ by {worst:.2g} at random inputs, where rounding "
+            f"explains {allowed:.2g}"
+        )
     return ""
 
 

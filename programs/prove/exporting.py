@@ -28,19 +28,49 @@ from .tables import Pattern, pattern_of, small_of
 aten = torch.ops.aten
 # Read as they are: their decompositions merge axes, or choose a kernel.
 WHOLE = (
-    aten.linear.default, aten.matmul.default, aten.einsum.default, aten.layer_norm.default,
-    aten.rms_norm.default, aten.softmax.int, aten.scaled_dot_product_attention.default,
-    aten.repeat_interleave.self_int, aten.gelu.default, aten.silu.default, aten.flatten.using_ints,
-    aten.masked_fill.Scalar, aten.tril.default, aten.triu.default, aten.slice_scatter.default,
-    aten.select_scatter.default, aten.split.Tensor, aten.split_with_sizes.default,
-    aten.chunk.default, aten.unbind.int, aten.outer.default, aten.repeat.default,
-    aten.constant_pad_nd.default, aten.roll.default, aten.flip.default, aten.polar.default,
-    aten.log_softmax.int, aten.softplus.default, aten.mish.default, aten.elu.default,
-    aten.leaky_relu.default, aten.hardswish.default, aten.rsub.Scalar, aten.rsub.Tensor,
-    aten.index_select.default, aten.complex.default, aten.cumsum.default, aten.sigmoid.default,
-    aten.logsumexp.default, aten.logaddexp.default, aten.logcumsumexp.default,
+    aten.linear.default,
+    aten.matmul.default,
+    aten.einsum.default,
+    aten.layer_norm.default,
+    aten.rms_norm.default,
+    aten.softmax.int,
+    aten.scaled_dot_product_attention.default,
+    aten.repeat_interleave.self_int,
+    aten.gelu.default,
+    aten.silu.default,
+    aten.flatten.using_ints,
+    aten.masked_fill.Scalar,
+    aten.tril.default,
+    aten.triu.default,
+    aten.slice_scatter.default,
+    aten.select_scatter.default,
+    aten.split.Tensor,
+    aten.split_with_sizes.default,
+    aten.chunk.default,
+    aten.unbind.int,
+    aten.outer.default,
+    aten.repeat.default,
+    aten.constant_pad_nd.default,
+    aten.roll.default,
+    aten.flip.default,
+    aten.polar.default,
+    aten.log_softmax.int,
+    aten.softplus.default,
+    aten.mish.default,
+    aten.elu.default,
+    aten.leaky_relu.default,
+    aten.hardswish.default,
+    aten.rsub.Scalar,
+    aten.rsub.Tensor,
+    aten.index_select.default,
+    aten.complex.default,
+    aten.cumsum.default,
+    aten.sigmoid.default,
+    aten.logsumexp.default,
+    aten.logaddexp.default,
+    aten.logcumsumexp.default,
     aten.log_sigmoid.default,
-)  # fmt: skip
+)
 WRITES_NOTHING = (aten.detach_.default,)  # in place, as each torch.tensor(2.0) is made
 LIFTED = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
 WIDE = (torch.int32, torch.int64)  # whole numbers that do not wrap round
@@ -99,9 +129,11 @@ class Exported:
     def stored(self) -> dict[str, Tensor]:
         """The tensors that the graph has in it, by the names of their placeholders."""
         known = self.program.state_dict | self.program.constants
-        return {spec.arg.name: known[str(spec.target)]
-                for spec in self.program.graph_signature.input_specs
-                if spec.kind != InputKind.USER_INPUT}  # fmt: skip
+        return {
+            spec.arg.name: known[str(spec.target)]
+            for spec in self.program.graph_signature.input_specs
+            if spec.kind != InputKind.USER_INPUT
+        }
 
     @property
     def operations(self) -> int:
@@ -123,8 +155,9 @@ def modules_in(call: Any, depth: int = 3) -> list[nn.Module]:
     reached: list[Any] = []
     if isinstance(call, partial):
         reached += [call.func, *call.args, *call.keywords.values()]
-    reached += [cell.cell_contents for cell in getattr(call, "__closure__", None) or ()
-                if _is_filled(cell)]  # fmt: skip
+    reached += [
+        cell.cell_contents for cell in getattr(call, "__closure__", None) or () if _is_filled(cell)
+    ]
     if getattr(call, "__self__", None) is not None:
         reached.append(call.__self__)
     if not callable(call) or hasattr(call, "__dict__"):
@@ -144,9 +177,11 @@ def _is_filled(cell: Any) -> bool:
 
 
 def exported(
-    call: Callable[..., Any], inputs: Sequence[Tensor], lengths: Sequence[Sequence[bool]],
+    call: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    lengths: Sequence[Sequence[bool]],
     modules: Sequence[nn.Module] = (),
-) -> Exported:  # fmt: skip
+) -> Exported:
     """The graph of a call on inputs like these.
 
     ``lengths`` says of each axis of each input whether its length is symbolic, where the code
@@ -165,9 +200,11 @@ class Trace:
 
 
 def traced(
-    call: Callable[..., Any], inputs: Sequence[Tensor], lengths: Sequence[Sequence[bool]],
+    call: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    lengths: Sequence[Sequence[bool]],
     modules: Sequence[nn.Module],
-) -> Trace:  # fmt: skip
+) -> Trace:
     """What torch.export makes of a call, as :func:`exported` reads it.  Raises ``NotTraced``."""
     found = {id(m): m for m in (*modules, *modules_in(call))}
     wrapped = _Called(call, list(found.values()))
@@ -176,8 +213,9 @@ def traced(
     )
     try:
         with _tracing():
-            program = export(wrapped, tuple(inputs), strict=False,
-                             dynamic_shapes=(dynamic,) if dynamic else ())  # fmt: skip
+            program = export(
+                wrapped, tuple(inputs), strict=False, dynamic_shapes=(dynamic,) if dynamic else ()
+            )
             literals = _literals(program)
             if not _is_read(program):
                 program = _decomposed(program)
@@ -213,7 +251,8 @@ def _is_read(program: ExportedProgram) -> bool:
     """Whether every operation has a reading as it stands, and none writes to what it is given."""
     nodes = [node for node in nodes_of(tuple(program.graph.nodes)) if not is_silent(node)]
     return not unread_of(nodes) and not any(
-        node.is_impure(impure_random=False) for node in nodes
+        node.is_impure(impure_random=False)
+        for node in nodes
         if node.op == "call_function" and node.target not in WRITES_NOTHING
     )
 
@@ -236,9 +275,12 @@ def _literals(program: ExportedProgram) -> frozenset[str]:
     """Constants that the code writes down, as torch.tensor([1, 2]): each call makes them anew."""
     lifted = (aten.lift_fresh_copy.default, aten.lift_fresh.default, aten.lift.default)
     return frozenset(
-        node.name for node in program.graph.nodes if node.op == "placeholder" and node.users
+        node.name
+        for node in program.graph.nodes
+        if node.op == "placeholder"
+        and node.users
         and all(user.target in lifted for user in node.users)
-    )  # fmt: skip
+    )
 
 
 def _held(target: str, value: Tensor, kind: InputKind) -> str:
@@ -272,8 +314,11 @@ def read(trace: Trace, place: int | None = None) -> Exported:
             shapes.append(tuple(_length(n) for n in placed[name].meta["val"].shape))
             continue
         target = str(spec.target).removeprefix("used.0.").removeprefix("used.")
-        value = (program.state_dict if spec.kind == InputKind.PARAMETER or spec.persistent
-                 else program.constants)[str(spec.target)]  # fmt: skip
+        value = (
+            program.state_dict
+            if spec.kind == InputKind.PARAMETER or spec.persistent
+            else program.constants
+        )[str(spec.target)]
         if spec.kind == InputKind.CONSTANT_TENSOR and storage_of(value) in trace.trained:
             value = nn.Parameter(value, requires_grad=False)
         held = "" if name in trace.literals else _held(target, value, spec.kind)
@@ -285,8 +330,17 @@ def read(trace: Trace, place: int | None = None) -> Exported:
             if written is not None:
                 small[roles[name][1]] = written
     only = () if place is None else (results_of(program)[place],)
-    found = Exported(program, live(program.graph, only), tuple(shapes), tables, values,
-                     roles, conditions_of(program), place, small)  # fmt: skip
+    found = Exported(
+        program,
+        live(program.graph, only),
+        tuple(shapes),
+        tables,
+        values,
+        roles,
+        conditions_of(program),
+        place,
+        small,
+    )
     return replace(found, shapes=found.taken(shapes))
 
 

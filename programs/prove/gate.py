@@ -41,12 +41,28 @@ VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
 STEP = 2.0**-22
 POOL, STEPS = 1_048_583, 104_729  # both prime: no axis comes round to the same numbers
 # How a call is made.
-WAYS = ("plain", "gradients", "plain", "apart", "inference", "one", "trained", "repeated",
-        "int32", "plain", "apart")  # fmt: skip
-HOW = {"gradients": "with gradients wanted", "trained": "with parameters as inputs",
-       "apart": "with inputs that are not contiguous", "inference": "in inference mode",
-       "one": "with one parameter, which is not contiguous, for all inputs of its shape",
-       "repeated": "with one row repeated without copies", "int32": "with int32 positions"}
+WAYS = (
+    "plain",
+    "gradients",
+    "plain",
+    "apart",
+    "inference",
+    "one",
+    "trained",
+    "repeated",
+    "int32",
+    "plain",
+    "apart",
+)
+HOW = {
+    "gradients": "with gradients wanted",
+    "trained": "with parameters as inputs",
+    "apart": "with inputs that are not contiguous",
+    "inference": "in inference mode",
+    "one": "with one parameter, which is not contiguous, for all inputs of its shape",
+    "repeated": "with one row repeated without copies",
+    "int32": "with int32 positions",
+}
 OVERWRITES = "a later call of the code writes over what an earlier one gave"
 
 
@@ -86,14 +102,20 @@ class _Run:
         self.longest = {s: int(r.upper) for s, r in ranges.items() if r.upper.is_Integer}
         self.pool = torch.randn(POOL, generator=torch.Generator().manual_seed(0))
         self.several = sum(x.is_floating_point() for x in self.graph.call.inputs) > 1
-        places = [(shape, letters.split()) for shape, letters in
-                  zip(self.graph.exported.shapes, self.graph.call.letters, strict=True)]
+        places = [
+            (shape, letters.split())
+            for shape, letters in zip(
+                self.graph.exported.shapes, self.graph.call.letters, strict=True
+            )
+        ]
         self.row = [letters.index("B") if "B" in letters else None for _, letters in places]
 
     def shape(self, place: int, at: Lengths) -> tuple[int, ...]:
         """The shape of an input at these lengths."""
-        return tuple(n if isinstance(n, int) else at[self.letters[n]]
-                     for n in self.graph.exported.shapes[place])  # fmt: skip
+        return tuple(
+            n if isinstance(n, int) else at[self.letters[n]]
+            for n in self.graph.exported.shapes[place]
+        )
 
     def inputs(self, at: Lengths, count: int, scale: float = 1.0) -> tuple[Tensor, ...]:
         """Inputs of these lengths; positions count on from anywhere, or stand in any order."""
@@ -130,9 +152,7 @@ class _Run:
         """Lengths by their names in the graph."""
         return {s: at[letter] for s, letter in self.letters.items()}
 
-    def look(
-        self, at: Lengths, way: str = "", inputs: tuple[Tensor, ...] | None = None
-    ) -> bool:  # fmt: skip
+    def look(self, at: Lengths, way: str = "", inputs: tuple[Tensor, ...] | None = None) -> bool:
         """Whether the code gives what the graph gives, called in this way, or in the next."""
         way = way or WAYS[self.count % len(WAYS)]
         self.count += 1
@@ -156,11 +176,14 @@ class _Run:
         """The numbers of a call in some way: rows that are all alike, inputs that are one."""
         if way == "one":  # those of one shape are one array, as in self-attention
             first: dict[torch.Size, Tensor] = {}
-            return tuple(first.setdefault(x.shape, x) if x.is_floating_point() else x
-                         for x in inputs)  # fmt: skip
+            return tuple(
+                first.setdefault(x.shape, x) if x.is_floating_point() else x for x in inputs
+            )
         if way == "repeated":
-            return tuple(x if row is None else x.narrow(row, 0, 1).expand(x.shape)
-                         for x, row in zip(inputs, self.row, strict=True))  # fmt: skip
+            return tuple(
+                x if row is None else x.narrow(row, 0, 1).expand(x.shape)
+                for x, row in zip(inputs, self.row, strict=True)
+            )
         return inputs
 
     def of_graph(self, inputs: tuple[Tensor, ...]) -> Results | None:
@@ -196,8 +219,9 @@ class _Run:
                 self.code(*(x.clone() for x in self.inputs(at, 4)))
         except Exception:  # noqa: BLE001 (code may raise anything)
             return False
-        return not all(torch.equal(a, b) or bool(b.isnan().any())
-                       for a, b in zip(kept, before, strict=True))  # fmt: skip
+        return not all(
+            torch.equal(a, b) or bool(b.isnan().any()) for a, b in zip(kept, before, strict=True)
+        )
 
 
 def _copied(x: Tensor, way: str) -> Tensor:
@@ -268,14 +292,18 @@ def _run_beside(run: _Run, letters: list[str], seed: int) -> None:
 
 def _size(results: Results) -> float:
     """The largest number of some results; 1 where there is none, or it is larger."""
-    largest = max((float(x.detach().double().abs().nan_to_num(posinf=0.0).max())
-                   for x in results if x.numel()), default=0.0)  # fmt: skip
+    largest = max(
+        (
+            float(x.detach().double().abs().nan_to_num(posinf=0.0).max())
+            for x in results
+            if x.numel()
+        ),
+        default=0.0,
+    )
     return largest if 0 < largest < 1 else 1.0
 
 
-def _results(
-    graph: Graph, *, whole: bool
-) -> tuple[Callable[..., Results], Callable[..., Results]]:
+def _results(graph: Graph, *, whole: bool) -> tuple[Callable[..., Results], Callable[..., Results]]:
     """The results of a call as its code gives them, and as its graph does."""
     code, pair, tables = graph.call.code, graph.call.pair, graph.exported.values
     if whole and pair is not None:
@@ -297,8 +325,10 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in small(letters)),
         # calls with little work come first, so that a long one leaves none of them out
-        "named": sorted(named(letters, numbers, several=run.several),
-                        key=lambda one: run.work(run.known(one[0])).bit_length()),
+        "named": sorted(
+            named(letters, numbers, several=run.several),
+            key=lambda one: run.work(run.known(one[0])).bit_length(),
+        ),
         "pairs": pairs(letters, numbers, several=run.several),
         "all": ((at, "") for at in every(letters, seed)),
     }
@@ -337,14 +367,26 @@ def _values(
         yield tuple(x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
         yield tuple(-x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
     for n in islice(places, NAMED):
-        yield tuple(x if x.dtype == torch.bool else torch.full_like(x, n)
-                    for x in run.inputs(at, 0)), at  # fmt: skip
-        yield tuple(x if x.is_floating_point() or x.dtype == torch.bool else x + n
-                    for x in run.inputs(at, 1)), at
+        yield (
+            tuple(x if x.dtype == torch.bool else torch.full_like(x, n) for x in run.inputs(at, 0)),
+            at,
+        )
+        yield (
+            tuple(
+                x if x.is_floating_point() or x.dtype == torch.bool else x + n
+                for x in run.inputs(at, 1)
+            ),
+            at,
+        )
     for real in islice((c for c in constants if 0 < abs(c) < 1e30 and c != int(c)), NAMED):
         for value in (real, 1.01 * real, 0.99 * real):
-            yield tuple(torch.full_like(x, value) if x.is_floating_point() else x
-                        for x in run.inputs(at, 0)), at  # fmt: skip
+            yield (
+                tuple(
+                    torch.full_like(x, value) if x.is_floating_point() else x
+                    for x in run.inputs(at, 0)
+                ),
+                at,
+            )
 
 
 def _smaller(run: _Run, at: Lengths, way: str) -> dict[str, int]:

@@ -44,8 +44,10 @@ def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, .
     for binding in bindings:
         names = {symbol: _symbol(term) for symbol, term in binding}
         for condition in conditions:
-            here = condition.subs({s: names[str(s)] for s in condition.free_symbols
-                                   if str(s) in names}, simultaneous=True)  # fmt: skip
+            here = condition.subs(
+                {s: names[str(s)] for s in condition.free_symbols if str(s) in names},
+                simultaneous=True,
+            )
             if here == sympy.true:
                 continue
             # H ≠ G says what G ≠ H says
@@ -85,10 +87,17 @@ def ranges_told(
             same.setdefault(n, []).append(_plain(length))
     for names in same.values():  # B before A, another batch, and n before r and m
         names.sort(key=lambda length: (length in "Arm", length))
-    return (*(f"{', '.join(names)} ≥ {n}" for n, names in same.items()),
-            *(f"{_plain(length)} ≤ {n}" for length, n in most.items()
-              if not any(n >= other and length != longer and length.free_symbols
-                         <= longer.free_symbols for longer, other in most.items())))  # fmt: skip
+    return (
+        *(f"{', '.join(names)} ≥ {n}" for n, names in same.items()),
+        *(
+            f"{_plain(length)} ≤ {n}"
+            for length, n in most.items()
+            if not any(
+                n >= other and length != longer and length.free_symbols <= longer.free_symbols
+                for longer, other in most.items()
+            )
+        ),
+    )
 
 
 def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:
@@ -96,8 +105,10 @@ def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:
     named = [(name, term) for name, term in letters.items() if number_of(term) is None]
     return tuple(
         "as many queries as keys" if {a, b} == {"n", "r"} else f"{a} = {b}"
-        for k, (a, term) in enumerate(named) for b, other in named[k + 1 :] if other is term
-    )  # fmt: skip
+        for k, (a, term) in enumerate(named)
+        for b, other in named[k + 1 :]
+        if other is term
+    )
 
 
 def _symbol(term: Term) -> Any:
@@ -112,8 +123,11 @@ def _symbol(term: Term) -> Any:
 
 
 SIGNS = {"Unequality": "≠", "Equality": "=", "LessThan": "≤", "GreaterThan": "≥"}
-DIVISIONS = {"FloorDiv": operator.floordiv, "CleanDiv": operator.floordiv,
-             "PythonMod": operator.mod}  # fmt: skip
+DIVISIONS = {
+    "FloorDiv": operator.floordiv,
+    "CleanDiv": operator.floordiv,
+    "PythonMod": operator.mod,
+}
 FLOATS = re.compile(r"\bToFloat\(([^()]+)\)")  # a length beside a number that is none
 CALLS = re.compile(r"\b(?:Python)?Mod\(([^(),]+), ([^(),]+)\)")
 
@@ -132,11 +146,13 @@ def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[B
 
     Each graph has its conditions, its ranges by the name of a length, and what the law bound.
     """
-    sizes = sorted({s.data[0] for _, _, bindings in graphs for b in bindings
-                    for _, t in b for s in free(t)})  # fmt: skip
+    sizes = sorted(
+        {s.data[0] for _, _, bindings in graphs for b in bindings for _, t in b for s in free(t)}
+    )
     drawn = random.Random(0)
-    named = {int(n) for conditions, _, _ in graphs for c in conditions for n in c.atoms()
-             if n.is_Integer}  # fmt: skip
+    named = {
+        int(n) for conditions, _, _ in graphs for c in conditions for n in c.atoms() if n.is_Integer
+    }
     most = max(LARGEST, *(2 * n + 8 for n in named if n <= LONGEST), 0)
     return any(
         all(meets(conditions, ranges, bindings, at) for conditions, ranges, bindings in graphs)
@@ -145,9 +161,11 @@ def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[B
 
 
 def meets(
-    conditions: Sequence[Any], ranges: Mapping[str, Any], bindings: Iterable[Binding],
+    conditions: Sequence[Any],
+    ranges: Mapping[str, Any],
+    bindings: Iterable[Binding],
     at: Mapping[str, int],
-) -> bool:  # fmt: skip
+) -> bool:
     """Whether sizes of a law meet the conditions and ranges of a graph wherever it is called."""
     for binding in bindings:
         known = {symbol: length_value(t, dict(at)) for symbol, t in binding}

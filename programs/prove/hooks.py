@@ -56,8 +56,10 @@ class Hook:
     @property
     def values(self) -> dict[str, Any]:
         """The numbers that these have in the code; a function of rows has none."""
-        tables = {told: self.graph.exported.values[name].detach().double().numpy()
-                  for name, told in self.graph.tables.items()}  # fmt: skip
+        tables = {
+            told: self.graph.exported.values[name].detach().double().numpy()
+            for name, told in self.graph.tables.items()
+        }
         numbers = self.graph.program.notes.constants
         return tables | {name: np.asarray(value) for name, value in numbers.items()}
 
@@ -133,5 +135,8 @@ class Hooks:
     def rounded(self) -> bool:
         """Whether it rests on a stored table that is read as the function that it rounds."""
         hooks = (self.turn, self.key) if self.key is not None else (self.turn,)
-        return any(angles.name in hook.graph.program.notes.givens for hook in hooks
-                   for angles in hook.graph.exported.angles.values())  # fmt: skip
+        return any(
+            angles.name in hook.graph.program.notes.givens
+            for hook in hooks
+            for angles in hook.graph.exported.angles.values()
+        )

@@ -35,7 +35,7 @@ AT_EACH = ((1, "plain"), (2, "trained"), (2, "trained"), (2, "one"))
 
 def named(
     letters: list[str], numbers: Sequence[int], *, several: bool
-) -> Iterator[tuple[Lengths, str]]:  # fmt: skip
+) -> Iterator[tuple[Lengths, str]]:
     """Lengths that the source names, or what is made of them, with few and one of the others."""
     tokens = [letter for letter in letters if letter in "rn"]
     told = dict.fromkeys(n + d for n in numbers for d in NEIGHBOURS if 1 < n + d <= LONGEST)
@@ -43,20 +43,25 @@ def named(
         for others, way in AT_EACH if several else AT_EACH[:3]:
             yield {**dict.fromkeys(letters, others), **dict.fromkeys(tokens, n)}, way
         if len(tokens) > 1:
-            yield from (({**dict.fromkeys(letters, others), letter: n}, "plain")
-                        for letter in tokens for others in (1, 2))  # fmt: skip
+            yield from (
+                ({**dict.fromkeys(letters, others), letter: n}, "plain")
+                for letter in tokens
+                for others in (1, 2)
+            )
         for letter in letters:
             if letter not in tokens:
                 yield {**dict.fromkeys(letters, 2), letter: n}, ""
     for n in dict.fromkeys((*derived(numbers, LONGEST), *POWERS)):
         if n not in told:
-            yield from (({letter: n if letter in tokens else others for letter in letters}, way)
-                        for others, way in ((2, "trained"), (2, "trained"), (3, "")))  # fmt: skip
+            yield from (
+                ({letter: n if letter in tokens else others for letter in letters}, way)
+                for others, way in ((2, "trained"), (2, "trained"), (3, ""))
+            )
 
 
 def pairs(
     letters: list[str], numbers: Sequence[int], *, several: bool
-) -> Iterator[tuple[Lengths, str]]:  # fmt: skip
+) -> Iterator[tuple[Lengths, str]]:
     """Two lengths at a time that the source names, or one more; tokens are as many as keys."""
     named = [n for n in numbers if 1 < n <= LONG][:FEW]
     tokens = [letter for letter in letters if letter in "rn"]
@@ -67,8 +72,11 @@ def pairs(
     for more, (i, j) in itertools.product((0, 1), places):
         a, b = named[i], named[j]
         for one, other in both:
-            at = {**dict.fromkeys(letters, 2), **dict.fromkeys(one, a + more),
-                  **dict.fromkeys(other, b + more)}  # fmt: skip
+            at = {
+                **dict.fromkeys(letters, 2),
+                **dict.fromkeys(one, a + more),
+                **dict.fromkeys(other, b + more),
+            }
             yield from ((at, way) for way in ways)
 
 
@@ -99,8 +107,9 @@ def every(letters: list[str], seed: int) -> Iterator[Lengths]:
 def _beside(letters: list[str], letter: str, n: int, k: int = 0) -> Lengths:
     """One length beside others, which differ, and are few where it is large."""
     few = OTHERS if n < CUTS[0] else OTHERS[:2]
-    return {c: n if c == letter else few[(n + k + place) % len(few)]
-            for place, c in enumerate(letters)}  # fmt: skip
+    return {
+        c: n if c == letter else few[(n + k + place) % len(few)] for place, c in enumerate(letters)
+    }
 
 
 def _mixed(drawn: random.Random) -> list[int]:

@@ -25,14 +25,25 @@ FLEX = "flex_attention"
 BLOCKS = 4  # the place of the block mask among its arguments; its last part is the mask
 # What is done to one number is done to all of an array; of the rest these are read inside.
 ALIKE = (
-    "aten.index.Tensor", "aten.full.default", "aten.scalar_tensor.default", "aten.clone.default",
-    "aten._to_copy.default", "aten.lift_fresh_copy.default", "aten.to.dtype",
-)  # fmt: skip
+    "aten.index.Tensor",
+    "aten.full.default",
+    "aten.scalar_tensor.default",
+    "aten.clone.default",
+    "aten._to_copy.default",
+    "aten.lift_fresh_copy.default",
+    "aten.to.dtype",
+)
 
 PYTHON = {
-    operator.mul: "mul", operator.add: "add", operator.sub: "sub", operator.floordiv: "floordiv",
-    operator.neg: "neg", operator.truediv: "truediv", operator.mod: "mod", operator.pow: "pow",
-}  # fmt: skip
+    operator.mul: "mul",
+    operator.add: "add",
+    operator.sub: "sub",
+    operator.floordiv: "floordiv",
+    operator.neg: "neg",
+    operator.truediv: "truediv",
+    operator.mod: "mod",
+    operator.pow: "pow",
+}
 SILENT = ("aten._assert", "aten.sym_constrain_range", "aten._assert_async")
 CHECKS = (operator.ge, operator.le, operator.eq, operator.gt, operator.lt, operator.ne)
 
@@ -106,9 +117,11 @@ def name_of(node: Node) -> str:
     """The name by which the operation of a node is looked up."""
     if node.target in PYTHON:
         return PYTHON[node.target]
-    return str(node.target) if not hasattr(node.target, "__name__") or isinstance(
-        node.target, OpOverload
-    ) else node.target.__name__  # fmt: skip
+    return (
+        str(node.target)
+        if not hasattr(node.target, "__name__") or isinstance(node.target, OpOverload)
+        else node.target.__name__
+    )
 
 
 def is_silent(node: Node) -> bool:
@@ -119,26 +132,40 @@ def is_silent(node: Node) -> bool:
 def unread_of(nodes: Sequence[Node]) -> tuple[str, ...]:
     """The operations of a graph that have no reading, each once, in their order."""
     found = {
-        name_of(node): None for node in nodes_of(nodes)
-        if node.op == "call_function" and node.target is not operator.getitem
-        and not is_silent(node) and name_of(node) not in READINGS
-    }  # fmt: skip
+        name_of(node): None
+        for node in nodes_of(nodes)
+        if node.op == "call_function"
+        and node.target is not operator.getitem
+        and not is_silent(node)
+        and name_of(node) not in READINGS
+    }
     return tuple(found)
 
 
 # Where what is in the scores of a softmax ends, by the place among the arguments.
 ENDS: dict[str, tuple[int | str, ...]] = {
-    "aten.softmax.int": (0,), "aten._softmax.default": (0,), "aten._safe_softmax.default": (0,),
-    "aten.exp.default": (0,), "aten.amax.default": (0,), "aten.max.dim": (0,),
+    "aten.softmax.int": (0,),
+    "aten._softmax.default": (0,),
+    "aten._safe_softmax.default": (0,),
+    "aten.exp.default": (0,),
+    "aten.amax.default": (0,),
+    "aten.max.dim": (0,),
     "aten.scaled_dot_product_attention.default": (3, "attn_mask"),
-}  # fmt: skip
+}
 # What carries a score on as it is; by moves, sums and choices −∞ stays −∞.
 CARRIES: dict[str, tuple[int | str, ...]] = {
-    "aten.add.Tensor": (0, 1, "other"), "aten.add.Scalar": (0, 1), "aten.sub.Tensor": (0,),
-    "aten.where.self": (1, 2), "aten.where.ScalarOther": (1, 2), "aten.where.ScalarSelf": (1, 2),
-    "aten.where.Scalar": (1, 2), "aten.masked_fill.Scalar": (0, 2),
-    "aten.masked_fill.Tensor": (0, 2), "aten._to_copy.default": (0,), "aten.to.dtype": (0,),
-}  # fmt: skip
+    "aten.add.Tensor": (0, 1, "other"),
+    "aten.add.Scalar": (0, 1),
+    "aten.sub.Tensor": (0,),
+    "aten.where.self": (1, 2),
+    "aten.where.ScalarOther": (1, 2),
+    "aten.where.ScalarSelf": (1, 2),
+    "aten.where.Scalar": (1, 2),
+    "aten.masked_fill.Scalar": (0, 2),
+    "aten.masked_fill.Tensor": (0, 2),
+    "aten._to_copy.default": (0,),
+    "aten.to.dtype": (0,),
+}
 GATED = "aten.mul.Tensor"  # with truth values: −∞ where they hold, 0 elsewhere
 
 

@@ -34,8 +34,11 @@ def lengths_elsewhere(graph: Graph) -> list[dict[str, int]]:
     for condition in graph.exported.conditions:
         if any(not _met(letters, condition, at) for at in found):
             continue
-        breaking = (at for at in _tried(condition, first)
-                    if _ranges(graph, letters, at) and not _met(letters, condition, at))
+        breaking = (
+            at
+            for at in _tried(condition, first)
+            if _ranges(graph, letters, at) and not _met(letters, condition, at)
+        )
         at = next(breaking, None)
         call = resized(graph.call, graph, at) if at is not None else None
         if at is not None and call is not None and result_of(call.code, call.inputs) is not None:

@@ -84,9 +84,10 @@ class Program:
         """
         name = f"{self.notes.prefix}beside_{len(self.notes.givens)}"
         own, other = self.exported.shapes[:2]
-        lengths = [n if here == there else num(there) if isinstance(there, int)
-                   else size("G", "heads")
-                   for n, here, there in zip(x.axes, own, other, strict=True)]  # fmt: skip
+        lengths = [
+            n if here == there else num(there) if isinstance(there, int) else size("G", "heads")
+            for n, here, there in zip(x.axes, own, other, strict=True)
+        ]
         given = real(*map(as_array, lengths), says="what is turned in the same call, any numbers")
         self.notes.givens[name] = given
         found: Array = given.named(name)
@@ -138,9 +139,11 @@ class Program:
         if name in CASTS:
             source = node.args[0]
             told = source.meta.get("val") if isinstance(source, Node) else None
-            keywords = {"dtype": keywords.get("dtype") or next(
-                (a for a in args[1:] if isinstance(a, torch.dtype)), None
-            ), "source": getattr(told, "dtype", None)}  # fmt: skip
+            keywords = {
+                "dtype": keywords.get("dtype")
+                or next((a for a in args[1:] if isinstance(a, torch.dtype)), None),
+                "source": getattr(told, "dtype", None),
+            }
             args = args[:1]
         try:
             if self.way == "folded" and not keywords:
@@ -206,11 +209,20 @@ def array_of(value: Any) -> Array:
 
 ROWS = ("aten.linear.default", "aten.layer_norm.default", "aten.rms_norm.default")
 ENTRIES = tuple(
-    f"aten.{name}.default" for name in (
-        "silu", "relu", "sigmoid", "tanh", "softplus", "mish", "elu", "leaky_relu", "hardswish",
+    f"aten.{name}.default"
+    for name in (
+        "silu",
+        "relu",
+        "sigmoid",
+        "tanh",
+        "softplus",
+        "mish",
+        "elu",
+        "leaky_relu",
+        "hardswish",
         "erf",
     )
-)  # fmt: skip
+)
 
 
 def folded(operation: str, args: Sequence[Any]) -> Array | None:
@@ -272,8 +284,12 @@ def _spelt(setting: Any) -> str:
 CHOICES = ("aten.where.self", "aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
 # Conversions know what becomes of the numbers.
 CASTS = ("aten._to_copy.default", "aten.to.dtype", "aten.to.device", "aten.to.dtype_layout")
-PLACES = ("aten.index.Tensor", "aten.index_select.default", "aten.embedding.default",
-          "aten.gather.default")  # fmt: skip
+PLACES = (
+    "aten.index.Tensor",
+    "aten.index_select.default",
+    "aten.embedding.default",
+    "aten.gather.default",
+)
 
 
 def in_its_dtype(node: Node, name: str, found: Any) -> Any:

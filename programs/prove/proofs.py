@@ -112,13 +112,14 @@ class Proofs:
 
     def __init__(
         self, subject: Subject, calls: Sequence[str], graphs: tuple[Graph, ...], seconds: float
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.subject, self.calls, self.seconds = subject, calls, seconds
         self.graphs = {graph.call.name: graph for graph in graphs}
         self.asking: dict[int, tuple[Call, bool]] = {}  # by the id of the call, which is held
         self.letters: Axes = bound_letters(graphs)
-        self.first = {name: result_of(g.call.code, g.call.inputs)
-                      for name, g in self.graphs.items()}  # fmt: skip
+        self.first = {
+            name: result_of(g.call.code, g.call.inputs) for name, g in self.graphs.items()
+        }
         self.gates: dict[str, Gate] = {}
         self.dropped: list[str] = []
         self.elsewhere: list[tuple[dict[str, int], Callable[[], Proofs | None]]] = []
@@ -145,8 +146,12 @@ class Proofs:
 
     def _changed(self, graphs: Mapping[str, Graph]) -> bool:
         """Whether some code gives something else by now; its graph is dropped."""
-        changed = [name for name, graph in graphs.items() if name in self.graphs and
-                   gives_otherwise(graph.call.code, graph.call.inputs, self.first[name])]
+        changed = [
+            name
+            for name, graph in graphs.items()
+            if name in self.graphs
+            and gives_otherwise(graph.call.code, graph.call.inputs, self.first[name])
+        ]
         for name in changed:
             self.drop(name)
         return bool(changed)
@@ -189,19 +194,35 @@ class Proofs:
         graphs = self.graphs.values()
         own = [(g.exported.ranges, [self._own(g)]) for g in graphs]
         settings = (c.text for g in graphs for c in g.call.where)
-        return tuple(dict.fromkeys(map(self.lettered, (
-            *settings, *ranges_told(own), *self._fixed(graphs), *alike(self.letters),
-        ))))  # fmt: skip
+        return tuple(
+            dict.fromkeys(
+                map(
+                    self.lettered,
+                    (
+                        *settings,
+                        *ranges_told(own),
+                        *self._fixed(graphs),
+                        *alike(self.letters),
+                    ),
+                )
+            )
+        )
 
     def _own(self, graph: Graph) -> Binding:
         """The letters of a call for the lengths of its graph."""
-        return tuple((length, self.letters[letter]) for letter, length, _ in graph.axes
-                     if isinstance(length, str))  # fmt: skip
+        return tuple(
+            (length, self.letters[letter])
+            for letter, length, _ in graph.axes
+            if isinstance(length, str)
+        )
 
     def _fixed(self, graphs: Iterable[Graph]) -> tuple[str, ...]:
         letters = dict.fromkeys(c for g in graphs for told in g.call.letters for c in told.split())
-        return tuple(f"{c} = {self.letters[c]!r}" for c in letters
-                     if c.isalpha() and number_of(self.letters[c]) is not None)  # fmt: skip
+        return tuple(
+            f"{c} = {self.letters[c]!r}"
+            for c in letters
+            if c.isalpha() and number_of(self.letters[c]) is not None
+        )
 
     def lettered(self, told: str) -> str:
         """Lengths in the letters in which the call is printed: T tokens or queries, S keys.
@@ -224,10 +245,11 @@ class Proofs:
         return self._read(self.graphs.values())
 
     def _read(self, graphs: Iterable[Graph]) -> tuple[Condition, ...]:
-        return tuple(dict.fromkeys(
-            told for g in graphs for program in g.programs
-            for told in program.notes.readings
-        ))  # fmt: skip
+        return tuple(
+            dict.fromkeys(
+                told for g in graphs for program in g.programs for told in program.notes.readings
+            )
+        )
 
     def compare(self) -> None:
         """Graphs whose terms do not give their numbers are dropped, and told."""
@@ -240,8 +262,11 @@ class Proofs:
         """What is found about a law of several calls: it holds only if it holds of each."""
         asked = [law for law in laws if law.call in self.calls]
         findings = [self.of(law) for law in asked]
-        open_ = [law.call for law, one in zip(asked, findings, strict=True)
-                 if one is None or one.verdict not in ("holds", "not asked")]  # fmt: skip
+        open_ = [
+            law.call
+            for law, one in zip(asked, findings, strict=True)
+            if one is None or one.verdict not in ("holds", "not asked")
+        ]
         told = f"of the other call, {' and '.join(open_)}, it is not proved"
         each: dict[str, list[Finding]] = {}
         for law, one in zip(asked, findings, strict=True):
@@ -249,8 +274,10 @@ class Proofs:
                 each.setdefault(law.call, []).append(one)
         return [
             replace(one, verdict="undecided", why=told, assuming=())
-            if open_ and one.verdict == "holds" else one for one in map(_of_one_call, each.values())
-        ]  # fmt: skip
+            if open_ and one.verdict == "holds"
+            else one
+            for one in map(_of_one_call, each.values())
+        ]
 
     def of(self, law: Formula) -> Finding | None:
         """What is found about one law; None where its call was not traced."""
@@ -294,13 +321,21 @@ class Proofs:
             verdict, why = "unread", str(error)
         if verdict == "proved" and divisors and self._gives_none(law, graphs):
             told = " and ".join(dict.fromkeys(one.text for one in divisors))
-            return _found(law, "undecided", f"it would be proved if {told}, which is not so "
-                          "everywhere: there the code gives NaN")  # fmt: skip
+            return _found(
+                law,
+                "undecided",
+                f"it would be proved if {told}, which is not so "
+                "everywhere: there the code gives NaN",
+            )
         if verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
             met = (*divisors, *(c for c in self._read(graphs.values()) if c.kind == "if"))
             told = " and ".join(dict.fromkeys(one.text for one in met))
-            return _found(law, "undecided", f"it would be proved if {told}, not all of which is "
-                          "so at any lengths that were tried")  # fmt: skip
+            return _found(
+                law,
+                "undecided",
+                f"it would be proved if {told}, not all of which is "
+                "so at any lengths that were tried",
+            )
         if verdict == "proved":
             unlike = self._unlike(law, graphs)
             if unlike is not None:
@@ -335,18 +370,31 @@ class Proofs:
                 seen = None
             where = self._at(at)
             if seen is not None:
-                return _found(law, "broken", f"proved {', '.join(proved)}; elsewhere, as at "
-                              f"{where}, other code runs, and breaks it", seen,
-                              sizes=dict(at))  # fmt: skip
+                return _found(
+                    law,
+                    "broken",
+                    f"proved {', '.join(proved)}; elsewhere, as at "
+                    f"{where}, other code runs, and breaks it",
+                    seen,
+                    sizes=dict(at),
+                )
             proofs = read()
             found = None if proofs is None else proofs.of(law)
             if found is not None and found.verdict == "holds":
                 lengths = clauses(c for c in found.assuming if c.kind == "for")
-                told.append(Condition(f"other code runs elsewhere, of which it is proved "
-                                      f"{', '.join(lengths)}", "where"))  # fmt: skip
+                told.append(
+                    Condition(
+                        f"other code runs elsewhere, of which it is proved {', '.join(lengths)}",
+                        "where",
+                    )
+                )
             else:
-                told.append(Condition(f"other code runs elsewhere, as at {where}, of which it is "
-                                      "not proved", "where"))  # fmt: skip
+                told.append(
+                    Condition(
+                        f"other code runs elsewhere, as at {where}, of which it is not proved",
+                        "where",
+                    )
+                )
         return told
 
     def _assumed(self, law: Formula, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
@@ -368,8 +416,11 @@ class Proofs:
         told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
         told += [ON_CPU for g in graphs.values() if self._asks_device(g)]
         raising = (self.gates[name].raises for name in graphs)
-        told += [Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")
-                 for lengths in raising if lengths]  # fmt: skip
+        told += [
+            Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")
+            for lengths in raising
+            if lengths
+        ]
         return *told, *self._read(graphs.values())
 
     def hooks(self) -> Hooks | None:
@@ -377,9 +428,11 @@ class Proofs:
         graphs, axes = self.graphs, getattr(self.subject, "axes", 0)
         if "turn" in graphs:
             self.run_beside()
-        if "turn" not in graphs or self._lacks_key() or any(
-            self.gates[name].unlike for name in graphs
-        ):  # fmt: skip
+        if (
+            "turn" not in graphs
+            or self._lacks_key()
+            or any(self.gates[name].unlike for name in graphs)
+        ):
             return None
 
         def forget() -> None:
@@ -393,8 +446,10 @@ class Proofs:
             def spoken(binding: Binding) -> bool:
                 return all(s.data[0] in sizes for _, length in binding for s in free(length))
 
-            return all(meets(g.conditions, g.ranges, filter(spoken, program.met), sizes)
-                       for g, program in ((g.exported, g.program) for g in graphs.values()))
+            return all(
+                meets(g.conditions, g.ranges, filter(spoken, program.met), sizes)
+                for g, program in ((g.exported, g.program) for g in graphs.values())
+            )
 
         def allows(sizes: Mapping[str, int]) -> bool:  # beside any number of other heads
             return any(allowed({**sizes, "G": heads}) for heads in HEADS_BESIDE)
@@ -411,8 +466,10 @@ class Proofs:
 
     def _lengths(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """The conditions on the lengths that a law uses; raises where none meet them."""
-        used = [(g.exported.conditions, g.exported.ranges,
-                 [one for p in g.programs for one in p.met]) for g in graphs.values()]  # fmt: skip
+        used = [
+            (g.exported.conditions, g.exported.ranges, [one for p in g.programs for one in p.met])
+            for g in graphs.values()
+        ]
         if not possible(used):
             raise Unread("no lengths were found at which the law meets the guards")
         longest: dict[Term, int] = {}
@@ -422,8 +479,11 @@ class Proofs:
                     longest[length] = min(most, longest.get(length, most))
         told = dict.fromkeys(ranges_told([(r, met) for _, r, met in used], longest))
         told |= dict.fromkeys(t for c, _, met in used for t in told_at(c, met))
-        told |= dict.fromkeys(t for g, (_, _, met) in zip(graphs.values(), used, strict=True)
-                              for t in _always_alike(g, met))  # fmt: skip
+        told |= dict.fromkeys(
+            t
+            for g, (_, _, met) in zip(graphs.values(), used, strict=True)
+            for t in _always_alike(g, met)
+        )
         told |= dict.fromkeys(alike(self.letters) if "r" in self.letters else ())
         told |= dict.fromkeys(self._fixed(graphs.values()))
         return tuple(Condition(self.lettered(t), "for") for t in told)
@@ -451,8 +511,12 @@ class Proofs:
         """
         if self.subject.kind != "pair":
             return []
-        small = [n for g in graphs.values() for name in g.exported.small
-                 for n in g.exported.values[name].shape]  # fmt: skip
+        small = [
+            n
+            for g in graphs.values()
+            for name in g.exported.small
+            for n in g.exported.values[name].shape
+        ]
         return [("valued", min(max(small), USUAL), VALUED)] if small else []
 
     def _unproved(self, law: Formula, graphs: Mapping[str, Graph], why: str) -> Finding:
@@ -472,8 +536,11 @@ class Proofs:
             unlike = self._unlike(law, graphs)
             if unlike is not None:
                 return unlike
-            return (_found(law, "not asked", excuse) if excuse
-                    else _found(law, "undecided", self._no_proof(graphs, why)))  # fmt: skip
+            return (
+                _found(law, "not asked", excuse)
+                if excuse
+                else _found(law, "undecided", self._no_proof(graphs, why))
+            )
         why = "the terms of both sides differ, and the code shows it"
         return _found(law, "broken", why, seen)
 

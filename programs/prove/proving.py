@@ -59,10 +59,13 @@ class Traced:
 
 
 def prove(
-    subject: Subject, laws: Collection[str] = (), tell: Callable[[Finding], None] | None = None,
-    seconds: float = SECONDS, begin: Callable[[str], None] = lambda _: None,
+    subject: Subject,
+    laws: Collection[str] = (),
+    tell: Callable[[Finding], None] | None = None,
+    seconds: float = SECONDS,
+    begin: Callable[[str], None] = lambda _: None,
     fixed: Sequence[str] = FIXED,
-) -> Traced:  # fmt: skip
+) -> Traced:
     """Trace some code and prove the laws of its kind that are named (all, if none is).
 
     ``tell`` hears of each finding as soon as it is made; ``begin`` of each law that is begun;
@@ -100,18 +103,27 @@ def prove(
                 return proofs.hooks()
 
         return Traced(
-            tuple(findings), sum(g.exported.operations for g in proofs.graphs.values()),
-            proofs.guards, tuple(found.missing), "; ".join([*found.reasons, *proofs.dropped]),
-            proofs.readings, perf_counter() - start,
-            frozenset(c for c, n in proofs.letters.items() if number_of(n) is None), hooks,
-        )  # fmt: skip
+            tuple(findings),
+            sum(g.exported.operations for g in proofs.graphs.values()),
+            proofs.guards,
+            tuple(found.missing),
+            "; ".join([*found.reasons, *proofs.dropped]),
+            proofs.readings,
+            perf_counter() - start,
+            frozenset(c for c, n in proofs.letters.items() if number_of(n) is None),
+            hooks,
+        )
 
 
 @contextmanager
 def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
     """All modules of some calls in evaluation; afterwards each part is as it was."""
-    parts = [part for call in calls for one in (*call.modules, *modules_in(call.code))
-             for part in one.modules()]  # fmt: skip
+    parts = [
+        part
+        for call in calls
+        for one in (*call.modules, *modules_in(call.code))
+        for part in one.modules()
+    ]
     before = [(part, part.training) for part in parts]
     try:
         for part in parts:
@@ -125,9 +137,7 @@ def _evaluated(calls: Sequence[Call]) -> Iterator[None]:
 class _Reading:
     """The graphs of some calls, with the axes of these letters fixed, and why others are none."""
 
-    def __init__(
-        self, subject: Subject, calls: Sequence[Call], fixed: str, seconds: float
-    ) -> None:
+    def __init__(self, subject: Subject, calls: Sequence[Call], fixed: str, seconds: float) -> None:
         graphs: list[tuple[Call, Exported]] = []
         self.missing: dict[str, None] = {}
         self.reasons: list[str] = []
@@ -163,21 +173,22 @@ class _Reading:
         def proofs(k: int, at: dict[str, int]) -> Proofs | None:
             if k >= MOST:
                 return None
-            calls = [resized(g.call, g, at) for g in graphs
-                     if set(letters_of(g).values()) <= set(at)]  # fmt: skip
+            calls = [
+                resized(g.call, g, at) for g in graphs if set(letters_of(g).values()) <= set(at)
+            ]
             return _Reading(self.proofs.subject, calls, fixed, self.proofs.seconds).proofs
 
         fixed_to = {c: number_of(n) for c, n in self.proofs.letters.items()}
         sides = dict.fromkeys(
-            tuple(at.items()) for g in graphs for at in lengths_elsewhere(g)
+            tuple(at.items())
+            for g in graphs
+            for at in lengths_elsewhere(g)
             if all(fixed_to[c] in (None, n) for c, n in at.items())
-        )  # fmt: skip
+        )
         return [(dict(at), cache(partial(proofs, k, dict(at)))) for k, at in enumerate(sides)]
 
 
-def _exported(
-    call: Call, fixed: str, traces: dict[Any, Trace]
-) -> Exported:  # fmt: skip
+def _exported(call: Call, fixed: str, traces: dict[Any, Trace]) -> Exported:
     """The graph of a call; two results of one call are traced together, and kept in ``traces``."""
     free = symbolic(call, fixed)
     if call.pair is None:

@@ -58,8 +58,11 @@ class Run:
         if not off.numel():
             return None
         largest = max(1.0, *(float(s.abs().nan_to_num(posinf=0).max()) for s in both))
-        counted = [v for name, v in values.items()
-                   if v.numel() and not self.law.given[name].startswith("permutation")]
+        counted = [
+            v
+            for name, v in values.items()
+            if v.numel() and not self.law.given[name].startswith("permutation")
+        ]
         size = max([1.0, *(float(v.double().abs().max()) for v in counted)])
         allowed = COARSE * 16 * max(1, self.operations) * largest * size
         place = int(off.argmax())
@@ -107,8 +110,14 @@ def _drawn(
 
 
 def _names(law: Formula, letters: Axes, axes: int) -> list[str]:
-    return sorted({s.data[0] for told in law.given.values()
-                   for n in lengths_of(told, letters, axes) for s in free(n)})  # fmt: skip
+    return sorted(
+        {
+            s.data[0]
+            for told in law.given.values()
+            for n in lengths_of(told, letters, axes)
+            for s in free(n)
+        }
+    )
 
 
 def _sizes(law: Formula, letters: Axes, axes: int) -> Iterator[dict[str, int]]:
@@ -129,11 +138,16 @@ def _sizes_at(
     """
     names = _names(law, letters, axes)
     for given in at:
-        known = {letters[c].data[0]: n for c, n in given.items()
-                 if c in letters and letters[c].op == "size"}  # fmt: skip
-        alike = {more: known[letters[like].data[0]] for more, like in LIKE.items()
-                 if like in letters and letters[like].op == "size"
-                 and letters[like].data[0] in known}  # fmt: skip
+        known = {
+            letters[c].data[0]: n
+            for c, n in given.items()
+            if c in letters and letters[c].op == "size"
+        }
+        alike = {
+            more: known[letters[like].data[0]]
+            for more, like in LIKE.items()
+            if like in letters and letters[like].op == "size" and letters[like].data[0] in known
+        }
         if alone:
             yield {name: known.get(name, alike.get(name, 2)) for name in names}
             continue
@@ -152,10 +166,17 @@ def _sizes_at(
 
 
 def witness_of(
-    law: Formula, calls: Mapping[str, Callable[..., Any]], letters: Axes, subject: Subject,
-    operations: int, *, seed: int = 0, at: Sequence[Mapping[str, int]] = (),
-    after: Sequence[Mapping[str, int]] = (), alone: bool = False,
-) -> Seen | None:  # fmt: skip
+    law: Formula,
+    calls: Mapping[str, Callable[..., Any]],
+    letters: Axes,
+    subject: Subject,
+    operations: int,
+    *,
+    seed: int = 0,
+    at: Sequence[Mapping[str, int]] = (),
+    after: Sequence[Mapping[str, int]] = (),
+    alone: bool = False,
+) -> Seen | None:
     """Inputs for which the code itself breaks the law by more than rounding, made small.
 
     ``at``: lengths by letter at which the code does other than its graph; they come first, and
@@ -227,8 +248,10 @@ def shrunk(run: Sides, values: dict[str, Tensor]) -> dict[str, Tensor]:
         block = values[name].numel()
         while block >= 1 and tries < TRIES and process_time() - begun < SHRINKING:
             start = 0
-            while start < values[name].numel() and tries < TRIES and (
-                process_time() - begun < SHRINKING
+            while (
+                start < values[name].numel()
+                and tries < TRIES
+                and (process_time() - begun < SHRINKING)
             ):
                 flat = values[name].flatten().clone()
                 if bool(flat[start : start + block].any()):
@@ -252,9 +275,12 @@ def seen_of(run: Sides, values: dict[str, Tensor]) -> Seen:
     inputs = {name: _plain(v) for name, v in values.items()}
     where = ", ".join(map(str, at))
     return Seen(
-        inputs, (f"left side at ({where})", float(both[0][at])),
-        (f"right side at ({where})", float(both[1][at])), gap, allowed,
-    )  # fmt: skip
+        inputs,
+        (f"left side at ({where})", float(both[0][at])),
+        (f"right side at ({where})", float(both[1][at])),
+        gap,
+        allowed,
+    )
 
 
 def _plain(value: Tensor) -> Any:
@@ -266,5 +292,3 @@ def _plain(value: Tensor) -> Any:
         entries = {",".join(map(str, place)): value[tuple(place)].item() for place in nonzero}
         return {"shape": list(value.shape), "entries": entries}
     return value.tolist()
-
-

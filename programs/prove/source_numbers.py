@@ -88,8 +88,9 @@ def asks_device(roots: Iterable[Any]) -> bool:
     """
     for one in _reached(roots):
         for code in _codes(one.__code__) if isinstance(one, FunctionType) else ():
-            kinds = "type" in code.co_names and KINDS & {c for c in code.co_consts
-                                                         if isinstance(c, str)}  # fmt: skip
+            kinds = "type" in code.co_names and KINDS & {
+                c for c in code.co_consts if isinstance(c, str)
+            }
             if not _is_foreign(one) and (kinds or DEVICES & {*code.co_names}):
                 return True
     return False
@@ -123,8 +124,11 @@ def _parts(one: Any) -> Iterator[Any]:
     elif isinstance(one, type):
         yield from _of_class(one)
     elif isinstance(one, partial | MethodType):
-        yield from (one.func, one.args, one.keywords) if isinstance(one, partial) else (
-            one.__func__, one.__self__)  # fmt: skip
+        yield from (
+            (one.func, one.args, one.keywords)
+            if isinstance(one, partial)
+            else (one.__func__, one.__self__)
+        )
     elif not isinstance(one, ModuleType):
         yield type(one)
         yield from _held_by(one)
@@ -132,9 +136,14 @@ def _parts(one: Any) -> Iterator[Any]:
 
 def _held_by(one: Any) -> Iterator[Any]:
     """What an object has; of those that are ours only what is the user's."""
-    held = [*getattr(one, "__dict__", {}).values(),
-            *(getattr(one, name, None) for own in type(one).__mro__
-              for name in vars(own).get("__slots__", ()))]  # fmt: skip
+    held = [
+        *getattr(one, "__dict__", {}).values(),
+        *(
+            getattr(one, name, None)
+            for own in type(one).__mro__
+            for name in vars(own).get("__slots__", ())
+        ),
+    ]
     if not type(one).__module__.startswith(OURS):
         yield from held
     elif not type(one).__module__.endswith(".signature"):

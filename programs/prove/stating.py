@@ -27,9 +27,14 @@ from .operations import Unread
 from .program import WAYS, Program, Way, array_of
 
 ROLES = {
-    "B": "size", "A": "size", "n": "tokens", "r": "tokens", "m": "tokens", "H": "heads",
+    "B": "size",
+    "A": "size",
+    "n": "tokens",
+    "r": "tokens",
+    "m": "tokens",
+    "H": "heads",
     "G": "heads",
-}  # fmt: skip
+}
 LIKE = {"A": "B", "r": "n", "m": "n"}  # another one of its kind
 Axes = Mapping[str, Term]
 
@@ -62,8 +67,11 @@ class Graph:
     def axes(self) -> list[tuple[str, int | str, int]]:
         """Of each axis of each input its letter, its length in the graph, and in the trace."""
         inputs = zip(self.call.letters, self.exported.shapes, self.call.inputs, strict=True)
-        return [axis for letters, lengths, x in inputs
-                for axis in zip(letters.split(), lengths, x.shape, strict=True)]  # fmt: skip
+        return [
+            axis
+            for letters, lengths, x in inputs
+            for axis in zip(letters.split(), lengths, x.shape, strict=True)
+        ]
 
     @property
     def givens(self) -> dict[str, Given]:
@@ -84,9 +92,7 @@ class Graph:
         return call
 
 
-def named_apart(
-    calls: list[tuple[Call, Exported]], *, by_value: bool = False
-) -> tuple[Graph, ...]:
+def named_apart(calls: list[tuple[Call, Exported]], *, by_value: bool = False) -> tuple[Graph, ...]:
     """The graphs of several calls; tables of one name that differ get a name of their own.
 
     ``by_value``: tables that are no parameters and hold the same numbers are one, whatever they are
@@ -139,9 +145,7 @@ def bound_letters(graphs: tuple[Graph, ...]) -> dict[str, Term]:
     return found
 
 
-def calls_by_name(
-    calls: Mapping[str, Callable[..., Any]], subject: Subject
-) -> SimpleNamespace:  # fmt: skip
+def calls_by_name(calls: Mapping[str, Callable[..., Any]], subject: Subject) -> SimpleNamespace:
     """The calls of some code as laws use them, on terms or on tensors."""
     found: dict[str, Any] = dict(calls)
     if isinstance(subject, Rotary) and "turn" in found:
@@ -172,7 +176,11 @@ def _ordered(turned: Any, order: list[int]) -> Any:
 
 
 def stated(
-    law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, *,
+    law: Formula,
+    graphs: Mapping[str, Graph],
+    letters: Axes,
+    subject: Subject,
+    *,
     way: Way = "program",
 ) -> Statement:
     """The statement a law makes of these programs, each read in this way.
@@ -227,6 +235,7 @@ def _given(told: str, letters: Axes, axes: int) -> Given:
         if lengths[0].term == num(1):
             raise Unread(f"the graph fixed a length the law varies, {wanted[0]} = 1")
         return permutation(*lengths)
-    made = {"position": positions, "shift": positions, "truth": boolean,
-            "hidden": boolean}.get(kind, real)
+    made = {"position": positions, "shift": positions, "truth": boolean, "hidden": boolean}.get(
+        kind, real
+    )
     return made(*lengths)

@@ -92,8 +92,10 @@ class Formula:
                 plain = digit.strip("()") if abs(factor) == 1 else digit
                 digit = plain if below == 1 else f"⌊{digit}/{below}⌋"
                 parts += [(factor, digit)] if factor else []
-        told = [f"{abs(c)}·{digit}" if abs(c) != 1 and digit else digit or str(abs(c))
-                for c, digit in parts]  # fmt: skip
+        told = [
+            f"{abs(c)}·{digit}" if abs(c) != 1 and digit else digit or str(abs(c))
+            for c, digit in parts
+        ]
         signs = [" − " if c < 0 else " + " for c, _ in parts]
         text = "".join(sign + part for sign, part in zip(signs, told, strict=True))
         return ("−" if text.startswith(" −") else "") + text[3:] or "0"
@@ -203,8 +205,11 @@ def _windows(places: int) -> Iterator[tuple[int, ...]]:
     yield (places,)
     two = [(a, places // a) for a in parts if a < places]
     yield from sorted(two, key=lambda w: (max(w), w))
-    three = [(a, *w) for a, rest in two for w in ((b, rest // b) for b in parts
-             if b < rest and rest % b == 0)]  # fmt: skip
+    three = [
+        (a, *w)
+        for a, rest in two
+        for w in ((b, rest // b) for b in parts if b < rest and rest % b == 0)
+    ]
     yield from sorted(three, key=lambda w: (max(w), w))
 
 
@@ -242,9 +247,7 @@ class Pattern:
         return found
 
 
-def pattern_of(
-    value: Tensor, target: str = "table", held: str = ""
-) -> Pattern | OfOffsets | None:
+def pattern_of(value: Tensor, target: str = "table", held: str = "") -> Pattern | OfOffsets | None:
     """The pattern of a stored tensor, or None; parameters are any numbers, whatever they hold.
 
     ``held`` says what holds it between calls, if anything does: what is used of its numbers is
@@ -261,6 +264,7 @@ def pattern_of(
         return _made(plain, lambda shape: xp.broadcast_to(_number(values[0]), shape), said)
     last = torch.arange(plain.shape[-1])
     if plain.dtype != torch.bool and bool((plain == last).all()):
+
         def counted(shape: tuple[Any, ...]) -> Array:
             return xp.broadcast_to(xp.arange(as_array(shape[-1])), shape)
 
@@ -337,9 +341,7 @@ def _of_indices(plain: Tensor, target: str) -> Pattern | OfOffsets | None:
     return replace(found, told=told)
 
 
-def _made(
-    plain: Tensor, remade: Callable[[tuple[Any, ...]], Array], told: str = ""
-) -> Pattern:
+def _made(plain: Tensor, remade: Callable[[tuple[Any, ...]], Array], told: str = "") -> Pattern:
     return Pattern(remade(tuple(plain.shape)), remade, told)
 
 

@@ -85,9 +85,7 @@ def _name(node: Node) -> str:
     return str(node.target if "." in told else told).removeprefix("aten.").split(".")[0]
 
 
-def _size(
-    exported: Exported, node: Node, sizes: dict[Node, int], most: int, dtype: Any
-) -> int:
+def _size(exported: Exported, node: Node, sizes: dict[Node, int], most: int, dtype: Any) -> int:
     if dtype == torch.bool:
         return 1
     if node.op == "placeholder":
@@ -100,8 +98,11 @@ def _size(
     elif name in ("full", "full_like", "new_full"):
         args = args[-1:]
     numbers = name in RULES or name in FILLS
-    given = [_of(one, sizes, dtype) for one in leaves([args, list(node.kwargs.values())])
-             if _counts(one, numbers=numbers)]  # fmt: skip
+    given = [
+        _of(one, sizes, dtype)
+        for one in leaves([args, list(node.kwargs.values())])
+        if _counts(one, numbers=numbers)
+    ]
     if name in RULES:
         return RULES[name](given + [0] * (2 - len(given)), most)
     return max(given, default=0)

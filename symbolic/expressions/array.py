@@ -84,6 +84,7 @@ def entry_lines(side: Sides) -> Iterator[str]:
 
 # Arrays of SymPy expressions: the same lines as on numpy, entry by entry exact
 
+
 class Length(int):
     """An axis length: a whole number whose quotients and roots are exact.
 
@@ -445,4 +446,3 @@ def _index(key: Any) -> Any:
     if not all(isinstance(e, sp.Integer) for e in array.entries.flat):
         raise IndexError(f"an axis is indexed by whole numbers, not by {key!r}")
     return array.entries.astype(int)[()]
-

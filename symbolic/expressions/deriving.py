@@ -39,9 +39,13 @@ MOST_NATURAL = 3
 """Natural numbers are taken from 0 to this one."""
 
 _ASSUMED: dict[str, dict[str, bool]] = {
-    "real": {}, "angle": {}, "position": {}, "frequency": {},
-    "positive": {"positive": True}, "nonnegative": {"nonnegative": True},
-}  # fmt: skip
+    "real": {},
+    "angle": {},
+    "position": {},
+    "frequency": {},
+    "positive": {"positive": True},
+    "nonnegative": {"nonnegative": True},
+}
 
 
 class SymbolFunction:
@@ -240,9 +244,16 @@ def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation
         outcome = _at(statement, code, sizes, max(left, 0.4 * seconds))
         if outcome.refused:
             return Derivation(
-                "refused", outcome.refused, (sizes,), outcome.cases, outcome.all,
-                outcome.conclusions, outcome.natural, outcome.shown, thread_time() - started,
-            )  # fmt: skip
+                "refused",
+                outcome.refused,
+                (sizes,),
+                outcome.cases,
+                outcome.all,
+                outcome.conclusions,
+                outcome.natural,
+                outcome.shown,
+                thread_time() - started,
+            )
         if outcome.why:
             failed = outcome
             if not outcome.why.startswith(_LATE):
@@ -255,10 +266,16 @@ def derive(statement: Statement, code: Code, seconds: float = 1.0) -> Derivation
         return Derivation("not derived", failed.why, shown=failed.shown, seconds=seconds)
     found = [outcome for _, outcome in done]
     return Derivation(
-        "derived", "", tuple(s for s, _ in done), sum(o.cases for o in found),
-        sum(o.all for o in found), found[0].conclusions, any(o.natural for o in found),
-        found[0].shown, seconds,
-    )  # fmt: skip
+        "derived",
+        "",
+        tuple(s for s, _ in done),
+        sum(o.cases for o in found),
+        sum(o.all for o in found),
+        found[0].conclusions,
+        any(o.natural for o in found),
+        found[0].shown,
+        seconds,
+    )
 
 
 _LATE = "the time was over"
@@ -402,15 +419,21 @@ def _told(sizes: Mapping[str, int]) -> str:
 
 
 def _with_case(told: str, case: Mapping[str, Any]) -> str:
-    chosen = ", ".join(f"{k} = {v.entries.tolist()}" for k, v in case.items()
-                       if isinstance(v, Expressions) and v.entries.size < 10)  # fmt: skip
+    chosen = ", ".join(
+        f"{k} = {v.entries.tolist()}"
+        for k, v in case.items()
+        if isinstance(v, Expressions) and v.entries.size < 10
+    )
     return f"{told} with {chosen}" if chosen else told
 
 
 def _shown(claims: Mapping[str, ConcreteClaim]) -> tuple[Sides, ...]:
     return tuple(
-        Sides(says, c.relation, as_expressions(c.left).entries,
-              as_expressions(0 if c.right is None else c.right).entries)
+        Sides(
+            says,
+            c.relation,
+            as_expressions(c.left).entries,
+            as_expressions(0 if c.right is None else c.right).entries,
+        )
         for says, c in claims.items()
-    )  # fmt: skip
-
+    )

@@ -21,6 +21,7 @@ from .signs import ABOVE, AT_LEAST, certain_sign, certainly_not_zero, certified_
 
 # What hypotheses give: values of symbols where they are linear, relations elsewhere
 
+
 class Impossible(ValueError):
     """Equations that cannot hold together: they give a number other than 0 as 0."""
 
@@ -93,8 +94,17 @@ def _behind(generators: Generators, symbol: sp.Symbol) -> set[Any]:
 
 # What SymPy can derive of the conclusions of one case, from its hypotheses
 
-FAILED = (NotImplementedError, Undefined, Unreadable, ArithmeticError, TypeError, ValueError,
-          IndexError, KeyError, AttributeError)  # fmt: skip
+FAILED = (
+    NotImplementedError,
+    Undefined,
+    Unreadable,
+    ArithmeticError,
+    TypeError,
+    ValueError,
+    IndexError,
+    KeyError,
+    AttributeError,
+)
 
 
 class Vacuous(Exception):
@@ -384,4 +394,3 @@ def _sign_at(e: sp.Expr, values: Mapping[sp.Symbol, sp.Rational]) -> int:
     if not finite(x):
         return 0
     return 1 if x > 0 else -1 if x < 0 else 0
-

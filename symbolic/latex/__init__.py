@@ -29,7 +29,20 @@ from .statements import (
 )
 
 __all__ = [
-    "NOTATION", "RELATIONS", "chain_latex", "claim_latex", "fact_latex", "givens_latex",
-    "index_letter", "latex", "latex_pair", "law_latex", "membership", "name_latex", "names_in",
-    "sizes_latex", "statement_latex", "unfolded_latex",
-]  # fmt: skip
+    "NOTATION",
+    "RELATIONS",
+    "chain_latex",
+    "claim_latex",
+    "fact_latex",
+    "givens_latex",
+    "index_letter",
+    "latex",
+    "latex_pair",
+    "law_latex",
+    "membership",
+    "name_latex",
+    "names_in",
+    "sizes_latex",
+    "statement_latex",
+    "unfolded_latex",
+]

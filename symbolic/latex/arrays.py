@@ -33,6 +33,7 @@ from .printer import (
 
 # Stacks of layers that are powers: from 1, each layer multiplies by one and the same factor
 
+
 def power_base(stack: Term) -> Term | None:
     """What the stack is the power of; None if it is no power.
 
@@ -80,6 +81,7 @@ def _factor(t: Term, state: Term) -> Term | None:
 
 # The LaTeX of stacks of layers: powers, and compositions of functions that are told beside
 
+
 class StackPrinter(ExpectationPrinter):
     """Prints stacks of layers."""
 
@@ -118,6 +120,7 @@ class StackPrinter(ExpectationPrinter):
 
 
 # The LaTeX of matrices: products, transposes, moved rows, blocks, sums, functions, stacks
+
 
 class BlockPrinter(StackPrinter):
     """Prints blocks, and axes that are merged or split."""
@@ -369,4 +372,3 @@ def unit_vector(entry_: Term, at: Term) -> Term | None:
 
 def _picked(t: Term, axis: int, at: Term) -> Term:
     return make("pick", (t, at), axis, (*t.shape[:axis], *t.shape[axis + 1 :]))
-

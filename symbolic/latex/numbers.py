@@ -348,4 +348,3 @@ class ExpectationPrinter(TruthPrinter):
 
 def _unseen(at: Term | None) -> bool:
     return at is not None and at.op == "index" and at.data == OUTCOME
-

@@ -28,15 +28,45 @@ _GREEK = frozenset((
     "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega",
 ))  # fmt: skip
 _LETTERS = {
-    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon", "ζ": "zeta",
-    "η": "eta", "θ": "theta", "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu",
-    "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau", "φ": "varphi",
-    "χ": "chi", "ψ": "psi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda",
-    "Π": "Pi", "Σ": "Sigma", "Φ": "Phi", "Ψ": "Psi", "Ω": "Omega",
-}  # fmt: skip
+    "α": "alpha",
+    "β": "beta",
+    "γ": "gamma",
+    "δ": "delta",
+    "ε": "varepsilon",
+    "ζ": "zeta",
+    "η": "eta",
+    "θ": "theta",
+    "ι": "iota",
+    "κ": "kappa",
+    "λ": "lambda",
+    "μ": "mu",
+    "ν": "nu",
+    "ξ": "xi",
+    "π": "pi",
+    "ρ": "rho",
+    "σ": "sigma",
+    "τ": "tau",
+    "φ": "varphi",
+    "χ": "chi",
+    "ψ": "psi",
+    "ω": "omega",
+    "Γ": "Gamma",
+    "Δ": "Delta",
+    "Θ": "Theta",
+    "Λ": "Lambda",
+    "Π": "Pi",
+    "Σ": "Sigma",
+    "Φ": "Phi",
+    "Ψ": "Psi",
+    "Ω": "Omega",
+}
 _SPECIAL = {
-    "l": r"\ell", "ell": r"\ell", "lam": r"\lambda", "phi": r"\varphi", "epsilon": r"\varepsilon",
-}  # fmt: skip
+    "l": r"\ell",
+    "ell": r"\ell",
+    "lam": r"\lambda",
+    "phi": r"\varphi",
+    "epsilon": r"\varepsilon",
+}
 _SUBSCRIPTED = re.compile(r"([dnlrmWbwHx])([A-Za-z])$")
 _NUMBERED = re.compile(r"([A-Za-z]+?)_?(\d+)([a-z]*)$")
 
@@ -162,9 +192,17 @@ def number(value: Fraction) -> Piece:
 
 
 _NAMED = (
-    r"\operatorname", r"\mathrm", r"\left", r"\sum", r"\cos", r"\sin", r"\log", r"\tanh", r"\exp",
+    r"\operatorname",
+    r"\mathrm",
+    r"\left",
+    r"\sum",
+    r"\cos",
+    r"\sin",
+    r"\log",
+    r"\tanh",
+    r"\exp",
     r"\max",
-)  # fmt: skip
+)
 
 
 def joined(factors: list[str]) -> str:
@@ -183,6 +221,7 @@ def joined(factors: list[str]) -> str:
 
 
 # The LaTeX of a term, at the level it was written: matrices and names, not index soup
+
 
 class BasePrinter:
     """Prints terms; ``layers`` collects the layer functions of the stacks it met.
@@ -278,4 +317,3 @@ class BasePrinter:
         if has_script(text, "_") or (array.op == "var" and "mathrm" in text):
             text = bracket(text)
         return Piece(rf"{text}_{{{self.subscripts(kept)}}}") if kept else base
-

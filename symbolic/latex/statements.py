@@ -267,7 +267,9 @@ def rows(claim: Claim) -> list[str]:
     every = [indices] if indices and not some else []
     variables = [
         membership(
-            name, given.kind, [printer(n) for n in given.shape],
+            name,
+            given.kind,
+            [printer(n) for n in given.shape],
             "" if given.below is None else printer(given.below),
         )
         for name, given in claim.variables
@@ -397,4 +399,3 @@ def _under_its_label(row: str) -> tuple[str, ...]:
     """A row below its label, both from the left."""
     body, gap, label = inline(row).partition(" && ")
     return (label.replace(r"\text{", r"\textit{"), rf"\quad {body}") if gap else (body,)
-

@@ -152,6 +152,7 @@ def settled(gate: Term) -> Derivation:
 
 # Entries of arrays in the normal form, and the arrays that stand inside functions
 
+
 def entry_(norm: Normaliser, t: Term) -> Derivation:
     """An entry of a computed array is unfolded; others are atoms."""
     array = t.args[0]
@@ -203,9 +204,11 @@ def stack(norm: Normaliser, t: Term) -> Derivation:
 def _depth(norm: Normaliser, t: Term) -> Derivation:
     """A depth in sorted form; where it is an entry of a map, as m + σ(σ⁻¹(j)), that first."""
     parts = enumerate(t.args if t.op in ("add", "mul") else ())
-    mapped = norm(t) if t.op == "entry" else inside(
-        t, [(k, norm(part)) for k, part in parts if part.op == "entry"]
-    )  # fmt: skip
+    mapped = (
+        norm(t)
+        if t.op == "entry"
+        else inside(t, [(k, norm(part)) for k, part in parts if part.op == "entry"])
+    )
     return chain(mapped, rewrite("integer", mapped.right))
 
 
@@ -265,6 +268,7 @@ def _has_last(depth: Term) -> bool:
 
 
 # Conditions in the normal form: indicators, minus infinity, equal indices
+
 
 def extended(norm: Normaliser, t: Term) -> Derivation:
     """A number that may be −inf, as nested choices between finite numbers and −inf."""
@@ -376,8 +380,10 @@ def _comparison(norm: Normaliser, t: Term) -> Derivation:
         step = chain(step, _unwrap(norm, step.right))
         if step.right.op == "indicator":
             ordered = settled(step.right)
-            words = [entry_(norm, side) if side.op == "entry" else Reflexive(side)
-                     for side in ordered.right.args[0].args]  # fmt: skip
+            words = [
+                entry_(norm, side) if side.op == "entry" else Reflexive(side)
+                for side in ordered.right.args[0].args
+            ]
             inner = inside(ordered.right.args[0], list(enumerate(words)))
             step = chain(step, ordered, inside(ordered.right, [(0, inner)]))
         return step
@@ -513,6 +519,7 @@ def _simpler(new: Term, old: Term) -> bool:
     """An index or a literal is simpler than an entry of a map; else the smaller key is."""
     rank = {"num": 0, "index": 1, "var": 1}
     return (rank.get(new.op, 2), len(postorder_set(new)), new.key) < (
-        rank.get(old.op, 2), len(postorder_set(old)), old.key,
-    )  # fmt: skip
-
+        rank.get(old.op, 2),
+        len(postorder_set(old)),
+        old.key,
+    )

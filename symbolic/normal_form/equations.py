@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # Small builders of derivations, which leave out the steps that change nothing
 
+
 def rewrite(rule: str, term: Term, *arguments: object) -> Derivation:
     """One rule at the root of a term; raises ``Refused`` if the rule does not apply."""
     facts = held()
@@ -76,6 +77,7 @@ def reverse(part: Derivation) -> Derivation:
 
 
 # Nested sums: opening and closing them, and reordering the sums of a nest
+
 
 def opened_index(t: Term, length: Term, skip: int = 0) -> Term:
     """The index for opening a binder: numbered by depth, so that equal terms open equally."""
@@ -139,6 +141,7 @@ def renamed(t: Term, names: dict[Term, Term]) -> Term:
 
 # The order of nested sums, chosen without looking at any accidental name
 
+
 def ordered(norm: Normaliser, t: Term) -> Derivation:
     """Nested sums in the order that no name decides, their body sorted under that order."""
     indices, body = layers(t)
@@ -184,4 +187,3 @@ def _anonymous(t: Term, names: dict[Term, Term]) -> Term:
     for old, new in names.items():
         t = substitute(t, old, new)
     return t
-

@@ -124,6 +124,7 @@ def apart(angles: Iterable[frozenset[Monomial]]) -> bool:
 
 # Functions of a number in the normal form: exponentials, logarithms, roots, maxima
 
+
 def exponential(norm: Normaliser, t: Term) -> Derivation:
     """exp of a sum as a product of exponentials of single terms."""
     if not t.args[0].finite:
@@ -275,4 +276,3 @@ def division(norm: Normaliser, t: Term) -> Derivation:
     if whole is not ZERO and is_integer(whole):
         return chain(first, norm.at("floor", u, whole, rest))
     return first
-

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 # Sums, products and powers in the normal form: expanded, sorted, and reduced by what is known
 
+
 def arithmetic(norm: Normaliser, t: Term) -> Derivation:
     """Sums, products and powers: expand over the normal forms of the parts."""
     first = norm.arguments(t)
@@ -246,9 +247,13 @@ class Normaliser:
 
     def with_(self, **changes: Any) -> Normaliser:
         """The same way to a normal form, its angles counted or its equations chosen anew."""
-        kept: dict[str, Any] = {"splits": self.splits, "assume": self.assume,
-                                "choices": self.choices, "turned": self.turned,
-                                "mirrored": self.mirrored}  # fmt: skip
+        kept: dict[str, Any] = {
+            "splits": self.splits,
+            "assume": self.assume,
+            "choices": self.choices,
+            "turned": self.turned,
+            "mirrored": self.mirrored,
+        }
         return Normaliser(**(kept | changes))
 
     @cached_property
@@ -294,4 +299,3 @@ for _op in (
     "row",
 ):
     _TREATMENTS[_op] = lambda self, t: self.at("entry", t)
-

@@ -69,6 +69,7 @@ def written_out(most: int) -> Iterator[None]:
 
 # Components of a sum: nested sums over one product in which every index is tied to the others
 
+
 def component(norm: Normaliser, t: Term) -> Derivation:
     """A sum of one product in which every factor depends on the index."""
     front = _prenex(t)
@@ -256,6 +257,7 @@ def _counted(f: Term, j: Term) -> bool:
 
 # Finite sums in the normal form
 
+
 def summation(norm: Normaliser, t: Term) -> Derivation:
     """The normal form of a sum."""
     length = t.args[0]
@@ -313,4 +315,3 @@ def _summed(norm: Normaliser, t: Term, j: Term) -> Derivation:
         whole = chain(first, taken, rest)
         return chain(whole, norm.settle(whole.right))
     return component(norm, t)
-

@@ -24,7 +24,7 @@ from .conditions import (
     turned,
     where,
     whole,
-)  # fmt: skip
+)
 from .entries import definition, ordered, tabulated, unfold
 from .functions import (
     absolute,
@@ -43,7 +43,7 @@ from .functions import (
     pythagoras,
     root,
     root_of_square,
-)  # fmt: skip
+)
 from .maps import digits, divide, equivariance, hypothesis, image, injective, permutation
 from .naturals import floor, layer, remainder
 from .polynomials import same_polynomial
@@ -63,12 +63,20 @@ from .sums import (
     reindex,
     standard,
     unroll,
-)  # fmt: skip
+)
 
 __all__ = [
-    "ON_SIGNS", "RULES", "Assumption", "Facts", "Refused", "applied", "need", "nonzero",
-    "same_polynomial", "sign",
-]  # fmt: skip
+    "ON_SIGNS",
+    "RULES",
+    "Assumption",
+    "Facts",
+    "Refused",
+    "applied",
+    "need",
+    "nonzero",
+    "same_polynomial",
+    "sign",
+]
 
 RULES: dict[str, Callable[..., Result]] = {
     "definition": definition,

@@ -64,8 +64,9 @@ def connective(t: Term) -> Result:
     need(t.op == "indicator", "indicator", "not an indicator", t)
     c = t.args[0]
     if c.op == "where":
-        return make("where", (c.args[0], *(unary("indicator", a) for a in c.args[1:])),
-                    shape=t.shape), NOTHING  # fmt: skip
+        return make(
+            "where", (c.args[0], *(unary("indicator", a) for a in c.args[1:])), shape=t.shape
+        ), NOTHING
     same = c.op == "equal" and all(map(is_truth, c.args))
     gates = [unary("indicator", arg) for arg in c.args if same or c.op in ("not", "and", "or")]
     need(gates, "indicator", "no connective", t)
@@ -88,18 +89,31 @@ def idempotent(t: Term) -> Result:
 def either(t: Term, gate: Term) -> Result:
     """f([c]) = [c]·f(1) + (1 − [c])·f(0) for a finite number f([c])."""
     need(t.finite and not t.shape and not t.loose, "either", "not a finite number", t)
-    need(gate.op == "indicator" and gate.finite and not gate.shape and not gate.loose,
-         "either", "no condition on finite numbers", gate)  # fmt: skip
-    need(all(substitute(v, gate, ONE) is v for v in free(t)), "either",
-         "a variable has it in its range or shape", t, gate)  # fmt: skip
+    need(
+        gate.op == "indicator" and gate.finite and not gate.shape and not gate.loose,
+        "either",
+        "no condition on finite numbers",
+        gate,
+    )
+    need(
+        all(substitute(v, gate, ONE) is v for v in free(t)),
+        "either",
+        "a variable has it in its range or shape",
+        t,
+        gate,
+    )
     holds, fails = (substitute(t, gate, value) for value in (ONE, ZERO))
     return add(mul(gate, holds), mul(add(ONE, mul(num(-1), gate)), fails)), NOTHING
 
 
 def comparison(t: Term, a: Term, b: Term) -> Result:
     """[x = y] = [a = b] and [x <= y] = [a <= b] when x − y = a − b (or b − a for =)."""
-    need(t.op == "indicator" and t.args[0].op in ("equal", "less_equal", "less"),
-         "comparison", "not a comparison", t)  # fmt: skip
+    need(
+        t.op == "indicator" and t.args[0].op in ("equal", "less_equal", "less"),
+        "comparison",
+        "not a comparison",
+        t,
+    )
     x, y = t.args[0].args
     ok = same_polynomial(add(x, mul(num(-1), y)), add(a, mul(num(-1), b)))
     if t.args[0].op == "equal" and not ok:
@@ -113,8 +127,12 @@ def whole(t: Term, a: Term, b: Term) -> Result:
 
     Of integers x and y.
     """
-    need(t.op == "indicator" and t.args[0].op in ("less", "less_equal"),
-         "whole comparison", "not a comparison", t)  # fmt: skip
+    need(
+        t.op == "indicator" and t.args[0].op in ("less", "less_equal"),
+        "whole comparison",
+        "not a comparison",
+        t,
+    )
     x, y = t.args[0].args
     need(is_integer(x) and is_integer(y), "whole comparison", "not of integers", x, y)
     other, step = ("less_equal", -1) if t.args[0].op == "less" else ("less", 1)
@@ -125,8 +143,12 @@ def whole(t: Term, a: Term, b: Term) -> Result:
 
 def decide(t: Term, *, facts: Facts = NOTHING) -> Result:
     """A comparison that ranges settle, of integers, or the sign of the difference, of any."""
-    need(t.op == "indicator" and t.args[0].op in ("equal", "less", "less_equal"),
-         "decide", "not a comparison", t)  # fmt: skip
+    need(
+        t.op == "indicator" and t.args[0].op in ("equal", "less", "less_equal"),
+        "decide",
+        "not a comparison",
+        t,
+    )
     x, y = (integer(side) for side in t.args[0].args)
     op = t.args[0].op
     if op == "equal":
@@ -148,19 +170,31 @@ def decide(t: Term, *, facts: Facts = NOTHING) -> Result:
     return ZERO, used
 
 
-def implied(
-    t: Term, first: Any, second: Any, slack: Term, *, facts: Facts = NOTHING
-) -> Result:
+def implied(t: Term, first: Any, second: Any, slack: Term, *, facts: Facts = NOTHING) -> Result:
     """[a <= b]·[c <= d]·f = [a <= b]·f when (d − c) − (b − a) = slack >= 0; < for both as well."""
-    need(t.op == "mul" and t.finite and type(first) is int and type(second) is int
-         and 0 <= first < len(t.args) and 0 <= second < len(t.args) and first != second,
-         "implied", "not two places of a finite product", t)  # fmt: skip
+    need(
+        t.op == "mul"
+        and t.finite
+        and type(first) is int
+        and type(second) is int
+        and 0 <= first < len(t.args)
+        and 0 <= second < len(t.args)
+        and first != second,
+        "implied",
+        "not two places of a finite product",
+        t,
+    )
     given, told = t.args[first], t.args[second]
     need(given.op == told.op == "indicator", "implied", "not two conditions", given, told)
     strict = given.args[0].op == "less"
     allowed = ("less_equal", "less") if strict else ("less_equal",)
-    need(given.args[0].op in ("less", "less_equal") and told.args[0].op in allowed,
-         "implied", "not two comparisons of one kind", given, told)  # fmt: skip
+    need(
+        given.args[0].op in ("less", "less_equal") and told.args[0].op in allowed,
+        "implied",
+        "not two comparisons of one kind",
+        given,
+        told,
+    )
     (a, b), (c, d) = given.args[0].args, told.args[0].args
     gap = add(d, mul(num(-1), c), a, mul(num(-1), b))
     need(same_polynomial(gap, slack), "implied", "not the slack between them", slack)
@@ -171,8 +205,12 @@ def implied(
 
 def turned(t: Term) -> Result:
     """[a <= b] = 1 − [b < a]  and  [a < b] = 1 − [b <= a], for finite numbers."""
-    need(t.op == "indicator" and t.args[0].op in ("less", "less_equal") and t.finite,
-         "turned", "not a comparison of finite numbers", t)  # fmt: skip
+    need(
+        t.op == "indicator" and t.args[0].op in ("less", "less_equal") and t.finite,
+        "turned",
+        "not a comparison of finite numbers",
+        t,
+    )
     a, b = t.args[0].args
     other = "less" if t.args[0].op == "less_equal" else "less_equal"
     return add(ONE, mul(num(-1), unary("indicator", make(other, (b, a))))), NOTHING
@@ -182,11 +220,20 @@ def equal_swap(t: Term, a: Term, b: Term) -> Result:
     """[a = b]·f = [a = b]·f with a replaced by b."""
     gate = unary("indicator", make("equal", (a, b)))
     need(t.finite, "equals for equals", "a factor may be infinite", t)
-    need(t.op == "mul" and (gate in t.args or unary("indicator", make("equal", (b, a))) in t.args),
-         "equals for equals", "no such equation in the product", t)  # fmt: skip
+    need(
+        t.op == "mul" and (gate in t.args or unary("indicator", make("equal", (b, a))) in t.args),
+        "equals for equals",
+        "no such equation in the product",
+        t,
+    )
     keep = gate if gate in t.args else unary("indicator", make("equal", (b, a)))
-    need(all(substitute(v, a, b) is v for v in free(t) - {a}), "equals for equals",
-         "a variable has it in its range or shape", t, a)  # fmt: skip
+    need(
+        all(substitute(v, a, b) is v for v in free(t) - {a}),
+        "equals for equals",
+        "a variable has it in its range or shape",
+        t,
+        a,
+    )
     place = t.args.index(keep)
     rest = [substitute(x, a, b) for i, x in enumerate(t.args) if i != place]
     return mul(keep, *rest), NOTHING

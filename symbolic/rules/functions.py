@@ -150,8 +150,12 @@ def absolute(t: Term, target: Term, *, facts: Facts = NOTHING) -> Result:
 
 def ordered_absolute(t: Term, distance: Term) -> Result:
     """[a <= b]·f(|b − a|) = [a <= b]·f(b − a), wherever the distance occurs in the product."""
-    need(t.op == "mul" and distance.op == "abs" and not distance.loose and t.finite,
-         "ordered absolute value", "not a finite product with a distance", t)  # fmt: skip
+    need(
+        t.op == "mul" and distance.op == "abs" and not distance.loose and t.finite,
+        "ordered absolute value",
+        "not a finite product with a distance",
+        t,
+    )
     x = distance.args[0]
     for place, gate in enumerate(t.args):
         if gate.op != "indicator" or gate.args[0].op != "less_equal":
@@ -179,15 +183,23 @@ def maximum(t: Term, target: Term) -> Result:
 
 def maximum_as_choice(t: Term) -> Result:
     """max(a, b) = a where b <= a, and b elsewhere; for finite a and b."""
-    need(t.op == "maximum" and all(x.finite for x in t.args) and not t.shape,
-         "maximum as a choice", "not the maximum of two finite numbers", t)  # fmt: skip
+    need(
+        t.op == "maximum" and all(x.finite for x in t.args) and not t.shape,
+        "maximum as a choice",
+        "not the maximum of two finite numbers",
+        t,
+    )
     a, b = t.args
     return make("where", (make("less_equal", (b, a)), a, b)), NOTHING
 
 
 def maximum_mirrored(t: Term) -> Result:
     """max(a, b) = a + b + max(−a, −b), for finite a and b."""
-    need(t.op == "maximum" and all(x.finite for x in t.args) and not t.shape,
-         "mirrored maximum", "not the maximum of two finite numbers", t)  # fmt: skip
+    need(
+        t.op == "maximum" and all(x.finite for x in t.args) and not t.shape,
+        "mirrored maximum",
+        "not the maximum of two finite numbers",
+        t,
+    )
     a, b = t.args
     return add(a, b, make("maximum", (mul(num(-1), a), mul(num(-1), b)))), NOTHING

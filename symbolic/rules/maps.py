@@ -30,8 +30,13 @@ def injective(t: Term) -> Result:
     array, a = x.args
     if y.op == "entry" and y.args[0] is array and array.op == "var":
         result = unary("indicator", make("equal", (a, y.args[1])))
-        need(below(a, array.shape[0]) and below(y.args[1], array.shape[0]),
-             "injective", "index out of range", a, y)  # fmt: skip
+        need(
+            below(a, array.shape[0]) and below(y.args[1], array.shape[0]),
+            "injective",
+            "index out of range",
+            a,
+            y,
+        )
         return result, frozenset({("injective", array)})
     need(array.op == "var" and array.args == array.shape, "injective", "not a permutation", t)
     inverse = make("inverse", (array,), shape=array.shape)
@@ -90,9 +95,15 @@ def equivariance(t: Term, sigma: Term, table: Term) -> Result:
     f = t.args[0]
     moved, *others = f.args
     base = sigma.args[0] if sigma.op == "inverse" else sigma
-    need(moved.op == table.op == "tabulate" and moved.shape == table.shape and
-         base.op == "var" and base.shape == (moved.args[0],) == base.args == f.shape[:1],
-         "equivariance", "not a table of rows and a permutation of them", moved)  # fmt: skip
+    need(
+        moved.op == table.op == "tabulate"
+        and moved.shape == table.shape
+        and base.op == "var"
+        and base.shape == (moved.args[0],) == base.args == f.shape[:1],
+        "equivariance",
+        "not a table of rows and a permutation of them",
+        moved,
+    )
     row = fresh(moved.args[0], t, table)
     moves = instantiate(moved.args[1], row) is instantiate(table.args[1], entry(sigma, row))
     need(moves, "equivariance", "the rows are not those of the table, moved by σ", moved, table)

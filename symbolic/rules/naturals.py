@@ -43,8 +43,12 @@ def floor(t: Term, whole: Term, rest: Term, *, facts: Facts = NOTHING) -> Result
         b, c = x.args
         inner, more = sign(c, facts)
         need(inner == 2 and is_integer(y), "floor", "not positive, or y is no integer", c, y)
-        need(rest.args[0] is b and same_polynomial(rest.args[1], mul(c, y)), "floor",
-             "not the floor of b/(c·y)", rest)  # fmt: skip
+        need(
+            rest.args[0] is b and same_polynomial(rest.args[1], mul(c, y)),
+            "floor",
+            "not the floor of b/(c·y)",
+            rest,
+        )
         return rest, used | more
     need(is_integer(whole), "floor", "not an integer", whole)
     need(same_polynomial(x, add(mul(whole, y), rest)), "floor", "x is not a·y + b", x)

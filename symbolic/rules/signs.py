@@ -308,9 +308,17 @@ def _carried(t: Term, facts: Facts) -> Sign:
 
 
 CARRIED = (
-    "named", "broadcast", "permute", "new axis", "reshape", "pick", "slice", "gather", "entry",
+    "named",
+    "broadcast",
+    "permute",
+    "new axis",
+    "reshape",
+    "pick",
+    "slice",
+    "gather",
+    "entry",
     "row",
-)  # fmt: skip
+)
 
 _SIGNS: dict[str, Callable[[Term, Facts], Sign]] = dict.fromkeys(CARRIED, _carried) | {
     "var": _var,

@@ -221,8 +221,9 @@ def _implies(first: Term, then: Term, known: Known) -> Facts | None:
 
 def gates(t: Term) -> list[Term]:
     """The indicators of conditions on finite numbers that stand in a number."""
-    return [x for x in postorder(t)
-            if x.op == "indicator" and not x.loose and not x.shape and x.finite]  # fmt: skip
+    return [
+        x for x in postorder(t) if x.op == "indicator" and not x.loose and not x.shape and x.finite
+    ]
 
 
 def when(gate: Term, known: Known) -> tuple[list[Assumption], list[Assumption], Facts]:

@@ -68,8 +68,13 @@ def reindex(t: Term, permutation: Term) -> Result:
     base = permutation
     while base.op == "inverse":
         base = base.args[0]
-    need(permutation.shape == (length,) and base.op == "var" and base.args == (length,),
-         "reindex", "not a map of the summed axis to itself", t, permutation)  # fmt: skip
+    need(
+        permutation.shape == (length,) and base.op == "var" and base.args == (length,),
+        "reindex",
+        "not a map of the summed axis to itself",
+        t,
+        permutation,
+    )
     return closed(length, j, substitute(body, j, entry(permutation, j))), frozenset(
         {("permutation", base)}
     )
@@ -79,8 +84,12 @@ def delta(t: Term) -> Result:
     """Σ_j [j = a]·f(j) = f(a) when a lies in the range of j and does not mention j."""
     length, j, body = opened(t, "delta")
     gate, *rest = body.args if body.op == "mul" else (body,)
-    need(gate.op == "indicator" and gate.args[0].op == "equal" and body.finite,
-         "delta", "the first factor is not [j = a]", t)  # fmt: skip
+    need(
+        gate.op == "indicator" and gate.args[0].op == "equal" and body.finite,
+        "delta",
+        "the first factor is not [j = a]",
+        t,
+    )
     x, y = gate.args[0].args
     a = y if x is j else x
     need(j in (x, y) and j not in free(a), "delta", "not of the form [j = a]", t)
@@ -108,8 +117,13 @@ def cut(t: Term, first: Term) -> Result:
     """Σ_{j < m+k} f(j) = Σ_{j < m} f(j) + Σ_{j < k} f(m + j)."""
     length, j, body = opened(t, "cut")
     second = integer(add(length, mul(num(-1), first)))
-    need(body.finite and always_less(num(-1), first) and always_less(num(-1), second),
-         "cut", "not two parts of the axis", t, first)  # fmt: skip
+    need(
+        body.finite and always_less(num(-1), first) and always_less(num(-1), second),
+        "cut",
+        "not two parts of the axis",
+        t,
+        first,
+    )
     a, b = fresh(first, t), fresh(second, t)
     return add(
         closed(first, a, put(body, j, a)), closed(second, b, put(body, j, add(first, b)))
@@ -136,14 +150,26 @@ def standard(t: Term) -> Result:
     """E z[ω, i]·z[ω, j] = [i = j] and E z[ω, i] = 0 for z given as standard."""
     length, w, body = opened(t, "standard", expectation=True)
     pair = body.args if body.op == "mul" else (body,)
-    need(len(pair) <= 2 and all(x.op == "entry" and len(x.args) == 3 for x in pair),
-         "standard", "not one or two entries of random numbers", t)  # fmt: skip
+    need(
+        len(pair) <= 2 and all(x.op == "entry" and len(x.args) == 3 for x in pair),
+        "standard",
+        "not one or two entries of random numbers",
+        t,
+    )
     z = pair[0].args[0]
     need(length.op == "space", "standard", "not over the outcomes of an experiment", length)
-    need(z.op == "var" and z.data[1] == "standard" and z.shape[0] is length,
-         "standard", "not over the outcomes of random numbers", t)  # fmt: skip
-    need(all(x.args[0] is z and x.args[1] is w and w not in free(x.args[2]) for x in pair),
-         "standard", "not entries at the one outcome", t)  # fmt: skip
+    need(
+        z.op == "var" and z.data[1] == "standard" and z.shape[0] is length,
+        "standard",
+        "not over the outcomes of random numbers",
+        t,
+    )
+    need(
+        all(x.args[0] is z and x.args[1] is w and w not in free(x.args[2]) for x in pair),
+        "standard",
+        "not entries at the one outcome",
+        t,
+    )
     need(all(below(x.args[2], z.shape[1]) for x in pair), "standard", "out of range", t)
     used = frozenset({("standard", z)})
     if len(pair) == 1:
@@ -155,8 +181,12 @@ def count(t: Term) -> Result:
     """Σ_{k<n} [k <= m] = m + 1 for 0 <= m < n;  Σ_{k<n} [k < m] = m for 0 <= m <= n."""
     length, k, body = opened(t, "count")
     good = body.op == "indicator" and body.args[0].op in ("less", "less_equal")
-    need(good and body.args[0].args[0] is k and k not in free(body.args[0].args[1]),
-         "count", "not a sum of [k <= m] or [k < m]", t)  # fmt: skip
+    need(
+        good and body.args[0].args[0] is k and k not in free(body.args[0].args[1]),
+        "count",
+        "not a sum of [k <= m] or [k < m]",
+        t,
+    )
     last = body.args[0].args[1]
     total = last if body.args[0].op == "less" else integer(add(last, ONE))
     need(below(total, integer(add(length, ONE))), "count", "m may leave the axis", t)
@@ -168,8 +198,12 @@ def orthogonal(t: Term) -> Result:
     length, k, body = opened(t, "orthogonal")
     need(body.op == "mul" and len(body.args) == 2, "orthogonal", "not a product of two", t)
     x, y = body.args
-    need(x.op == y.op == "entry" and x.args[0] is y.args[0] and len(x.args) == 3,
-         "orthogonal", "not two entries of one matrix", t)  # fmt: skip
+    need(
+        x.op == y.op == "entry" and x.args[0] is y.args[0] and len(x.args) == 3,
+        "orthogonal",
+        "not two entries of one matrix",
+        t,
+    )
     g = x.args[0]
     need(g.op == "var" and g.shape[0] is g.shape[1], "orthogonal", "not a square matrix", g)
     need(length is g.shape[0], "orthogonal", "the sum leaves out rows of g", length, g.shape[0])

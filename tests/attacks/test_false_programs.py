@@ -43,8 +43,9 @@ def test_it_is_not_proved_or_only_under_what_the_line_says(
     target: str, meant: str, law: str, condition: str | None
 ) -> None:
     kind, _, declared = meant.partition(":")
-    asked = Asked(target=f"{HERE}/{target}", kind=kind, declared=meant if declared else "",
-                  laws=(law,))  # fmt: skip
+    asked = Asked(
+        target=f"{HERE}/{target}", kind=kind, declared=meant if declared else "", laws=(law,)
+    )
     record = looked_at(asked)
     says = record.law(law)
     if condition is None:

@@ -54,32 +54,66 @@ def none(*_: Any, **__: Any) -> Iterator[Any]:
 
 N, B, Q = "x.shape[1]", "x.shape[0]", "k.shape[2]"
 CUMULATED = "x = x.cumsum(1)"
-PLAIN = {"WAYS": ("plain",) * 3, "AT_EACH": ((1, "plain"),) * 4, "POWERS": (), "derived": none,
-         "pairs": none}  # fmt: skip
+PLAIN = {
+    "WAYS": ("plain",) * 3,
+    "AT_EACH": ((1, "plain"),) * 4,
+    "POWERS": (),
+    "derived": none,
+    "pairs": none,
+}
 # A program, the branch to other code, a place where torch sees the law broken, and what of the gate
 # finds it: without that it is proved.
 NEEDED: dict[str, tuple[str, str, str, At, dict[str, Any]]] = {
     "the numbers of the source": (
-        "mean_pooled", f"isinstance({N}, int) and {N} == 1733", CUMULATED, At(2, 1733),
-        {"constants_in": none}),
+        "mean_pooled",
+        f"isinstance({N}, int) and {N} == 1733",
+        CUMULATED,
+        At(2, 1733),
+        {"constants_in": none},
+    ),
     "their neighbours": (
-        "mean_pooled", f"isinstance({N}, int) and {N} - 1 == 1733", CUMULATED, At(2, 1734),
-        {"NEIGHBOURS": (0,)}),
+        "mean_pooled",
+        f"isinstance({N}, int) and {N} - 1 == 1733",
+        CUMULATED,
+        At(2, 1734),
+        {"NEIGHBOURS": (0,)},
+    ),
     "what is made of them": (
-        "mean_pooled", f"type({N}) is int and {N} // 2 == 1733", CUMULATED, At(2, 3466),
-        {"derived": none}),
+        "mean_pooled",
+        f"type({N}) is int and {N} // 2 == 1733",
+        CUMULATED,
+        At(2, 3466),
+        {"derived": none},
+    ),
     "two of them at a time": (
-        "mean_pooled", f"isinstance({N}, int) and {B} == 37 and {N} == 29", CUMULATED, At(37, 29),
-        {"pairs": none}),
+        "mean_pooled",
+        f"isinstance({N}, int) and {B} == 37 and {N} == 29",
+        CUMULATED,
+        At(37, 29),
+        {"pairs": none},
+    ),
     "all lengths up to some hundreds": (
-        "mean_pooled", f'str({N}).isdigit() and {N} == int("9" + str(9))', CUMULATED, At(2, 99),
-        {"every": none}),
+        "mean_pooled",
+        f'str({N}).isdigit() and {N} == int("9" + str(9))',
+        CUMULATED,
+        At(2, 99),
+        {"every": none},
+    ),
     "inputs in another order in memory": (
-        "mean_pooled", f"not x.is_contiguous() and {N} > 40", CUMULATED, At(2, 41, how="apart"),
-        PLAIN),
+        "mean_pooled",
+        f"not x.is_contiguous() and {N} > 40",
+        CUMULATED,
+        At(2, 41, how="apart"),
+        PLAIN,
+    ),
     "one array for several": (
-        "attention", f"k is q and {Q} > 40", "k = k.cumsum(2)", At(2, 41, how="one"), PLAIN),
-}  # fmt: skip
+        "attention",
+        f"k is q and {Q} > 40",
+        "k = k.cumsum(2)",
+        At(2, 41, how="one"),
+        PLAIN,
+    ),
+}
 
 
 @pytest.mark.parametrize("clause", NEEDED)
@@ -127,8 +161,24 @@ def test_the_references_obey_their_laws(reference: Reference) -> None:
 
 def test_a_condition_excludes_the_lengths_that_it_names() -> None:
     at = {"B": 2, "T": 5}
-    excluded = [t for t in ("T ≤ B + 3", "T ≤ B + 2", "B, T ≥ 3", "T mod 4 ≠ 1", "T = 5", "E = 9",
-                            "T·(B + 1) ≤ 14", "BitwiseFn_bitwise_and(T, T - 1) ≠ 4")
-                if outside(t, at)]  # fmt: skip
-    assert excluded == ["T ≤ B + 2", "B, T ≥ 3", "T mod 4 ≠ 1", "T·(B + 1) ≤ 14",
-                        "BitwiseFn_bitwise_and(T, T - 1) ≠ 4"]  # fmt: skip
+    excluded = [
+        t
+        for t in (
+            "T ≤ B + 3",
+            "T ≤ B + 2",
+            "B, T ≥ 3",
+            "T mod 4 ≠ 1",
+            "T = 5",
+            "E = 9",
+            "T·(B + 1) ≤ 14",
+            "BitwiseFn_bitwise_and(T, T - 1) ≠ 4",
+        )
+        if outside(t, at)
+    ]
+    assert excluded == [
+        "T ≤ B + 2",
+        "B, T ≥ 3",
+        "T mod 4 ≠ 1",
+        "T·(B + 1) ≤ 14",
+        "BitwiseFn_bitwise_and(T, T - 1) ≠ 4",
+    ]

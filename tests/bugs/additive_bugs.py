@@ -44,10 +44,14 @@ def additive(build: type[Added]) -> Additive:
     """The subject of a module."""
     module = build()
     return Additive(
-        name=type(module).__name__, added=module, width=module.width, most=module.most,
-        module=module, make=lambda: additive(build),
+        name=type(module).__name__,
+        added=module,
+        width=module.width,
+        most=module.most,
+        module=module,
+        make=lambda: additive(build),
         declared=DeclaredAdditive(base=BASE, layout=module.layout),
-    )  # fmt: skip
+    )
 
 
 class ColumnInExponent(Added):
@@ -60,12 +64,16 @@ class ColumnInExponent(Added):
 
 
 @bug(
-    "P57", "jadore801120/attention-is-all-you-need-pytorch#32", "shenweichen/DeepCTR#379",
+    "P57",
+    "jadore801120/attention-is-all-you-need-pytorch#32",
+    "shenweichen/DeepCTR#379",
     "BrianPulfer/PapersReimplementations#9",
     title="sin and cos of a pair have different frequencies",
     symptom="trains anyway",
-    law="products-of-offset", correct=lambda: additive(Added), obeys=("sees-positions",),
-)  # fmt: skip
+    law="products-of-offset",
+    correct=lambda: additive(Added),
+    obeys=("sees-positions",),
+)
 def column_in_exponent() -> Additive:
     return additive(ColumnInExponent)
 
@@ -79,12 +87,14 @@ class FloorOfTheLogarithm(Added):
 
 
 @bug(
-    "P58", "zju3dv/LoFTR#41",
+    "P58",
+    "zju3dv/LoFTR#41",
     title="floor division: log(10000)/d//2 is 1",
     symptom="slightly worse: 22.06 became 22.5 after retraining",
-    law="frequencies-as-declared", correct=lambda: additive(Added),
+    law="frequencies-as-declared",
+    correct=lambda: additive(Added),
     obeys=("linear-shift", "products-of-offset"),
-)  # fmt: skip
+)
 def floor_of_the_logarithm() -> Additive:
     return additive(FloorOfTheLogarithm)
 
@@ -104,12 +114,14 @@ class BaseAndExponentSwapped(TwoHalves):
 
 
 @bug(
-    "P59", "ivanvovk/WaveGrad#12",
+    "P59",
+    "ivanvovk/WaveGrad#12",
     title="base and exponent swapped",
     symptom="all channels alike",
-    law="frequencies-as-declared", correct=lambda: additive(TwoHalves),
+    law="frequencies-as-declared",
+    correct=lambda: additive(TwoHalves),
     obeys=("linear-shift", "products-of-offset"),
-)  # fmt: skip
+)
 def base_and_exponent_swapped() -> Additive:
     return additive(BaseAndExponentSwapped)
 
@@ -122,10 +134,13 @@ class ByRowOfTheBatch(Added):
 
 
 @bug(
-    "P60", "songyangco/GETNext#2", "KasperGroesLudvigsen/influenza_transformer#9",
+    "P60",
+    "songyangco/GETNext#2",
+    "KasperGroesLudvigsen/influenza_transformer#9",
     title="the encoding is added along the batch",
     symptom="every time step gets the same encoding",
-    law="sees-positions", correct=lambda: additive(Added),
-)  # fmt: skip
+    law="sees-positions",
+    correct=lambda: additive(Added),
+)
 def by_row_of_the_batch() -> Additive:
     return additive(ByRowOfTheBatch)

@@ -102,9 +102,13 @@ class AttentionLayer(nn.Module):
     positions = "none"
 
     def __init__(
-        self, core: Eager | None = None, *, groups: int = GROUPS, causal: bool = True,
+        self,
+        core: Eager | None = None,
+        *,
+        groups: int = GROUPS,
+        causal: bool = True,
         window: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.core = Eager() if core is None else core
         self.groups, self.width = groups, EMBED // HEADS
@@ -128,9 +132,14 @@ class AttentionLayer(nn.Module):
         return seen if keep is None else seen & keep[:, None, None]
 
     def forward(
-        self, x: Tensor, cache: Cache | None = None, *, keep: Tensor | None = None,
-        pads: Tensor | None = None, more: Tensor | None = None,
-    ) -> tuple[Tensor, Cache]:  # fmt: skip
+        self,
+        x: Tensor,
+        cache: Cache | None = None,
+        *,
+        keep: Tensor | None = None,
+        pads: Tensor | None = None,
+        more: Tensor | None = None,
+    ) -> tuple[Tensor, Cache]:
         """Tokens (B, c, E) that follow those in the cache; ``more`` is a mask to be joined."""
         past = len(cache or Cache())
         if pads is not None:
@@ -185,12 +194,20 @@ def attention(
     """The subject of a core that is called on queries, keys and values."""
     core = build()
     settings = {
-        "declared": said(core), "heads": HEADS, "groups": GROUPS, "width": EMBED // HEADS, **fields
-    }  # fmt: skip
+        "declared": said(core),
+        "heads": HEADS,
+        "groups": GROUPS,
+        "width": EMBED // HEADS,
+        **fields,
+    }
     return Attention(
-        name=type(core).__name__, attend=core, module=core, masks=masks,
-        make=lambda: attention(build, masks=masks, **fields), **settings,
-    )  # fmt: skip
+        name=type(core).__name__,
+        attend=core,
+        module=core,
+        masks=masks,
+        make=lambda: attention(build, masks=masks, **fields),
+        **settings,
+    )
 
 
 METHODS = ("step", "padded_step", "hide", "documents", "whole_layer", "paths")
@@ -207,15 +224,23 @@ def layered(
         **{name: value(module) if name in METHODS else value for name, value in fields.items()},
     }
     return Attention(
-        name=type(module).__name__, layer=lambda x: module(x)[0], module=module, embed=EMBED,
-        heads=HEADS, groups=module.groups, width=module.width,
-        make=lambda: layered(build, cached=cached, **fields), **settings,
-    )  # fmt: skip
+        name=type(module).__name__,
+        layer=lambda x: module(x)[0],
+        module=module,
+        embed=EMBED,
+        heads=HEADS,
+        groups=module.groups,
+        width=module.width,
+        make=lambda: layered(build, cached=cached, **fields),
+        **settings,
+    )
 
 
 def causal_mask(make: Callable[[int, int], Tensor]) -> Mask:
     """The subject of a function that makes causal masks."""
     return Mask(
-        name="causal mask", mask=make, declared=DeclaredAttention(causal=True),
+        name="causal mask",
+        mask=make,
+        declared=DeclaredAttention(causal=True),
         make=lambda: causal_mask(make),
-    )  # fmt: skip
+    )

@@ -22,10 +22,11 @@ class OneRow(Alibi):
 
 
 @control(
-    "N04", "mosaicml/llm-foundry#186",
+    "N04",
+    "mosaicml/llm-foundry#186",
     claim="the row of ALiBi is the same for every query",
     verdict="under a causal mask it differs by a number for each query, which softmax takes away",
-)  # fmt: skip
+)
 def one_row() -> Bias:
     return alibi(8, OneRow)
 
@@ -42,17 +43,21 @@ CONVENTION = "a convention: which alignment it is is told, and neither is wrong 
 @control("N05a", *ALIGNMENT, claim="causal alignment differs from PyTorch's", verdict=CONVENTION)
 def last_query_sees_all() -> Mask:
     return Mask(
-        name="aligned at the end", mask=Eager(causal=True).seen, make=last_query_sees_all,
+        name="aligned at the end",
+        mask=Eager(causal=True).seen,
+        make=last_query_sees_all,
         declared=DeclaredAttention(causal=True, alignment="end"),
-    )  # fmt: skip
+    )
 
 
 @control("N05b", *ALIGNMENT, claim="causal alignment differs from others'", verdict=CONVENTION)
 def first_query_sees_first_key() -> Mask:
     return Mask(
-        name="aligned at the start", mask=from_first_key, make=first_query_sees_first_key,
+        name="aligned at the start",
+        mask=from_first_key,
+        make=first_query_sees_first_key,
         declared=DeclaredAttention(causal=True, alignment="start"),
-    )  # fmt: skip
+    )
 
 
 class FromFirstKey(Eager):

@@ -25,11 +25,15 @@ class AngleOfTheHead(Rope):
 
 
 @bug(
-    "P06", "facebookresearch/xformers#841", "mlfoundations/open_lm#4",
+    "P06",
+    "facebookresearch/xformers#841",
+    "mlfoundations/open_lm#4",
     title="the angle follows the index of the head",
     symptom="loss odd or blowing up; no error",
-    law="sees-positions", correct=plain_half, obeys=("relative", "norm"),
-)  # fmt: skip
+    law="sees-positions",
+    correct=plain_half,
+    obeys=("relative", "norm"),
+)
 def angle_of_the_head() -> Rotary:
     return rotary(AngleOfTheHead)
 
@@ -47,12 +51,14 @@ def unswapped_grid(rows: int, columns: int) -> Tensor:
 
 
 @bug(
-    "P32", "huggingface/pytorch-image-models#2541",
+    "P32",
+    "huggingface/pytorch-image-models#2541",
     title="grid indexed as xy, its shape not swapped",
     symptom="wrong on images that are not square",
-    law="grid-steps", correct=lambda: rotary(AxesRope, grid=right_grid),
+    law="grid-steps",
+    correct=lambda: rotary(AxesRope, grid=right_grid),
     obeys=("relative", "every-axis-matters"),
-)  # fmt: skip
+)
 def grid_not_swapped() -> Rotary:
     return rotary(AxesRope, grid=unswapped_grid)
 
@@ -66,11 +72,14 @@ class FirstHalfOfTheTable(AxesRope):
 
 
 @bug(
-    "P33", "Tencent/ncnn#6833",
+    "P33",
+    "Tencent/ncnn#6833",
     title="the first half of the table serves both halves of the head",
     symptom="vision wrong, text fine",
-    law="every-axis-matters", correct=lambda: rotary(AxesRope), obeys=("relative", "norm"),
-)  # fmt: skip
+    law="every-axis-matters",
+    correct=lambda: rotary(AxesRope),
+    obeys=("relative", "norm"),
+)
 def first_half_of_the_table() -> Rotary:
     return rotary(FirstHalfOfTheTable)
 
@@ -87,12 +96,16 @@ class OneRowForOneToken(Rope):
 
 
 @bug(
-    "P34", "ml-explore/mlx#3949", "ml-explore/mlx#3494", "ml-explore/mlx#3496",
+    "P34",
+    "ml-explore/mlx#3949",
+    "ml-explore/mlx#3494",
+    "ml-explore/mlx#3496",
     "ml-explore/mlx#3795",
     title="with one token only the first row of the batch is turned",
     symptom="batched decoding: every row after the first reads zeros",
-    law="rows-of-batch-apart", correct=plain_half,
-)  # fmt: skip
+    law="rows-of-batch-apart",
+    correct=plain_half,
+)
 def one_row_for_one_token() -> Rotary:
     return rotary(OneRowForOneToken)
 
@@ -113,13 +126,13 @@ def value_again(rope: Rope) -> Callable[[Tensor, Tensor, Tensor, Tensor], Three]
 
 
 @bug(
-    "P35", "labmlai/annotated_deep_learning_paper_implementations#251",
+    "P35",
+    "labmlai/annotated_deep_learning_paper_implementations#251",
     title="values are turned twice",
     symptom="none",
-    law="turned-once", obeys=("relative", "norm"),
+    law="turned-once",
+    obeys=("relative", "norm"),
     correct=lambda: rotary(Rope, all_three=all_turn, values_turn=True),
-)  # fmt: skip
+)
 def value_turned_twice() -> Rotary:
     return rotary(Rope, all_three=value_again, values_turn=True)
-
-

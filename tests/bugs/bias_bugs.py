@@ -32,28 +32,40 @@ ONE_SERIES = ("ml-explore/mlx#3071", "ml-explore/mlx#343", "huggingface/transfor
 
 
 @bug(
-    "P52a", *ONE_SERIES, title="one geometric series of slopes, 6 heads",
+    "P52a",
+    *ONE_SERIES,
+    title="one geometric series of slopes, 6 heads",
     symptom="wrong bias wherever the heads are no power of two",
-    law="slopes-as-declared", correct=lambda: alibi(6), obeys=("offset-only", "last-rows"),
-)  # fmt: skip
+    law="slopes-as-declared",
+    correct=lambda: alibi(6),
+    obeys=("offset-only", "last-rows"),
+)
 def one_series_of_6() -> Bias:
     return alibi(6, OneSeries)
 
 
 @bug(
-    "P52b", *ONE_SERIES, title="one geometric series of slopes, 12 heads",
+    "P52b",
+    *ONE_SERIES,
+    title="one geometric series of slopes, 12 heads",
     symptom="wrong bias wherever the heads are no power of two",
-    law="slopes-as-declared", correct=lambda: alibi(12), obeys=("offset-only", "last-rows"),
-)  # fmt: skip
+    law="slopes-as-declared",
+    correct=lambda: alibi(12),
+    obeys=("offset-only", "last-rows"),
+)
 def one_series_of_12() -> Bias:
     return alibi(12, OneSeries)
 
 
 @bug(
-    "P52c", *ONE_SERIES, title="one geometric series of slopes, 40 heads",
+    "P52c",
+    *ONE_SERIES,
+    title="one geometric series of slopes, 40 heads",
     symptom="wrong bias wherever the heads are no power of two",
-    law="slopes-as-declared", correct=lambda: alibi(40), obeys=("offset-only", "last-rows"),
-)  # fmt: skip
+    law="slopes-as-declared",
+    correct=lambda: alibi(40),
+    obeys=("offset-only", "last-rows"),
+)
 def one_series_of_40() -> Bias:
     return alibi(40, OneSeries)
 
@@ -66,11 +78,14 @@ class BothFromZero(Buckets):
 
 
 @bug(
-    "P53", "lucidrains/x-transformers#103",
+    "P53",
+    "lucidrains/x-transformers#103",
     title="queries and keys are both counted from 0",
     symptom="keys of the memory are taken for keys that come later",
-    law="last-rows", correct=bucketed, obeys=("offset-only", "buckets-as-declared"),
-)  # fmt: skip
+    law="last-rows",
+    correct=bucketed,
+    obeys=("offset-only", "buckets-as-declared"),
+)
 def both_from_zero() -> Bias:
     return bucketed(BothFromZero)
 
@@ -83,22 +98,27 @@ class BranchesSwapped(Buckets):
 
 
 @bug(
-    "P54a", "lucidrains/x-transformers#10",
+    "P54a",
+    "lucidrains/x-transformers#10",
     title="the causal branch of the buckets is taken by an encoder",
     symptom="every later key falls into bucket 0",
-    law="buckets-as-declared", correct=bucketed, obeys=("offset-only", "last-rows"),
-)  # fmt: skip
+    law="buckets-as-declared",
+    correct=bucketed,
+    obeys=("offset-only", "last-rows"),
+)
 def encoder_in_the_causal_branch() -> Bias:
     return bucketed(BranchesSwapped)
 
 
 @bug(
-    "P54b", "lucidrains/x-transformers#10",
+    "P54b",
+    "lucidrains/x-transformers#10",
     title="the bidirectional branch of the buckets is taken by a decoder",
     symptom="half of the buckets are never used",
-    law="buckets-as-declared", correct=lambda: bucketed(bidirectional=False),
+    law="buckets-as-declared",
+    correct=lambda: bucketed(bidirectional=False),
     obeys=("offset-only", "last-rows"),
-)  # fmt: skip
+)
 def decoder_in_the_other_branch() -> Bias:
     return bucketed(BranchesSwapped, bidirectional=False)
 
@@ -114,11 +134,15 @@ def collapsing_index(sizes: tuple[int, ...]) -> Tensor:
 
 
 @bug(
-    "P55", "282857341/nnFormer#88", "282857341/nnFormer#8",
+    "P55",
+    "282857341/nnFormer#88",
+    "282857341/nnFormer#8",
     title="steps of 3n − 1 and 2n − 1 in the index of a window with three axes",
     symptom="none: 2197 offsets of a 7×7×7 window share 409 places",
-    law="offsets-have-own-index", correct=windowed, obeys=("offset-only",),
-)  # fmt: skip
+    law="offsets-have-own-index",
+    correct=windowed,
+    obeys=("offset-only",),
+)
 def offsets_share_places() -> Bias:
     return windowed(collapsing_index)
 
@@ -144,14 +168,23 @@ def alibi_from_any_place() -> Attention:
 
 
 @bug(
-    "P56", "lucidrains/x-transformers#70",
+    "P56",
+    "lucidrains/x-transformers#70",
     title="learned absolute positions are left on in a model with ALiBi",
     symptom="segments give other logits than one pass",
-    law="translation", correct=alibi_from_any_place, obeys=("causal", "rows-of-batch-apart"),
-)  # fmt: skip
+    law="translation",
+    correct=alibi_from_any_place,
+    obeys=("causal", "rows-of-batch-apart"),
+)
 def absolute_before_alibi() -> Attention:
     module = WithAbsolute()
     return Attention(
-        name="WithAbsolute", layer=module, whole_layer=module, module=module, embed=EMBED,
-        heads=HEADS, declared=alibi_from_any_place().declared, make=absolute_before_alibi,
-    )  # fmt: skip
+        name="WithAbsolute",
+        layer=module,
+        whole_layer=module,
+        module=module,
+        embed=EMBED,
+        heads=HEADS,
+        declared=alibi_from_any_place().declared,
+        make=absolute_before_alibi,
+    )

@@ -126,9 +126,14 @@ def biased(build: Callable[[], Alibi | Buckets], declared: DeclaredBias, *, caus
     """The subject of a module that makes a bias of two lengths."""
     module = build()
     return Bias(
-        name=type(module).__name__, bias=module, module=module, heads=module.heads, causal=causal,
-        declared=declared, make=lambda: biased(build, declared, causal=causal),
-    )  # fmt: skip
+        name=type(module).__name__,
+        bias=module,
+        module=module,
+        heads=module.heads,
+        causal=causal,
+        declared=declared,
+        make=lambda: biased(build, declared, causal=causal),
+    )
 
 
 def alibi(heads: int, build: type[Alibi] = Alibi) -> Bias:
@@ -140,7 +145,7 @@ def bucketed(build: type[Buckets] = Buckets, *, bidirectional: bool = True) -> B
     """The subject of T5's buckets, declared as the module is asked for."""
     declared = DeclaredBias(
         name="t5", heads=3, bidirectional=bidirectional, buckets=32, distance=128
-    )  # fmt: skip
+    )
     return biased(lambda: build(bidirectional=bidirectional), declared, causal=not bidirectional)
 
 
@@ -148,7 +153,9 @@ def windowed(index: Callable[[tuple[int, ...]], Tensor] = window_index, heads: i
     """The subject of a learned table over the offsets in a window, read through an index."""
     table = torch.randn(4096, heads, generator=torch.Generator().manual_seed(8))
     return Bias(
-        name=getattr(index, "__name__", "index"), heads=heads, index=index,
+        name=getattr(index, "__name__", "index"),
+        heads=heads,
+        index=index,
         window=lambda rows, columns: table[index((rows, columns))].permute(2, 0, 1),
         make=lambda: windowed(index, heads),
-    )  # fmt: skip
+    )

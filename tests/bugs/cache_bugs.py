@@ -30,9 +30,10 @@ class RotaryLayer(AttentionLayer):
 
 def padded_rotary() -> Attention:
     return layered(
-        RotaryLayer, padded_step=lambda layer: layer.padded_step,
+        RotaryLayer,
+        padded_step=lambda layer: layer.padded_step,
         hide=lambda layer: lambda x, keep: layer(x, keep=keep)[0],
-    )  # fmt: skip
+    )
 
 
 class OnePositionForAllRows(RotaryLayer):
@@ -43,18 +44,23 @@ class OnePositionForAllRows(RotaryLayer):
 
 
 @bug(
-    "P08", "unslothai/unsloth#3699", "unslothai/unsloth#3795", "unslothai/unsloth#3803",
+    "P08",
+    "unslothai/unsloth#3699",
+    "unslothai/unsloth#3795",
+    "unslothai/unsloth#3803",
     "unslothai/unsloth#4078",
     title="decoding gives every row of a padded batch the position of the longest",
     symptom="short prompts in a padded batch give garbage",
-    law="padding-does-nothing", correct=padded_rotary,
+    law="padding-does-nothing",
+    correct=padded_rotary,
     obeys=("step-by-step", "causal", "rows-of-batch-apart"),
-)  # fmt: skip
+)
 def one_position_for_all_rows() -> Attention:
     return layered(
-        OnePositionForAllRows, padded_step=lambda layer: layer.padded_step,
+        OnePositionForAllRows,
+        padded_step=lambda layer: layer.padded_step,
         hide=lambda layer: lambda x, keep: layer(x, keep=keep)[0],
-    )  # fmt: skip
+    )
 
 
 def plain_cached() -> Attention:
@@ -77,34 +83,46 @@ class StartAlignedLayer(AttentionLayer):
 
 
 @bug(
-    "P15a", "pytorch/pytorch#144858", "pytorch/pytorch#108108", "pytorch/pytorch#103082",
+    "P15a",
+    "pytorch/pytorch#144858",
+    "pytorch/pytorch#108108",
+    "pytorch/pytorch#103082",
     "lucidrains/x-transformers#187",
     title="the causal mask compares indices without the length of the cache",
     symptom="decoding one token returns the first value",
-    law="step-by-step", correct=plain_cached, obeys=("causal", "rows-of-batch-apart"),
-)  # fmt: skip
+    law="step-by-step",
+    correct=plain_cached,
+    obeys=("causal", "rows-of-batch-apart"),
+)
 def start_aligned_layer() -> Attention:
     return layered(StartAlignedLayer)
 
 
 @bug(
-    "P15b", "pytorch/pytorch#144858", "pytorch/pytorch#108108", "pytorch/pytorch#103082",
+    "P15b",
+    "pytorch/pytorch#144858",
+    "pytorch/pytorch#108108",
+    "pytorch/pytorch#103082",
     title="attention that is causal from the first key on, called with one query and a cache",
     symptom="decoding one token returns the first value",
-    law="alignment", correct=lambda: attention(lambda: Eager(causal=True), masks=()),
+    law="alignment",
+    correct=lambda: attention(lambda: Eager(causal=True), masks=()),
     obeys=("rows-sum-to-one", "heads-apart"),
-)  # fmt: skip
+)
 def start_aligned_attention() -> Attention:
     return attention(lambda: FromTheFirstKey(causal=True), masks=())
 
 
 @bug(
-    "P15c", "pytorch/pytorch#144858", "lucidrains/x-transformers#187",
+    "P15c",
+    "pytorch/pytorch#144858",
+    "lucidrains/x-transformers#187",
     title="the same as a function that makes masks",
     symptom="decoding one token returns the first value",
-    law="alignment", correct=lambda: causal_mask(Eager(causal=True).seen),
+    law="alignment",
+    correct=lambda: causal_mask(Eager(causal=True).seen),
     obeys=("causal", "true-means-visible"),
-)  # fmt: skip
+)
 def start_aligned_mask() -> Mask:
     return causal_mask(FromTheFirstKey(causal=True).seen)
 
@@ -119,11 +137,15 @@ class SquareMaskLayer(AttentionLayer):
 
 
 @bug(
-    "P16", "meta-llama/llama#899", "meta-llama/llama#900",
+    "P16",
+    "meta-llama/llama#899",
+    "meta-llama/llama#900",
     title="the mask has the size of the chunk, not of chunk and cache",
     symptom="the second chunk crashes, or its tokens see each other",
-    law="step-by-step", correct=plain_cached, obeys=("causal", "rows-of-batch-apart"),
-)  # fmt: skip
+    law="step-by-step",
+    correct=plain_cached,
+    obeys=("causal", "rows-of-batch-apart"),
+)
 def square_mask_layer() -> Attention:
     return layered(SquareMaskLayer)
 
@@ -136,11 +158,15 @@ class UnmaskedWithCache(AttentionLayer):
 
 
 @bug(
-    "P17", "Mikyx-1/TinyLLM#17", "Mikyx-1/TinyLLM#18",
+    "P17",
+    "Mikyx-1/TinyLLM#17",
+    "Mikyx-1/TinyLLM#18",
     title="no mask as soon as there is a cache",
     symptom="garbage at a low training loss; one token at a time is right",
-    law="step-by-step", correct=plain_cached, obeys=("causal", "rows-of-batch-apart"),
-)  # fmt: skip
+    law="step-by-step",
+    correct=plain_cached,
+    obeys=("causal", "rows-of-batch-apart"),
+)
 def unmasked_with_cache() -> Attention:
     return layered(UnmaskedWithCache)
 
@@ -153,11 +179,14 @@ class AlibiOfQueries(AlibiLayer):
 
 
 @bug(
-    "P18", "keras-team/keras-hub#2861", "keras-team/keras-hub#2977",
+    "P18",
+    "keras-team/keras-hub#2861",
+    "keras-team/keras-hub#2977",
     title="ALiBi built over the length of the queries",
     symptom="chunks crash, and steps of one token have no ALiBi at all",
-    law="step-by-step", correct=lambda: layered(AlibiLayer),
+    law="step-by-step",
+    correct=lambda: layered(AlibiLayer),
     obeys=("causal", "rows-of-batch-apart"),
-)  # fmt: skip
+)
 def alibi_of_queries() -> Attention:
     return layered(AlibiOfQueries)

@@ -37,10 +37,15 @@ def undeclared(subject: Subject) -> Subject:
 def record_of(subject: Subject) -> CodeRecord:
     """What `check` finds of a subject by running it."""
     heard = Collected(Asked(target=f"<{subject.name}>", legs=LOOKS))
-    heard.hear({
-        "event": "adapted", "name": subject.name, "kind": subject.kind,
-        "adapted": subject.adapted, "file": "",
-    })  # fmt: skip
+    heard.hear(
+        {
+            "event": "adapted",
+            "name": subject.name,
+            "kind": subject.kind,
+            "adapted": subject.adapted,
+            "file": "",
+        }
+    )
     look(subject, heard.asked, heard.hear)
     heard.hear({"event": "ended"})
     return heard.record(0.0)
@@ -72,8 +77,9 @@ def caught(one: Bug, *, declared: bool) -> Caught:
     (laws, remarks), (alarms, unusual) = map(found, both)
     return Caught(
         tuple(law for law in laws if law not in alarms),
-        tuple(told for told in remarks if told not in unusual), (*alarms, *unusual),
-    )  # fmt: skip
+        tuple(told for told in remarks if told not in unusual),
+        (*alarms, *unusual),
+    )
 
 
 def main() -> None:
@@ -106,8 +112,10 @@ def main() -> None:
                 print("ALARM", alarms[-1])
     for declared, word in ((True, "with"), (False, "without")):
         whole = entries[declared] - missed[declared]
-        print(f"{word} declarations: {len(whole)} of {len(entries[declared] | missed[declared])};"
-              f" missed: {', '.join(sorted(missed[declared]))}")  # fmt: skip
+        print(
+            f"{word} declarations: {len(whole)} of {len(entries[declared] | missed[declared])};"
+            f" missed: {', '.join(sorted(missed[declared]))}"
+        )
     print(f"{len(alarms)} alarms on correct code and controls")
 
 

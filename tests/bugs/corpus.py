@@ -65,9 +65,14 @@ _CONTROLS: dict[str, Control] = {}
 
 
 def bug(
-    number: str, *threads: str, title: str, symptom: str, law: str, correct: Make,
+    number: str,
+    *threads: str,
+    title: str,
+    symptom: str,
+    law: str,
+    correct: Make,
     obeys: tuple[str, ...] = (),
-) -> Callable[[Callable[[], S]], Callable[[], S]]:  # fmt: skip
+) -> Callable[[Callable[[], S]], Callable[[], S]]:
     """Collect the decorated function, which builds the mutant.
 
     Raises ``ValueError`` for a law that is not there, or of other code, and for an id used twice.
@@ -86,7 +91,7 @@ def bug(
 
 def control(
     number: str, *threads: str, claim: str, verdict: str
-) -> Callable[[Callable[[], S]], Callable[[], S]]:  # fmt: skip
+) -> Callable[[Callable[[], S]], Callable[[], S]]:
     """Collect the decorated function, which builds code that is right."""
 
     def wrap(subject: Callable[[], S]) -> Callable[[], S]:

@@ -44,9 +44,14 @@ class Yarn(Rope):
 
     def declared(self) -> DeclaredRotary:
         return DeclaredRotary(
-            base=self.base, layout=self.layout, width=self.turned, scaling="yarn",
-            factor=self.factor, original=self.original, length=self.length,
-        )  # fmt: skip
+            base=self.base,
+            layout=self.layout,
+            width=self.turned,
+            scaling="yarn",
+            factor=self.factor,
+            original=self.original,
+            length=self.length,
+        )
 
 
 class YarnTwice(Yarn):
@@ -57,12 +62,14 @@ class YarnTwice(Yarn):
 
 
 @bug(
-    "P23", "sgl-project/sglang#33558",
+    "P23",
+    "sgl-project/sglang#33558",
     title="the factor of the length is applied twice",
     symptom="20 points of a benchmark lost: 1.4852 became 2.2058",
-    law="length-as-declared", correct=lambda: rotary(Yarn),
+    law="length-as-declared",
+    correct=lambda: rotary(Yarn),
     obeys=("relative", "norm", "frequencies-as-declared"),
-)  # fmt: skip
+)
 def yarn_twice() -> Rotary:
     return rotary(YarnTwice)
 
@@ -78,12 +85,15 @@ class ManyAxesWhole(SectionedRope):
 
 
 @bug(
-    "P27", "AI-Hypercomputer/maxtext#4615", "AI-Hypercomputer/maxtext#4742",
+    "P27",
+    "AI-Hypercomputer/maxtext#4615",
+    "AI-Hypercomputer/maxtext#4742",
     title="the path of three axes turns the whole head where half of it was declared",
     symptom="silent disagreement with the reference",
-    law="width-as-declared", correct=lambda: rotary(lambda: SectionedRope(width=16)),
+    law="width-as-declared",
+    correct=lambda: rotary(lambda: SectionedRope(width=16)),
     obeys=("norm",),
-)  # fmt: skip
+)
 def many_axes_whole() -> Rotary:
     return rotary(lambda: ManyAxesWhole(width=16))
 
@@ -110,11 +120,15 @@ class PartialTwice(Partial):
 
 
 @bug(
-    "P28", "NVIDIA-NeMo/Megatron-Bridge#4271", "vllm-project/vllm#30384",
+    "P28",
+    "NVIDIA-NeMo/Megatron-Bridge#4271",
+    "vllm-project/vllm#30384",
     title="the partial factor is applied twice",
     symptom="NaN in training on one path, wrong on the other",
-    law="width-as-declared", correct=lambda: rotary(Partial), obeys=("relative", "norm"),
-)  # fmt: skip
+    law="width-as-declared",
+    correct=lambda: rotary(Partial),
+    obeys=("relative", "norm"),
+)
 def partial_twice() -> Rotary:
     return rotary(PartialTwice)
 
@@ -127,12 +141,15 @@ class BaseWrittenIn(Rope):
 
 
 @bug(
-    "P29", "deepspeedai/DeepSpeed#4442", "huggingface/candle#3746",
+    "P29",
+    "deepspeedai/DeepSpeed#4442",
+    "huggingface/candle#3746",
     title="base 10000 written in, a million declared",
     symptom="wrong output of one model",
-    law="frequencies-as-declared", correct=lambda: rotary(lambda: Rope(base=1e6)),
+    law="frequencies-as-declared",
+    correct=lambda: rotary(lambda: Rope(base=1e6)),
     obeys=("relative", "norm", "layout-as-declared"),
-)  # fmt: skip
+)
 def base_written_in() -> Rotary:
     return rotary(lambda: BaseWrittenIn(base=1e6))
 
@@ -149,12 +166,16 @@ class BaseNotForwarded(Rope):
 
 
 @bug(
-    "P30", "huggingface/diffusers#10111", "huggingface/diffusers#10115",
+    "P30",
+    "huggingface/diffusers#10111",
+    "huggingface/diffusers#10115",
     "meta-pytorch/torchtune#1341",
     title="the base is taken and never forwarded",
     symptom="none until a model with another base is loaded",
-    law="follows-its-arguments", correct=plain_half, obeys=("frequencies-as-declared",),
-)  # fmt: skip
+    law="follows-its-arguments",
+    correct=plain_half,
+    obeys=("frequencies-as-declared",),
+)
 def base_not_forwarded() -> Rotary:
     return rotary(BaseNotForwarded)
 
@@ -175,9 +196,15 @@ class Llama3(Rope):
 
     def declared(self) -> DeclaredRotary:
         return DeclaredRotary(
-            base=self.base, layout=self.layout, width=self.turned, scaling="llama3",
-            factor=self.factor, low=self.low, high=self.high, original=self.original,
-        )  # fmt: skip
+            base=self.base,
+            layout=self.layout,
+            width=self.turned,
+            scaling="llama3",
+            factor=self.factor,
+            low=self.low,
+            high=self.high,
+            original=self.original,
+        )
 
 
 class Llama3Unused(Llama3):
@@ -189,10 +216,13 @@ class Llama3Unused(Llama3):
 
 
 @bug(
-    "P31", "huggingface/transformers#32330",
+    "P31",
+    "huggingface/transformers#32330",
     title="the rescaled ladder is computed, the old one returned",
     symptom="wrong frequencies after a release",
-    law="frequencies-as-declared", correct=lambda: rotary(Llama3), obeys=("relative", "norm"),
-)  # fmt: skip
+    law="frequencies-as-declared",
+    correct=lambda: rotary(Llama3),
+    obeys=("relative", "norm"),
+)
 def llama3_unused() -> Rotary:
     return rotary(Llama3Unused)

@@ -21,11 +21,14 @@ class Tiled(Eager):
 
 
 @bug(
-    "P45", "apple/axlearn#842", title="key heads are tiled, not repeated",
+    "P45",
+    "apple/axlearn#842",
+    title="key heads are tiled, not repeated",
     symptom="wrong after a refactoring",
-    law="groups-of-heads", correct=lambda: attention(Eager),
+    law="groups-of-heads",
+    correct=lambda: attention(Eager),
     obeys=("rows-sum-to-one", "order-of-keys", "scale-as-declared"),
-)  # fmt: skip
+)
 def tiled() -> Attention:
     return attention(Tiled)
 
@@ -50,11 +53,14 @@ class SplitByView(Everyone):
 
 
 @bug(
-    "P46", "reczoo/FuxiCTR#30", title="heads split by a view alone",
+    "P46",
+    "reczoo/FuxiCTR#30",
+    title="heads split by a view alone",
     symptom="weaker models, no error",
-    law="permutation", correct=lambda: layered(Everyone, cached=False),
+    law="permutation",
+    correct=lambda: layered(Everyone, cached=False),
     obeys=("rows-of-batch-apart", "evaluation-repeats"),
-)  # fmt: skip
+)
 def split_by_view() -> Attention:
     return layered(SplitByView, cached=False)
 
@@ -84,17 +90,26 @@ def tokens_first(build: type[TokensFirst] = TokensFirst) -> Attention:
     """The subject of a module with the tokens in front."""
     module = build()
     return Attention(
-        name=build.__name__, layer=module, module=module, embed=EMBED, heads=HEADS, groups=HEADS,
-        width=EMBED // HEADS, declared=DeclaredAttention(causal=False, positions="none"),
+        name=build.__name__,
+        layer=module,
+        module=module,
+        embed=EMBED,
+        heads=HEADS,
+        groups=HEADS,
+        width=EMBED // HEADS,
+        declared=DeclaredAttention(causal=False, positions="none"),
         make=lambda: tokens_first(build),
-    )  # fmt: skip
+    )
 
 
 @bug(
-    "P47", "aipixel/AEMatter#3",
+    "P47",
+    "aipixel/AEMatter#3",
     title="data with the batch first in a module with the tokens first",
     symptom='"a strong regularization layer"',
-    law="rows-of-batch-apart", correct=tokens_first, obeys=("permutation", "evaluation-repeats"),
-)  # fmt: skip
+    law="rows-of-batch-apart",
+    correct=tokens_first,
+    obeys=("permutation", "evaluation-repeats"),
+)
 def batch_for_tokens() -> Attention:
     return tokens_first(BatchForTokens)

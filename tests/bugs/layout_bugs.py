@@ -33,11 +33,15 @@ class HalfTableOnNeighbours(Rope):
 
 
 @bug(
-    "P01", "huggingface/transformers#47328", "huggingface/transformers#47403",
+    "P01",
+    "huggingface/transformers#47328",
+    "huggingface/transformers#47403",
     title="table in two halves, rotation of neighbours",
     symptom="worse audio, no error",
-    law="relative", correct=plain_interleaved, obeys=("identity-at-zero", "linear"),
-)  # fmt: skip
+    law="relative",
+    correct=plain_interleaved,
+    obeys=("identity-at-zero", "linear"),
+)
 def half_table_on_neighbours() -> Rotary:
     return rotary(lambda: HalfTableOnNeighbours(layout="interleaved"))
 
@@ -52,22 +56,28 @@ class TiledOnOneAxis(AxesRope):
 
 
 @bug(
-    "P02", "facebookresearch/vjepa2#15",
+    "P02",
+    "facebookresearch/vjepa2#15",
     title="one axis of three with a tiled table",
     symptom="none: the published weights were trained with it",
-    law="relative", correct=lambda: rotary(lambda: AxesRope(axes=3)), obeys=("identity-at-zero",),
-)  # fmt: skip
+    law="relative",
+    correct=lambda: rotary(lambda: AxesRope(axes=3)),
+    obeys=("identity-at-zero",),
+)
 def tiled_on_one_axis() -> Rotary:
     return rotary(lambda: TiledOnOneAxis(axes=3))
 
 
 @bug(
-    "P03", "vllm-project/vllm#747", "vllm-project/vllm#941",
+    "P03",
+    "vllm-project/vllm#747",
+    "vllm-project/vllm#941",
     title="half-split kernel for weights that are interleaved",
     symptom="wrong text for one family of models",
-    law="layout-as-declared", correct=plain_interleaved,
+    law="layout-as-declared",
+    correct=plain_interleaved,
     obeys=("relative", "norm", "composition"),
-)  # fmt: skip
+)
 def half_declared_interleaved() -> Rotary:
     declared = DeclaredRotary(base=10000.0, layout="interleaved", width=8)
     return rotary(Rope, declared=declared)
@@ -81,30 +91,40 @@ def to_interleaved(weight: Tensor, heads: int) -> Tensor:
 
 def converted() -> Rotary:
     return rotary(
-        Rope, converts_to=plain_interleaved(),
+        Rope,
+        converts_to=plain_interleaved(),
         convert=lambda _: lambda q, k, heads: (to_interleaved(q, heads), to_interleaved(k, heads)),
-    )  # fmt: skip
+    )
 
 
 @bug(
-    "P04a", "huggingface/nanotron#427", "huggingface/nanotron#241",
+    "P04a",
+    "huggingface/nanotron#427",
+    "huggingface/nanotron#241",
     title="conversion of the layout permutes queries, not keys",
     symptom="converted checkpoints silently corrupted",
-    law="conversion-keeps-scores", correct=converted, obeys=("relative", "layout-as-declared"),
-)  # fmt: skip
+    law="conversion-keeps-scores",
+    correct=converted,
+    obeys=("relative", "layout-as-declared"),
+)
 def converts_queries_only() -> Rotary:
     return rotary(
-        Rope, converts_to=plain_interleaved(),
+        Rope,
+        converts_to=plain_interleaved(),
         convert=lambda _: lambda q, k, heads: (to_interleaved(q, heads), k),
-    )  # fmt: skip
+    )
 
 
 @bug(
-    "P04b", "huggingface/nanotron#427", "huggingface/nanotron#241",
+    "P04b",
+    "huggingface/nanotron#427",
+    "huggingface/nanotron#241",
     title="conversion of the layout permutes nothing: the flag is never passed",
     symptom="converted checkpoints silently corrupted",
-    law="conversion-keeps-scores", correct=converted, obeys=("relative", "layout-as-declared"),
-)  # fmt: skip
+    law="conversion-keeps-scores",
+    correct=converted,
+    obeys=("relative", "layout-as-declared"),
+)
 def converts_nothing() -> Rotary:
     def convert(
         q: Tensor, k: Tensor, heads: int, *, interleaved: bool = False
@@ -125,13 +145,16 @@ class ManyAxesAlwaysHalf(SectionedRope):
 
 
 @bug(
-    "P05", "vllm-project/vllm#49290", "vllm-project/vllm#42016", "vllm-project/vllm#42765",
+    "P05",
+    "vllm-project/vllm#49290",
+    "vllm-project/vllm#42016",
+    "vllm-project/vllm#42765",
     "vllm-project/vllm#49323",
     title="the path of three axes ignores the layout, the path of one honours it",
     symptom="images garbled, text fine",
-    law="equal-axes-are-one", correct=lambda: rotary(SectionedRope), obeys=("relative", "norm"),
-)  # fmt: skip
+    law="equal-axes-are-one",
+    correct=lambda: rotary(SectionedRope),
+    obeys=("relative", "norm"),
+)
 def many_axes_always_half() -> Rotary:
     return rotary(ManyAxesAlwaysHalf)
-
-

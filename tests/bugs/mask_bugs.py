@@ -37,21 +37,27 @@ HIDDEN_ROW = ("pytorch/pytorch#103963", "pytorch/pytorch#103749")
 
 
 @bug(
-    "P36a", *HIDDEN_ROW, title="softmax of scores that are all −inf",
+    "P36a",
+    *HIDDEN_ROW,
+    title="softmax of scores that are all −inf",
     symptom="NaN spreads through the batch",
-    law="hidden-rows", correct=lambda: attention(Eager),
+    law="hidden-rows",
+    correct=lambda: attention(Eager),
     obeys=("rows-sum-to-one", "scale-as-declared"),
-)  # fmt: skip
+)
 def plain_softmax() -> Attention:
     return attention(PlainSoftmax)
 
 
 @bug(
-    "P36b", *HIDDEN_ROW, title="hidden scores are the lowest finite number",
+    "P36b",
+    *HIDDEN_ROW,
+    title="hidden scores are the lowest finite number",
     symptom="a query that sees nothing reads the mean of all that is hidden",
-    law="hidden-rows", correct=lambda: attention(Eager),
+    law="hidden-rows",
+    correct=lambda: attention(Eager),
     obeys=("rows-sum-to-one", "scale-as-declared"),
-)  # fmt: skip
+)
 def lowest_number() -> Attention:
     return attention(LowestNumber)
 
@@ -66,13 +72,17 @@ class NumbersHide(Eager):
 
 
 @bug(
-    "P37", "pytorch/pytorch#107084", "pytorch/pytorch#107641", "pytorch/pytorch#118628",
+    "P37",
+    "pytorch/pytorch#107084",
+    "pytorch/pytorch#107641",
+    "pytorch/pytorch#118628",
     "pytorch/pytorch#92554",
     title="the fast path takes a mask of numbers for one of truth values",
     symptom="evaluation differs from training, and gives NaN",
-    law="mask-adds", correct=lambda: attention(Eager, paths={"slow": Eager()}),
+    law="mask-adds",
+    correct=lambda: attention(Eager, paths={"slow": Eager()}),
     obeys=("rows-sum-to-one", "true-means-visible"),
-)  # fmt: skip
+)
 def numbers_hide() -> Attention:
     return attention(NumbersHide, paths={"slow": Eager()})
 
@@ -104,11 +114,14 @@ class CastToTruth(CallsFused):
 
 
 @bug(
-    "P38", "huggingface/transformers#38094",
+    "P38",
+    "huggingface/transformers#38094",
     title="a mask of numbers is cast to truth values",
     symptom="tokens attend to what comes after them only",
-    law="causal", correct=calls_fused, obeys=("rows-of-batch-apart", "evaluation-repeats"),
-)  # fmt: skip
+    law="causal",
+    correct=calls_fused,
+    obeys=("rows-of-batch-apart", "evaluation-repeats"),
+)
 def cast_to_truth() -> Attention:
     return layered(CastToTruth, cached=False)
 
@@ -124,10 +137,14 @@ TRUE_HIDES = ("rasbt/LLMs-from-scratch#1062", "pytorch/pytorch#170415")
 
 
 @bug(
-    "P39a", *TRUE_HIDES, title="a mask that hides goes where one is wanted that keeps",
+    "P39a",
+    *TRUE_HIDES,
+    title="a mask that hides goes where one is wanted that keeps",
     symptom="later tokens are used",
-    law="causal", correct=calls_fused, obeys=("rows-of-batch-apart", "evaluation-repeats"),
-)  # fmt: skip
+    law="causal",
+    correct=calls_fused,
+    obeys=("rows-of-batch-apart", "evaluation-repeats"),
+)
 def true_hides() -> Attention:
     return layered(TrueHides, cached=False)
 
@@ -142,21 +159,27 @@ class TrueHidesInCore(Eager):
 
 
 @bug(
-    "P39b", *TRUE_HIDES, title="attention that hides where a mask is True, said to keep there",
+    "P39b",
+    *TRUE_HIDES,
+    title="attention that hides where a mask is True, said to keep there",
     symptom="later tokens are used",
-    law="true-means-visible", correct=lambda: attention(Eager),
+    law="true-means-visible",
+    correct=lambda: attention(Eager),
     obeys=("mask-adds", "rows-sum-to-one"),
-)  # fmt: skip
+)
 def true_hides_in_core() -> Attention:
     return attention(TrueHidesInCore)
 
 
 @bug(
-    "P39c", *TRUE_HIDES, title="a function makes masks that hide, said to keep",
+    "P39c",
+    *TRUE_HIDES,
+    title="a function makes masks that hide, said to keep",
     symptom="later tokens are used",
-    law="true-means-visible", correct=lambda: causal_mask(Eager(causal=True).seen),
+    law="true-means-visible",
+    correct=lambda: causal_mask(Eager(causal=True).seen),
     obeys=("calls-forget",),
-)  # fmt: skip
+)
 def mask_that_hides() -> Mask:
     return causal_mask(lambda queries, keys: ~Eager(causal=True).seen(queries, keys))
 
@@ -185,17 +208,23 @@ class ForgetsFlag(CausalInTheKernel):
 def shows_weights(build: type[CausalInTheKernel] = CausalInTheKernel) -> Attention:
     """The subject of a layer with a second path."""
     return layered(
-        build, cached=False,
+        build,
+        cached=False,
         paths=lambda layer: {"weights asked for": lambda x: layer(x, weights=True)[0]},
-    )  # fmt: skip
+    )
 
 
 @bug(
-    "P40", "keras-team/keras#23038", "keras-team/keras#23040", "keras-team/keras#22910",
+    "P40",
+    "keras-team/keras#23038",
+    "keras-team/keras#23040",
+    "keras-team/keras#22910",
     title="the causal flag is lost where weights are asked for",
     symptom="later tokens are used",
-    law="causal", correct=shows_weights, obeys=("past-is-used", "rows-of-batch-apart"),
-)  # fmt: skip
+    law="causal",
+    correct=shows_weights,
+    obeys=("past-is-used", "rows-of-batch-apart"),
+)
 def forgets_flag() -> Attention:
     return shows_weights(ForgetsFlag)
 
@@ -209,10 +238,13 @@ class HidesALittle(Eager):
 
 
 @bug(
-    "P41", "hyunwoongko/transformer#10", title="hidden scores are −1e-9",
+    "P41",
+    "hyunwoongko/transformer#10",
+    title="hidden scores are −1e-9",
     symptom="padding leaks",
-    law="hidden-keys-do-nothing", correct=lambda: attention(Eager),
+    law="hidden-keys-do-nothing",
+    correct=lambda: attention(Eager),
     obeys=("rows-sum-to-one", "scale-as-declared"),
-)  # fmt: skip
+)
 def hides_a_little() -> Attention:
     return attention(HidesALittle)

@@ -12,10 +12,12 @@ from .corpus import bug
 from .plain_rotary import Rope, rotary
 
 THREADS = (
-    "huggingface/transformers#35219", "huggingface/transformers#35233",
-    "huggingface/transformers#48101", "huggingface/transformers#48217",
+    "huggingface/transformers#35219",
+    "huggingface/transformers#35233",
+    "huggingface/transformers#48101",
+    "huggingface/transformers#48217",
     "huggingface/transformers#48524",
-)  # fmt: skip
+)
 
 
 class Odd(Rope):
@@ -37,10 +39,13 @@ class LastZeroed(Odd):
 
 
 @bug(
-    "P61a", *THREADS, title="an odd width is accepted, the last channel zeroed",
+    "P61a",
+    *THREADS,
+    title="an odd width is accepted, the last channel zeroed",
     symptom="shape errors deep in the layer; here, a channel is lost",
-    law="odd-widths", correct=lambda: rotary(Odd),
-)  # fmt: skip
+    law="odd-widths",
+    correct=lambda: rotary(Odd),
+)
 def last_channel_zeroed() -> Rotary:
     return rotary(LastZeroed)
 
@@ -53,9 +58,12 @@ class LastDropped(Odd):
 
 
 @bug(
-    "P61b", *THREADS, title="an odd width is accepted, the last channel dropped",
+    "P61b",
+    *THREADS,
+    title="an odd width is accepted, the last channel dropped",
     symptom="shape errors deep in the layer; here, a channel is lost",
-    law="odd-widths", correct=lambda: rotary(Odd),
-)  # fmt: skip
+    law="odd-widths",
+    correct=lambda: rotary(Odd),
+)
 def last_channel_dropped() -> Rotary:
     return rotary(LastDropped)

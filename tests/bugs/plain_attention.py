@@ -71,7 +71,14 @@ def attention(build: Callable[[], CachedAttention]) -> Attention:
     """The subject of a layer."""
     layer = build()
     return Attention(
-        name=type(layer).__name__, layer=layer, step=layer.step, module=layer, embed=layer.embed,
-        heads=layer.heads, groups=layer.heads, width=layer.embed // layer.heads,
-        make=lambda: attention(build), declared=DeclaredAttention(causal=True),
-    )  # fmt: skip
+        name=type(layer).__name__,
+        layer=layer,
+        step=layer.step,
+        module=layer,
+        embed=layer.embed,
+        heads=layer.heads,
+        groups=layer.heads,
+        width=layer.embed // layer.heads,
+        make=lambda: attention(build),
+        declared=DeclaredAttention(causal=True),
+    )

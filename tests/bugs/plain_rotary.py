@@ -45,8 +45,9 @@ def turn_interleaved(x: Tensor, angles: Tensor) -> Tensor:
 
 
 TURNS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "half": turn_half, "interleaved": turn_interleaved
-}  # fmt: skip
+    "half": turn_half,
+    "interleaved": turn_interleaved,
+}
 
 
 class Rope(nn.Module):
@@ -110,9 +111,11 @@ class SectionedRope(Rope):
     """
 
     def __init__(
-        self, sections: tuple[int, ...] = (2, 1, 1), layout: str = "interleaved",
+        self,
+        sections: tuple[int, ...] = (2, 1, 1),
+        layout: str = "interleaved",
         width: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         turned = 2 * sum(sections)
         super().__init__(turned if width is None else width, turned, layout=layout)
         self.axes = len(sections)
@@ -141,10 +144,13 @@ def rotary(build: Callable[..., Rope], **fields: Any) -> Rotary:
     module = build()
     made = {k: v(module) if k in METHODS else v for k, v in fields.items()}
     return Rotary(
-        name=type(module).__name__, turn=module, width=module.width, module=module,
+        name=type(module).__name__,
+        turn=module,
+        width=module.width,
+        module=module,
         make=lambda **settings: rotary(lambda: build(**settings), **fields),
         **{"declared": module.declared(), "axes": getattr(module, "axes", 0), **made},
-    )  # fmt: skip
+    )
 
 
 METHODS = ("shift", "evict", "all_three", "convert")

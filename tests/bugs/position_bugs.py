@@ -21,11 +21,14 @@ class RunningIndex(Rope):
 
 
 @bug(
-    "P07", "NVIDIA/Megatron-LM#453",
+    "P07",
+    "NVIDIA/Megatron-LM#453",
     title="position ids are ignored",
     symptom="packed documents all get the positions 0 to T − 1",
-    law="follows-its-ids", correct=plain_half, obeys=("norm", "every-head-alike"),
-)  # fmt: skip
+    law="follows-its-ids",
+    correct=plain_half,
+    obeys=("norm", "every-head-alike"),
+)
 def running_index() -> Rotary:
     return rotary(RunningIndex)
 
@@ -38,11 +41,14 @@ class StartForgotten(CachedAttention):
 
 
 @bug(
-    "P09", "keras-team/keras-hub#1544",
+    "P09",
+    "keras-team/keras-hub#1544",
     title="the offset is not passed when there is a cache",
     symptom="generation differs from the full pass",
-    law="step-by-step", correct=lambda: attention(CachedAttention), obeys=("causal",),
-)  # fmt: skip
+    law="step-by-step",
+    correct=lambda: attention(CachedAttention),
+    obeys=("causal",),
+)
 def start_forgotten() -> Attention:
     return attention(StartForgotten)
 
@@ -75,11 +81,13 @@ class TableByPositions(Rope):
 
 
 @bug(
-    "P10", "lucidrains/rotary-embedding-torch#11",
+    "P10",
+    "lucidrains/rotary-embedding-torch#11",
     title="table kept under the length alone",
     symptom="a second call with another offset gets the first one's angles",
-    law="calls-forget", correct=lambda: rotary(TableByPositions),
-)  # fmt: skip
+    law="calls-forget",
+    correct=lambda: rotary(TableByPositions),
+)
 def table_by_length() -> Rotary:
     return rotary(TableByLength)
 
@@ -108,19 +116,25 @@ def bias_on_the_class(*, shared: bool) -> Bias:
 
     def build(heads: int = 4) -> Bias:
         return Bias(
-            name="Alibi", heads=heads, bias=Alibi(heads), causal=True, make=build,
+            name="Alibi",
+            heads=heads,
+            bias=Alibi(heads),
+            causal=True,
+            make=build,
             declared=DeclaredBias(name="alibi", heads=heads),
-        )  # fmt: skip
+        )
 
     return build()
 
 
 @bug(
-    "P11", "ml-explore/mlx#3071",
+    "P11",
+    "ml-explore/mlx#3071",
     title="the last bias is kept on the class, not with its offset",
     symptom="the bias of the first caller reaches later ones",
-    law="calls-forget", correct=lambda: bias_on_the_class(shared=False),
-)  # fmt: skip
+    law="calls-forget",
+    correct=lambda: bias_on_the_class(shared=False),
+)
 def bias_kept_on_the_class() -> Bias:
     return bias_on_the_class(shared=True)
 
@@ -153,12 +167,13 @@ class BaseOfTheLongest(CachedAttention):
 
 
 @bug(
-    "P12", "huggingface/transformers#25104", "huggingface/transformers#27227",
+    "P12",
+    "huggingface/transformers#25104",
+    "huggingface/transformers#27227",
     title="the base follows the length, kept keys do not",
     symptom="perplexity in one pass does not describe generation",
-    law="step-by-step", correct=lambda: attention(BaseOfTheLongest),
-)  # fmt: skip
+    law="step-by-step",
+    correct=lambda: attention(BaseOfTheLongest),
+)
 def base_of_the_length() -> Attention:
     return attention(BaseOfTheLength)
-
-

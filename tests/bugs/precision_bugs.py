@@ -26,12 +26,16 @@ class FrequencyBuffer(Rope):
 
 
 @bug(
-    "P19", "huggingface/transformers#25681", "huggingface/transformers#29496",
+    "P19",
+    "huggingface/transformers#25681",
+    "huggingface/transformers#29496",
     "NVIDIA-NeMo/Automodel#2549",
     title="a cast of the model rounds the frequencies",
     symptom="logits drift: KL 1.1e-2 where 5e-3 was allowed",
-    law="survives-casting", correct=plain_half, obeys=("relative", "norm", "neighbours-differ"),
-)  # fmt: skip
+    law="survives-casting",
+    correct=plain_half,
+    obeys=("relative", "norm", "neighbours-differ"),
+)
 def frequency_buffer() -> Rotary:
     return rotary(FrequencyBuffer)
 
@@ -44,16 +48,22 @@ class RoundedPositions(Rope):
 
 
 GEMMA = (
-    "keras-team/keras-hub#1494", "keras-team/keras-hub#1497", "keras-team/keras-hub#1508",
+    "keras-team/keras-hub#1494",
+    "keras-team/keras-hub#1497",
+    "keras-team/keras-hub#1508",
     "huggingface/candle#3520",
-)  # fmt: skip
+)
 
 
 @bug(
-    "P20a", *GEMMA, title="positions cast to bfloat16",
+    "P20a",
+    *GEMMA,
+    title="positions cast to bfloat16",
     symptom="positions 8190 and 8191 both become 8192",
-    law="neighbours-differ", correct=plain_half, obeys=("norm",),
-)  # fmt: skip
+    law="neighbours-differ",
+    correct=plain_half,
+    obeys=("norm",),
+)
 def rounded_positions() -> Rotary:
     return rotary(RoundedPositions)
 
@@ -66,11 +76,14 @@ class PositionsAsTheData(Rope):
 
 
 @bug(
-    "P20b", *GEMMA, title="positions cast to the dtype of the data",
+    "P20b",
+    *GEMMA,
+    title="positions cast to the dtype of the data",
     symptom="positions 8190 and 8191 both become 8192, on data in bfloat16",
-    law="neighbours-differ", correct=plain_half,
+    law="neighbours-differ",
+    correct=plain_half,
     obeys=("relative", "norm", "frequencies-as-declared"),
-)  # fmt: skip
+)
 def positions_as_the_data() -> Rotary:
     return rotary(PositionsAsTheData)
 
@@ -83,11 +96,14 @@ class RoundedAngle(Rope):
 
 
 @bug(
-    "P21", "EleutherAI/gpt-neox#1003",
+    "P21",
+    "EleutherAI/gpt-neox#1003",
     title="the angle is held in float16",
     symptom="a cosine off by 0.78 within 2048 positions",
-    law="angles-are-exact", correct=plain_half, obeys=("norm", "identity-at-zero"),
-)  # fmt: skip
+    law="angles-are-exact",
+    correct=plain_half,
+    obeys=("norm", "identity-at-zero"),
+)
 def rounded_angle() -> Rotary:
     return rotary(RoundedAngle)
 
@@ -102,9 +118,12 @@ class Interpolated(Rope):
 
     def declared(self) -> DeclaredRotary:
         return DeclaredRotary(
-            base=self.base, layout=self.layout, width=self.turned, scaling="linear",
+            base=self.base,
+            layout=self.layout,
+            width=self.turned,
+            scaling="linear",
             factor=self.factor,
-        )  # fmt: skip
+        )
 
 
 class RoundedThenInterpolated(Interpolated):
@@ -115,10 +134,14 @@ class RoundedThenInterpolated(Interpolated):
 
 
 @bug(
-    "P22", "NVIDIA/Megatron-LM#535", "NVIDIA/Megatron-LM#531",
+    "P22",
+    "NVIDIA/Megatron-LM#535",
+    "NVIDIA/Megatron-LM#531",
     title="positions cast to float16 before they are interpolated",
     symptom="all tokens at the end get the same angles",
-    law="neighbours-differ", correct=lambda: rotary(Interpolated), obeys=("norm",),
-)  # fmt: skip
+    law="neighbours-differ",
+    correct=lambda: rotary(Interpolated),
+    obeys=("norm",),
+)
 def rounded_then_interpolated() -> Rotary:
     return rotary(RoundedThenInterpolated)

@@ -56,12 +56,15 @@ class NewestWhereItCame(Window):
 
 
 @bug(
-    "P13", "huggingface/transformers#35350", "huggingface/transformers#33691",
+    "P13",
+    "huggingface/transformers#35350",
+    "huggingface/transformers#33691",
     title="all kept keys are moved, but not the newest",
     symptom="garbage once the window is full",
-    law="cache-keeps-its-positions", correct=lambda: rotary(Rope, evict=Window),
+    law="cache-keeps-its-positions",
+    correct=lambda: rotary(Rope, evict=Window),
     obeys=("relative",),
-)  # fmt: skip
+)
 def newest_where_it_came() -> Rotary:
     return rotary(Rope, evict=NewestWhereItCame)
 
@@ -86,11 +89,13 @@ def shift_of_the_whole_head(rope: Rope) -> Callable[[Tensor, int], Tensor]:
 
 
 @bug(
-    "P14", "ggml-org/llama.cpp#4889",
+    "P14",
+    "ggml-org/llama.cpp#4889",
     title="the shift of the cache turns the whole head, the model a part of it",
     symptom="context shift fails for one family of models",
-    law="shift-of-cached-keys", correct=lambda: rotary(lambda: Rope(8, 4), shift=shift),
+    law="shift-of-cached-keys",
+    correct=lambda: rotary(lambda: Rope(8, 4), shift=shift),
     obeys=("relative", "width-as-declared"),
-)  # fmt: skip
+)
 def shift_over_the_whole_head() -> Rotary:
     return rotary(lambda: Rope(8, 4), shift=shift_of_the_whole_head)

@@ -16,13 +16,20 @@ from .plain_rotary import Rope, plain_half, rotary
 
 
 @control(
-    "N01", "huggingface/transformers#25199", "huggingface/transformers#40462",
-    "EleutherAI/gpt-neox#834", "NVIDIA-NeMo/Speech#6923", "lucidrains/PaLM-rlhf-pytorch#56",
-    "lucidrains/soundstorm-pytorch#23", "keras-team/keras-hub#1416", "henrywoo/pyllama#83",
-    "jingyaogong/minimind#532", "rasbt/LLMs-from-scratch#838",
+    "N01",
+    "huggingface/transformers#25199",
+    "huggingface/transformers#40462",
+    "EleutherAI/gpt-neox#834",
+    "NVIDIA-NeMo/Speech#6923",
+    "lucidrains/PaLM-rlhf-pytorch#56",
+    "lucidrains/soundstorm-pytorch#23",
+    "keras-team/keras-hub#1416",
+    "henrywoo/pyllama#83",
+    "jingyaogong/minimind#532",
+    "rasbt/LLMs-from-scratch#838",
     claim="half-split is not the paper's formula",
     verdict="the same rotations up to a permutation of the channels: layout half",
-)  # fmt: skip
+)
 def half_split() -> Rotary:
     return plain_half()
 
@@ -35,20 +42,23 @@ class OtherSign(Rope):
 
 
 @control(
-    "N02", "karpathy/nanochat#489",
+    "N02",
+    "karpathy/nanochat#489",
     claim="the rotation has the wrong sign",
     verdict="the transpose of the textbook's matrix: the sign of the offset is reversed",
-)  # fmt: skip
+)
 def other_sign() -> Rotary:
     return rotary(OtherSign)
 
 
 @control(
-    "N03", "allenai/allennlp#2993", "tatp22/multidim-positional-encoding#20",
+    "N03",
+    "allenai/allennlp#2993",
+    "tatp22/multidim-positional-encoding#20",
     "tensorflow/tensorflow#37191",
     claim="sin and cos are concatenated, not interleaved",
     verdict="a permutation of the columns: the same shifts and products, layout half",
-)  # fmt: skip
+)
 def concatenated() -> Additive:
     return additive(TwoHalves)
 
@@ -64,10 +74,11 @@ class CountsFromThePadding(CachedAttention):
 
 
 @control(
-    "N07", "huggingface/transformers#22683",
+    "N07",
+    "huggingface/transformers#22683",
     claim="left padding must not matter for rotary positions",
     verdict="a common shift of queries and keys changes nothing, with the same count in the cache",
-)  # fmt: skip
+)
 def left_padding() -> Attention:
     layer = CountsFromThePadding()
     plain = attention(lambda: layer)

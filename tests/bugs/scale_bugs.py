@@ -26,20 +26,27 @@ NO_SCALE = "mlc-ai/mlc-llm#3426"
 
 
 @bug(
-    "P24a", NO_SCALE, title="the fallback has no scale, and is all there is",
+    "P24a",
+    NO_SCALE,
+    title="the fallback has no scale, and is all there is",
     symptom="cosine with the reference 0.862",
-    law="scale-as-declared", correct=lambda: attention(Eager),
+    law="scale-as-declared",
+    correct=lambda: attention(Eager),
     obeys=("rows-sum-to-one", "order-of-keys", "groups-of-heads"),
-)  # fmt: skip
+)
 def fallback_alone() -> Attention:
     return attention(Unscaled)
 
 
 @bug(
-    "P24b", NO_SCALE, title="the fallback has no scale, the main path has",
+    "P24b",
+    NO_SCALE,
+    title="the fallback has no scale, the main path has",
     symptom="cosine with the reference 0.862",
-    law="paths-agree", correct=lambda: with_fallback(Eager()), obeys=("scale-as-declared",),
-)  # fmt: skip
+    law="paths-agree",
+    correct=lambda: with_fallback(Eager()),
+    obeys=("scale-as-declared",),
+)
 def fallback_beside() -> Attention:
     return with_fallback(Unscaled())
 
@@ -53,11 +60,14 @@ class DividedByInverse(Eager):
 
 
 @bug(
-    "P25", "esceptico/perceiver-io#9", title="scores are divided by 1/√D",
+    "P25",
+    "esceptico/perceiver-io#9",
+    title="scores are divided by 1/√D",
     symptom="the model still trains",
-    law="scale-as-declared", correct=lambda: attention(Eager),
+    law="scale-as-declared",
+    correct=lambda: attention(Eager),
     obeys=("rows-sum-to-one", "order-of-keys", "groups-of-heads"),
-)  # fmt: skip
+)
 def divided_by_inverse() -> Attention:
     return attention(DividedByInverse)
 
@@ -74,11 +84,14 @@ class ScaledByEmbedding(Eager):
 
 
 @bug(
-    "P26", "FareedKhan-dev/train-llm-from-scratch#3", "FrancescoSaverioZuppichini/ViT#1",
+    "P26",
+    "FareedKhan-dev/train-llm-from-scratch#3",
+    "FrancescoSaverioZuppichini/ViT#1",
     title="scale from the width of the token, not of the head",
     symptom="the model still trains",
-    law="scale-as-declared", correct=lambda: attention(Eager),
+    law="scale-as-declared",
+    correct=lambda: attention(Eager),
     obeys=("rows-sum-to-one", "order-of-keys", "groups-of-heads"),
-)  # fmt: skip
+)
 def scaled_by_embedding() -> Attention:
     return attention(ScaledByEmbedding)

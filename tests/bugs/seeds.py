@@ -64,8 +64,11 @@ def main() -> int:
     for done, (name, found, told) in enumerate(work(delayed(alarms)(*t) for t in tasks), 1):
         total += found
         broken += told
-        print(f"\r{done}/{len(tasks)} {name:6} {perf_counter() - start:.0f} s", end="",
-              file=sys.stderr)  # fmt: skip
+        print(
+            f"\r{done}/{len(tasks)} {name:6} {perf_counter() - start:.0f} s",
+            end="",
+            file=sys.stderr,
+        )
     print(file=sys.stderr)
     told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(total.items()))
     print(f"{len(bugs)} correct codes and {len(controls)} controls, {given.seeds} seeds: {told}")

@@ -20,12 +20,14 @@ class OverQueries(Eager):
 
 
 @bug(
-    "P48", "labmlai/annotated_deep_learning_paper_implementations#146",
+    "P48",
+    "labmlai/annotated_deep_learning_paper_implementations#146",
     title="softmax over the queries",
     symptom="none: within 0.05 of the FID of the right model",
-    law="rows-sum-to-one", correct=lambda: attention(Eager, masks=()),
+    law="rows-sum-to-one",
+    correct=lambda: attention(Eager, masks=()),
     obeys=("order-of-keys", "heads-apart"),
-)  # fmt: skip
+)
 def over_queries() -> Attention:
     return attention(OverQueries, masks=())
 
@@ -40,11 +42,14 @@ class WithoutMaximum(Eager):
 
 
 @bug(
-    "P49", "pytorch/executorch#18407", "NVIDIA/DeepLearningExamples#169",
+    "P49",
+    "pytorch/executorch#18407",
+    "NVIDIA/DeepLearningExamples#169",
     title="exp over its sum, without the maximum",
     symptom="NaN in a model whose scores reach 151",
-    law="shift-of-scores", correct=lambda: attention(Eager),
+    law="shift-of-scores",
+    correct=lambda: attention(Eager),
     obeys=("rows-sum-to-one", "order-of-keys", "scale-as-declared"),
-)  # fmt: skip
+)
 def without_maximum() -> Attention:
     return attention(WithoutMaximum)

@@ -49,9 +49,7 @@ def found(one: Bug) -> Finding:
 
 
 def _threads(one: Bug | Control) -> str:
-    return ", ".join(
-        f"[{t}](https://github.com/{t.replace('#', '/issues/')})" for t in one.threads
-    )
+    return ", ".join(f"[{t}](https://github.com/{t.replace('#', '/issues/')})" for t in one.threads)
 
 
 def _row(*cells: str) -> str:

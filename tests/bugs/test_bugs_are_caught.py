@@ -50,9 +50,10 @@ def test_the_mutant_is_caught(one: Bug) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "law"), [(one, law) for one in BUGS for law in one.obeys],
+    ("one", "law"),
+    [(one, law) for one in BUGS for law in one.obeys],
     ids=lambda value: value if isinstance(value, str) else value.id,
-)  # fmt: skip
+)
 def test_other_laws_do_not_see_the_mutant(one: Bug, law: str) -> None:
     seen = asked(one.mutant(), law)
     assert seen.verdict == "holds", f"{seen.verdict}: {seen.why}"

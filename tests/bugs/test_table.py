@@ -33,12 +33,24 @@ ROW = "| P07 | ids are ignored | `follows-its-ids` | differs by 1.43 at [0, 1, 6
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("ignored", "taken"), ("follows-its-ids", "relative"), ("P07", "P08"), ("6]", "7]"),
-        ("#107", "#108"), ("1.43", "2.43"), ("1.43", "1.63"), ("1.43", "-1.43"), ("1.43", "14.3"),
-        ("-0.504", "0.504"), ("-0.504", "-0.604"), ("-0.504", "-0.0504"), ("-0.504", "nan"),
-        ("-0.504", "0"), (", 6", ""), ("| P07", "P07"),
+        ("ignored", "taken"),
+        ("follows-its-ids", "relative"),
+        ("P07", "P08"),
+        ("6]", "7]"),
+        ("#107", "#108"),
+        ("1.43", "2.43"),
+        ("1.43", "1.63"),
+        ("1.43", "-1.43"),
+        ("1.43", "14.3"),
+        ("-0.504", "0.504"),
+        ("-0.504", "-0.604"),
+        ("-0.504", "-0.0504"),
+        ("-0.504", "nan"),
+        ("-0.504", "0"),
+        (", 6", ""),
+        ("| P07", "P07"),
     ],
-)  # fmt: skip
+)
 def test_another_word_law_place_or_digit_is_seen(old: str, new: str) -> None:
     changed = ROW.replace(old, new)
     assert changed != ROW
@@ -49,9 +61,14 @@ def test_another_word_law_place_or_digit_is_seen(old: str, new: str) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("1.43", "1.42"), ("1.43", "1.4"), ("1.43", "1.4300001"), ("-0.504", "-0.5"),
-     ("-0.504", "-0.496")],
-)  # fmt: skip
+    [
+        ("1.43", "1.42"),
+        ("1.43", "1.4"),
+        ("1.43", "1.4300001"),
+        ("-0.504", "-0.5"),
+        ("-0.504", "-0.496"),
+    ],
+)
 def test_the_rounding_of_another_processor_is_not(old: str, new: str) -> None:
     assert differences(ROW.replace(old, new), ROW) == []
 
@@ -64,9 +81,14 @@ def test_a_sum_that_vanishes_is_none_that_does_not() -> None:
 
 @pytest.mark.parametrize(
     ("here", "there", "alike"),
-    [("5.2e-13", "7.2e-13", True), ("7.2e-13", "5.2e-13", True), ("5.2e-13", "1.1e-12", False),
-     ("-5.2e-13", "-5.2e-13", False), ("0", "5.2e-13", False)],
-)  # fmt: skip
+    [
+        ("5.2e-13", "7.2e-13", True),
+        ("7.2e-13", "5.2e-13", True),
+        ("5.2e-13", "1.1e-12", False),
+        ("-5.2e-13", "-5.2e-13", False),
+        ("0", "5.2e-13", False),
+    ],
+)
 def test_what_rounding_explains_may_be_twice_as_much(here: str, there: str, alike: bool) -> None:
     told = "differ by 1.43, and rounding explains {}"
     assert (differences(told.format(here), told.format(there)) == []) == alike

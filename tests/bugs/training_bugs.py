@@ -21,11 +21,15 @@ class DropsAlways(Dropping):
 
 
 @bug(
-    "P50", "huggingface/pytorch-image-models#1978", "pytorch/pytorch#124464",
+    "P50",
+    "huggingface/pytorch-image-models#1978",
+    "pytorch/pytorch#124464",
     title="weights are dropped in evaluation too",
     symptom="evaluation cannot be repeated",
-    law="evaluation-repeats", correct=dropping, obeys=("training-returns", "inputs-stay"),
-)  # fmt: skip
+    law="evaluation-repeats",
+    correct=dropping,
+    obeys=("training-returns", "inputs-stay"),
+)
 def drops_always() -> Attention:
     return dropping(DropsAlways)
 
@@ -40,11 +44,13 @@ class ForgetsToDrop(Dropping):
 
 
 @bug(
-    "P51", "NVIDIA/Megatron-LM#411",
+    "P51",
+    "NVIDIA/Megatron-LM#411",
     title="the first evaluation sets the probability to 0 for good",
     symptom="nothing is dropped after the first evaluation",
-    law="training-returns", correct=dropping,
+    law="training-returns",
+    correct=dropping,
     obeys=("evaluation-repeats", "permutation", "rows-of-batch-apart"),
-)  # fmt: skip
+)
 def forgets_to_drop() -> Attention:
     return dropping(ForgetsToDrop)

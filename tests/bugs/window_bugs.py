@@ -21,10 +21,14 @@ def windowed(build: Callable[[], Eager] = lambda: Eager(causal=True, window=WIND
 
 
 @bug(
-    "P42", "huggingface/transformers#39408", title="a bound that counts is read as a size",
+    "P42",
+    "huggingface/transformers#39408",
+    title="a bound that counts is read as a size",
     symptom="one key too many",
-    law="window-as-declared", correct=windowed, obeys=("causal", "rows-sum-to-one"),
-)  # fmt: skip
+    law="window-as-declared",
+    correct=windowed,
+    obeys=("causal", "rows-sum-to-one"),
+)
 def one_too_many() -> Attention:
     return windowed(lambda: Eager(causal=True, window=WINDOW + 1))
 
@@ -39,11 +43,15 @@ class WindowWithMask(Eager):
 
 
 @bug(
-    "P43", "jax-ml/jax#32300", "jax-ml/jax#32357",
+    "P43",
+    "jax-ml/jax#32300",
+    "jax-ml/jax#32357",
     title="the window is skipped unless there is a mask",
     symptom="the window has no effect",
-    law="window-as-declared", correct=windowed, obeys=("causal", "rows-sum-to-one"),
-)  # fmt: skip
+    law="window-as-declared",
+    correct=windowed,
+    obeys=("causal", "rows-sum-to-one"),
+)
 def window_with_mask() -> Attention:
     return windowed(lambda: WindowWithMask(causal=True, window=WINDOW))
 
@@ -75,10 +83,14 @@ class PackedUnlessMasked(Packed):
 
 
 @bug(
-    "P44", "huggingface/transformers#46634", "huggingface/nanoVLM#204",
+    "P44",
+    "huggingface/transformers#46634",
+    "huggingface/nanoVLM#204",
     title="a mask that keeps all makes ids that start again go unseen",
     symptom="documents in one row see each other, the loss still falls",
-    law="documents-apart", correct=packed, obeys=("causal", "step-by-step"),
-)  # fmt: skip
+    law="documents-apart",
+    correct=packed,
+    obeys=("causal", "step-by-step"),
+)
 def packed_unless_masked() -> Attention:
     return packed(PackedUnlessMasked)

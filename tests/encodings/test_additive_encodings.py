@@ -131,9 +131,16 @@ def test_scores_and_attention_are_those_of_x_plus_its_position(kind: type[Encodi
     put = made.add if added else lambda p: np.zeros((len(p), d))
     seen = np.asarray([[kind is not NopeCausal or there <= here for there in n] for here in m])
     queries, keys = Q + put(m), K + put(n)
-    scores = np.asarray([[
-        sum(queries[i, k] * A[k, h] * keys[j, h] for k in range(d) for h in range(d)) / np.sqrt(d)
-        for j in range(4)] for i in range(3)])  # fmt: skip
+    scores = np.asarray(
+        [
+            [
+                sum(queries[i, k] * A[k, h] * keys[j, h] for k in range(d) for h in range(d))
+                / np.sqrt(d)
+                for j in range(4)
+            ]
+            for i in range(3)
+        ]
+    )
     strengths = np.exp(scores) * seen
     wanted = (strengths / strengths.sum(1, keepdims=True)) @ (V + put(n))
     assert np.allclose(made.scores(Q, K, m, n), scores)
@@ -146,40 +153,43 @@ def test_the_symbolic_reading_has_the_same_numbers(kind: type[Encoding]) -> None
     require_read(kind)
 
 
-@pytest.mark.parametrize(("kind", "law", "verdict"), [
-    (Nope, relative, "proved"),
-    (Nope, sees_order, "refuted"),
-    (NopeCausal, sees_order, "proved"),
-    (NopeCausal, relative, "proved"),
-    (Index, composes, "proved"),
-    (IndexFromOne, composes, "refuted"),
-    (Index, identity_at_zero, "proved"),
-    (IndexFromOne, identity_at_zero, "refuted"),
-    (Index, linear_shift, "refuted"),
-    (Index, relative, "refuted"),
-    (Index, independent_of_length, "proved"),
-    (NormalisedIndex, independent_of_length, "refuted"),
-    (SineOnly, identity_at_zero, "proved"),
-    (SineOnly, linear_shift, "refuted"),
-    (Sinusoidal, linear_shift, "proved"),
-    (MatrixPowers, linear_shift, "proved"),
-    (PlaneRotation, linear_shift, "proved"),
-    (BlockPowers, linear_shift, "proved"),
-    (BlockPowers, identity_at_zero, "refuted"),
-    (LearnedTable, linear_shift, "refuted"),
-    (LearnedTable, identity_at_zero, "refuted"),
-    (LearnedTable, travels_with_tokens, "proved"),
-    (MatrixPowers, travels_with_tokens, "proved"),
-    (BinaryDigits, identity_at_zero, "proved"),
-    (BinaryDigits, linear_shift, "refuted"),
-    (Nope, unique, "refuted"),
-    (PlaneRotation, unique, "proved"),
-    (Index, unique, "proved"),
-    (NormalisedIndex, unique, "proved"),
-    (Index, bounded, "refuted"),
-    (LearnedTable, bounded, "does not apply"),
-    (LearnedTable, defined_beyond, "refuted"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "law", "verdict"),
+    [
+        (Nope, relative, "proved"),
+        (Nope, sees_order, "refuted"),
+        (NopeCausal, sees_order, "proved"),
+        (NopeCausal, relative, "proved"),
+        (Index, composes, "proved"),
+        (IndexFromOne, composes, "refuted"),
+        (Index, identity_at_zero, "proved"),
+        (IndexFromOne, identity_at_zero, "refuted"),
+        (Index, linear_shift, "refuted"),
+        (Index, relative, "refuted"),
+        (Index, independent_of_length, "proved"),
+        (NormalisedIndex, independent_of_length, "refuted"),
+        (SineOnly, identity_at_zero, "proved"),
+        (SineOnly, linear_shift, "refuted"),
+        (Sinusoidal, linear_shift, "proved"),
+        (MatrixPowers, linear_shift, "proved"),
+        (PlaneRotation, linear_shift, "proved"),
+        (BlockPowers, linear_shift, "proved"),
+        (BlockPowers, identity_at_zero, "refuted"),
+        (LearnedTable, linear_shift, "refuted"),
+        (LearnedTable, identity_at_zero, "refuted"),
+        (LearnedTable, travels_with_tokens, "proved"),
+        (MatrixPowers, travels_with_tokens, "proved"),
+        (BinaryDigits, identity_at_zero, "proved"),
+        (BinaryDigits, linear_shift, "refuted"),
+        (Nope, unique, "refuted"),
+        (PlaneRotation, unique, "proved"),
+        (Index, unique, "proved"),
+        (NormalisedIndex, unique, "proved"),
+        (Index, bounded, "refuted"),
+        (LearnedTable, bounded, "does not apply"),
+        (LearnedTable, defined_beyond, "refuted"),
+    ],
+)
 def test_the_verdict_is_the_one_that_mathematics_has(
     kind: type[Encoding], law: Any, verdict: str
 ) -> None:
@@ -218,17 +228,20 @@ def test_a_fact_or_a_matrix_is_advice_and_a_false_one_decides_nothing() -> None:
     assert decided(Backwards, linear_shift, limit_seconds=0.3).verdict == "undecided"
 
 
-@pytest.mark.parametrize(("kind", "law", "under"), [
-    (MatrixPowers, bounded, ("M is orthogonal",)),
-    (Sinusoidal, unique, ("some frequency is not a rational multiple of π",)),
-    (SineOnly, unique, ("the first frequency is not a rational multiple of π",)),
-    (BinaryDigits, unique, ("the positions are below 2^d",)),
-    (MatrixPowers, unique, ("the start is an evaluation point: no two M^j x are equal",)),
-    (NormalisedIndex, bounded, ("the positions are from 0 to the last",)),
-    (LearnedTable, unique, ("no two of its rows are equal",)),
-    (BlockPowers, unique, ()),
-    (BinaryDigits, bounded, ()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "law", "under"),
+    [
+        (MatrixPowers, bounded, ("M is orthogonal",)),
+        (Sinusoidal, unique, ("some frequency is not a rational multiple of π",)),
+        (SineOnly, unique, ("the first frequency is not a rational multiple of π",)),
+        (BinaryDigits, unique, ("the positions are below 2^d",)),
+        (MatrixPowers, unique, ("the start is an evaluation point: no two M^j x are equal",)),
+        (NormalisedIndex, bounded, ("the positions are from 0 to the last",)),
+        (LearnedTable, unique, ("no two of its rows are equal",)),
+        (BlockPowers, unique, ()),
+        (BinaryDigits, bounded, ()),
+    ],
+)
 def test_it_is_proved_under_the_hypothesis_that_it_needs(
     kind: type[Encoding], law: Any, under: tuple[str, ...]
 ) -> None:

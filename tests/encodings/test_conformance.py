@@ -21,7 +21,7 @@ from attnproof.testing import (
     contents,
     lengths,
     positions,
-)  # fmt: skip
+)
 
 (h,) = sizes("h", "slopes")
 

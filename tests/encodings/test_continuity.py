@@ -43,8 +43,6 @@ def passes(a: Array, facts: frozenset[tuple[str, Term]] = frozenset()) -> bool:
     return True
 
 
-
-
 def raised(x: Array, r: Array, below: float = 0, one: float = 1) -> Array:
     """x^r where x is positive, and a number below."""
     held: Array = xp.where(x > 0, x, one)

@@ -64,8 +64,9 @@ class WrongFact(BinaryDigits):
 
     def facts(self) -> dict[str, Any]:
         given = {"i": natural(), "t": natural()}
-        wrong = for_all(given, lambda i, t: equal(
-            number(lambda s: binary_digit(i, s), t), i).by_induction(t))  # fmt: skip
+        wrong = for_all(
+            given, lambda i, t: equal(number(lambda s: binary_digit(i, s), t), i).by_induction(t)
+        )
         return {name: wrong.at(i=natural().named(name), t=self.width) for name in "ij"}
 
     @hypothesis("nothing more")
@@ -90,15 +91,18 @@ class Slower(RopeInterpolated):
         return [differ(array_namespace(i).sum(sine**2), 0)]
 
 
-@pytest.mark.parametrize(("kind", "under"), [
-    (BinaryDigits, "the positions are below 2^d"),
-    (LearnedTable, "no two of its rows are equal"),
-    (Rope, TURNS),
-    (RopeInterpolated, TURNS),
-    (RopeAxial, "some ω_b and some ν_c are not rational multiples of π"),
-    (MRope, "each axis has a pair whose frequency is not a rational multiple of π"),
-    (Sinusoidal, "some frequency is not a rational multiple of π"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "under"),
+    [
+        (BinaryDigits, "the positions are below 2^d"),
+        (LearnedTable, "no two of its rows are equal"),
+        (Rope, TURNS),
+        (RopeInterpolated, TURNS),
+        (RopeAxial, "some ω_b and some ν_c are not rational multiples of π"),
+        (MRope, "each axis has a pair whose frequency is not a rational multiple of π"),
+        (Sinusoidal, "some frequency is not a rational multiple of π"),
+    ],
+)
 def test_positions_are_told_apart_under_it_and_not_without(
     kind: type[Encoding], under: str
 ) -> None:

@@ -93,76 +93,193 @@ def wave(x: Any) -> Any:
 
 
 ROWS: list[tuple[str, str, type[Encoding], str]] = [
-    ("relative", "the position of the key counts as the query's", biased(lambda m, n: n + 0 * m),
-     WITNESS),
-    ("relative", "whatever the contents", related(lambda q, k, m, n: total(q * k) * m + 0 * n),
-     WITNESS),
-    ("relative", "not at shifts by whole numbers alone", biased(lambda m, n: wave(m) + 0 * n),
-     WITNESS),
+    (
+        "relative",
+        "the position of the key counts as the query's",
+        biased(lambda m, n: n + 0 * m),
+        WITNESS,
+    ),
+    (
+        "relative",
+        "whatever the contents",
+        related(lambda q, k, m, n: total(q * k) * m + 0 * n),
+        WITNESS,
+    ),
+    (
+        "relative",
+        "not at shifts by whole numbers alone",
+        biased(lambda m, n: wave(m) + 0 * n),
+        WITNESS,
+    ),
     ("relative", "what is seen, too", masked(lambda m, n: n <= 0 * m), WITNESS),
-    ("relative", "in every coordinate", biased(
-        lambda m, n: m[..., 0] - n[..., 0] + m[..., 1] + 0 * n[..., 1], axes=2), WITNESS),
+    (
+        "relative",
+        "in every coordinate",
+        biased(lambda m, n: m[..., 0] - n[..., 0] + m[..., 1] + 0 * n[..., 1], axes=2),
+        WITNESS,
+    ),
     ("relative", "no other token enters", scored(crossed, together=True), IDLE),
-    ("relative", "no other position enters", biased(
-        lambda m, n: of(n).sum(of(n).abs(m - n), axis=-1, keepdims=True) + 0 * n), IDLE),
+    (
+        "relative",
+        "no other position enters",
+        biased(lambda m, n: of(n).sum(of(n).abs(m - n), axis=-1, keepdims=True) + 0 * n),
+        IDLE,
+    ),
     ("even", "for all positions", biased(lambda m, n: m - n), WITNESS),
-    ("even", "for all contents", related(lambda q, k, m, n: total(q) * (m - n) + 0 * total(k)),
-     WITNESS),
+    (
+        "even",
+        "for all contents",
+        related(lambda q, k, m, n: total(q) * (m - n) + 0 * total(k)),
+        WITNESS,
+    ),
     ("even", "what is seen, too", masked(lambda m, n: n <= m), WITNESS),
-    ("even", "in every coordinate", biased(
-        lambda m, n: of(m).abs(m[..., 0] - n[..., 0]) + m[..., 1] - n[..., 1], axes=2), WITNESS),
+    (
+        "even",
+        "in every coordinate",
+        biased(lambda m, n: of(m).abs(m[..., 0] - n[..., 0]) + m[..., 1] - n[..., 1], axes=2),
+        WITNESS,
+    ),
     ("even", "the scores are what is looked at", read(lambda v, m, n: v * (m - n)), IDLE),
     ("odd", "for all positions", biased(lambda m, n: m * m - n), WITNESS),
     ("odd", "what is seen, too", masked(lambda m, n: n <= m), WITNESS),
-    ("odd", "for all contents", related(
-        lambda q, k, m, n: total(q * q) + 0 * (m + n) + 0 * total(k)), WITNESS),
+    (
+        "odd",
+        "for all contents",
+        related(lambda q, k, m, n: total(q * q) + 0 * (m + n) + 0 * total(k)),
+        WITNESS,
+    ),
     ("tells-before-from-after", "at one distance", biased(lambda m, n: (m - n) ** 2), WITNESS),
-    ("tells-before-from-after", "by its place, not by the query's", biased(lambda m, n: m + 0 * n),
-     WITNESS),
-    ("falls-with-distance", "at any distance, not at whole ones alone", biased(
-        lambda m, n: 5 * wave(m - n) - of(m).abs(m - n)), WITNESS),
-    ("falls-with-distance", "the key where the query is", biased(
-        lambda m, n: of(m).where(m == n, -1, 0)), WITNESS),
-    ("falls-with-distance", "for all contents", related(
-        lambda q, k, m, n: -total(q) * of(m).abs(m - n) + 0 * total(k)), WITNESS),
-    ("falls-with-distance", "the nearer is seen where the farther is", masked(
-        lambda m, n: n + 2 <= m), WITNESS),
-    ("falls-with-distance", "what is seen falls", biased(
-        lambda m, n: m - n, sees=lambda _, m, n: n <= m), WITNESS),
-    ("falls-with-distance", "along every line", biased(
-        lambda m, n: of(m).abs(m[..., 1] - n[..., 1]) - of(m).abs(m[..., 0] - n[..., 0]), axes=2),
-     WITNESS),
-    ("stays-under-envelope", "after the query, too", biased(
-        lambda m, n: of(m).maximum(0 * (m - n), n - m)), WITNESS),
-    ("stays-under-envelope", "wherever the key is seen", biased(
-        lambda m, n: of(m).maximum(0 * (m - n), m - n), sees=lambda _, m, n: n <= m), WITNESS),
-    ("stays-under-envelope", "for all contents", related(
-        lambda q, k, m, n: -total(q * k) + 0 * (m + n)), WITNESS),
+    (
+        "tells-before-from-after",
+        "by its place, not by the query's",
+        biased(lambda m, n: m + 0 * n),
+        WITNESS,
+    ),
+    (
+        "falls-with-distance",
+        "at any distance, not at whole ones alone",
+        biased(lambda m, n: 5 * wave(m - n) - of(m).abs(m - n)),
+        WITNESS,
+    ),
+    (
+        "falls-with-distance",
+        "the key where the query is",
+        biased(lambda m, n: of(m).where(m == n, -1, 0)),
+        WITNESS,
+    ),
+    (
+        "falls-with-distance",
+        "for all contents",
+        related(lambda q, k, m, n: -total(q) * of(m).abs(m - n) + 0 * total(k)),
+        WITNESS,
+    ),
+    (
+        "falls-with-distance",
+        "the nearer is seen where the farther is",
+        masked(lambda m, n: n + 2 <= m),
+        WITNESS,
+    ),
+    (
+        "falls-with-distance",
+        "what is seen falls",
+        biased(lambda m, n: m - n, sees=lambda _, m, n: n <= m),
+        WITNESS,
+    ),
+    (
+        "falls-with-distance",
+        "along every line",
+        biased(
+            lambda m, n: of(m).abs(m[..., 1] - n[..., 1]) - of(m).abs(m[..., 0] - n[..., 0]), axes=2
+        ),
+        WITNESS,
+    ),
+    (
+        "stays-under-envelope",
+        "after the query, too",
+        biased(lambda m, n: of(m).maximum(0 * (m - n), n - m)),
+        WITNESS,
+    ),
+    (
+        "stays-under-envelope",
+        "wherever the key is seen",
+        biased(lambda m, n: of(m).maximum(0 * (m - n), m - n), sees=lambda _, m, n: n <= m),
+        WITNESS,
+    ),
+    (
+        "stays-under-envelope",
+        "for all contents",
+        related(lambda q, k, m, n: -total(q * k) + 0 * (m + n)),
+        WITNESS,
+    ),
     ("translation", "the scores", biased(lambda m, n: m * n), WITNESS),
     ("translation", "the values", read(lambda v, m, n: v + n + 0 * m), WITNESS),
     ("translation", "what is seen", masked(lambda m, n: n <= 2 * m), WITNESS),
-    ("translation", "whole positions that do not follow each other", read(
-        lambda v, m, n: v * (1 + of(n).maximum(0 * n, total(n[..., 0])[:, None, None] - n)) + 0 * m,
-        whole=True), WITNESS),
-    ("sees-order", "positions, and not contents", related(
-        lambda q, k, m, n: total(q * k * k) + 0 * (m + n)), WITNESS),
-    ("sees-order", "the order, and not the number of tokens", scored(
-        lambda Q, K, *_: Q @ K.mT * K.shape[0]), WITNESS),
-    ("travels-with-tokens", "scores by position, not by place", scored(
-        lambda Q, K, *_: Q @ K.mT + of(Q).arange(K.shape[0])), WITNESS),
-    ("travels-with-tokens", "values by position, not by place", read(
-        lambda v, m, n: v * of(v).arange(v.shape[1])[None, :, None] + 0 * (m + n)), WITNESS),
+    (
+        "translation",
+        "whole positions that do not follow each other",
+        read(
+            lambda v, m, n: (
+                v * (1 + of(n).maximum(0 * n, total(n[..., 0])[:, None, None] - n)) + 0 * m
+            ),
+            whole=True,
+        ),
+        WITNESS,
+    ),
+    (
+        "sees-order",
+        "positions, and not contents",
+        related(lambda q, k, m, n: total(q * k * k) + 0 * (m + n)),
+        WITNESS,
+    ),
+    (
+        "sees-order",
+        "the order, and not the number of tokens",
+        scored(lambda Q, K, *_: Q @ K.mT * K.shape[0]),
+        WITNESS,
+    ),
+    (
+        "travels-with-tokens",
+        "scores by position, not by place",
+        scored(lambda Q, K, *_: Q @ K.mT + of(Q).arange(K.shape[0])),
+        WITNESS,
+    ),
+    (
+        "travels-with-tokens",
+        "values by position, not by place",
+        read(lambda v, m, n: v * of(v).arange(v.shape[1])[None, :, None] + 0 * (m + n)),
+        WITNESS,
+    ),
     ("independent-of-length", "not of the contents of others", scored(crossed), WITNESS),
-    ("independent-of-length", "not of the positions of others", biased(
-        lambda m, n: of(n).sum(n, axis=-1, keepdims=True) + 0 * (m + n)), WITNESS),
-    ("independent-of-length", "not of how many they are", scored(
-        lambda Q, K, *_: Q @ K.mT / K.shape[0]), WITNESS),
-    ("independent-of-length", "not of a number that it is told", breaking(
-        length="count", given={"count": positive()}, query=lambda e, q, *_: q * e.count), WITNESS),
-    ("acts-on-scores", "on the scores, not on the values", read(lambda v, m, n: v * (m - n)),
-     WITNESS),
-    ("acts-on-scores", "positions, and not contents", related(
-        lambda q, k, m, n: total(q * q * k) + 0 * (m + n)), WITNESS),
+    (
+        "independent-of-length",
+        "not of the positions of others",
+        biased(lambda m, n: of(n).sum(n, axis=-1, keepdims=True) + 0 * (m + n)),
+        WITNESS,
+    ),
+    (
+        "independent-of-length",
+        "not of how many they are",
+        scored(lambda Q, K, *_: Q @ K.mT / K.shape[0]),
+        WITNESS,
+    ),
+    (
+        "independent-of-length",
+        "not of a number that it is told",
+        breaking(length="count", given={"count": positive()}, query=lambda e, q, *_: q * e.count),
+        WITNESS,
+    ),
+    (
+        "acts-on-scores",
+        "on the scores, not on the values",
+        read(lambda v, m, n: v * (m - n)),
+        WITNESS,
+    ),
+    (
+        "acts-on-scores",
+        "positions, and not contents",
+        related(lambda q, k, m, n: total(q * q * k) + 0 * (m + n)),
+        WITNESS,
+    ),
     ("leaves-values", "none is made longer", read(lambda v, m, n: 2 * v + 0 * (m + n)), WITNESS),
     ("leaves-values", "nothing is added to the input", added(lambda p: p), WITNESS),
     ("linear-shift", "for all p, with one matrix", added(lambda p: p * p), WITNESS),
@@ -174,52 +291,106 @@ ROWS: list[tuple[str, str, type[Encoding], str]] = [
     ("identity-at-zero", "of keys", turned(lambda p: 2 + p, "key"), WITNESS),
     ("keeps-norms", "of queries", turned(lambda p: 1 + p * p, "query"), WITNESS),
     ("keeps-norms", "of keys", turned(lambda p: 1 + p * p, "key"), WITNESS),
-    ("keeps-norms", "of tokens that are scored", breaking(
-        turn=lambda _, x, p: -x + 0 * p[..., None],
-        scores=lambda _, Q, K, m, n: Q @ K.mT * m[:, None] * n[None]), IDLE),
+    (
+        "keeps-norms",
+        "of tokens that are scored",
+        breaking(
+            turn=lambda _, x, p: -x + 0 * p[..., None],
+            scores=lambda _, Q, K, m, n: Q @ K.mT * m[:, None] * n[None],
+        ),
+        IDLE,
+    ),
     ("keeps-dot-products", "at every position", turned(lambda p: of(p).exp(p), "key"), WITNESS),
-    ("commutes-with-projections", "of queries", breaking(
-        query=lambda e, q, p: q * of(q).arange(e.width) + 0 * p[..., None]), WITNESS),
-    ("commutes-with-projections", "of keys", breaking(
-        key=lambda e, k, p: k * of(k).arange(e.width) + 0 * p[..., None]), WITNESS),
+    (
+        "commutes-with-projections",
+        "of queries",
+        breaking(query=lambda e, q, p: q * of(q).arange(e.width) + 0 * p[..., None]),
+        WITNESS,
+    ),
+    (
+        "commutes-with-projections",
+        "of keys",
+        breaking(key=lambda e, k, p: k * of(k).arange(e.width) + 0 * p[..., None]),
+        WITNESS,
+    ),
     ("key-can-be-moved", "without knowing where it was", turned(lambda p: 1 + p * p), WITNESS),
     ("key-can-be-moved", "it moves at all", turned(lambda p: 1 + p, "query"), IDLE),
     ("unique", "however large", added(lambda p: p % 1000), OPEN),
     ("unique", "in every coordinate", added(lambda p: p[..., 0], axes=2), WITNESS),
-    ("unique", "what tells them apart is used", biased(
-        lambda m, n: m - n, scores=lambda _, Q, K, *__: Q @ K.mT), IDLE),
+    (
+        "unique",
+        "what tells them apart is used",
+        biased(lambda m, n: m - n, scores=lambda _, Q, K, *__: Q @ K.mT),
+        IDLE,
+    ),
     ("bounded", "what is added", added(lambda p: p), WITNESS),
     ("bounded", "queries", turned(lambda p: p, "query"), WITNESS),
     ("bounded", "keys", turned(lambda p: p, "key"), WITNESS),
     ("bounded", "what is added to the scores", biased(lambda m, n: m - n), WITNESS),
     ("bounded", "the values", read(lambda v, m, n: v * (m - n)), WITNESS),
-    ("bounded", "for any number of tokens", biased(
-        lambda m, n: of(n).sum(of(n).sin(n) ** 2, axis=-1, keepdims=True) + 0 * (m + n),
-        together=True), WITNESS),
-    ("bounded", "by place, for any number of tokens", scored(
-        lambda Q, K, *_: Q @ K.mT - of(Q).arange(K.shape[0]), together=True), WITNESS),
+    (
+        "bounded",
+        "for any number of tokens",
+        biased(
+            lambda m, n: of(n).sum(of(n).sin(n) ** 2, axis=-1, keepdims=True) + 0 * (m + n),
+            together=True,
+        ),
+        WITNESS,
+    ),
+    (
+        "bounded",
+        "by place, for any number of tokens",
+        scored(lambda Q, K, *_: Q @ K.mT - of(Q).arange(K.shape[0]), together=True),
+        WITNESS,
+    ),
     ("bounded", "cumulated over the tokens between", scored(forgotten, together=True), WITNESS),
-    ("bounded", "what is added, cumulated", breaking(
-        add=lambda e, p: of(p).sum(of(p).exp(-p * p)) * of(p).ones((*p.shape, e.width)),
-        together=True), WITNESS),
-    ("bounded", "cumulated, and no mean", scored(
-        lambda Q, K, *_: Q @ K.mT + of(Q).sum(gates(K)) / K.shape[0] ** 0.5, together=True), OPEN),
+    (
+        "bounded",
+        "what is added, cumulated",
+        breaking(
+            add=lambda e, p: of(p).sum(of(p).exp(-p * p)) * of(p).ones((*p.shape, e.width)),
+            together=True,
+        ),
+        WITNESS,
+    ),
+    (
+        "bounded",
+        "cumulated, and no mean",
+        scored(lambda Q, K, *_: Q @ K.mT + of(Q).sum(gates(K)) / K.shape[0] ** 0.5, together=True),
+        OPEN,
+    ),
     ("continuous", "the scores", biased(lambda m, n: (m - n) // 1), WITNESS),
     ("continuous", "keys", turned(lambda p: p // 1, "key"), OPEN),
     ("continuous", "queries", turned(lambda p: p // 1, "query"), OPEN),
     ("continuous", "values", read(lambda v, m, n: v * ((m - n) // 1)), OPEN),
-    ("continuous", "the scores, beside a mask", biased(
-        lambda m, n: (m - n) // 1, sees=lambda _, m, n: n <= m), WITNESS),
+    (
+        "continuous",
+        "the scores, beside a mask",
+        biased(lambda m, n: (m - n) // 1, sees=lambda _, m, n: n <= m),
+        WITNESS,
+    ),
     ("mask-continuous", "where the mask begins", masked(lambda m, n: n <= m), WITNESS),
-    ("mask-continuous", "beside continuous scores", biased(
-        lambda m, n: m - n, sees=lambda _, m, n: n <= m), WITNESS),
-    ("defined-beyond", "at every natural number, the scores", biased(
-        lambda m, n: of(m).log(5 - m) + 0 * n), OPEN),
+    (
+        "mask-continuous",
+        "beside continuous scores",
+        biased(lambda m, n: m - n, sees=lambda _, m, n: n <= m),
+        WITNESS,
+    ),
+    (
+        "defined-beyond",
+        "at every natural number, the scores",
+        biased(lambda m, n: of(m).log(5 - m) + 0 * n),
+        OPEN,
+    ),
     ("defined-beyond", "the values", read(lambda v, m, n: v / (n - 3) + 0 * m), OPEN),
-    ("defined-beyond", "of tokens at different places", biased(
-        lambda m, n: of(m).sqrt(-((m - n) ** 2))), OPEN),
+    (
+        "defined-beyond",
+        "of tokens at different places",
+        biased(lambda m, n: of(m).sqrt(-((m - n) ** 2))),
+        OPEN,
+    ),
     ("defined-beyond", "what is seen", masked(lambda m, n: of(m).sqrt(5 - m) >= 0 * n), OPEN),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -242,11 +413,14 @@ def test_a_bound_that_grows_with_the_sequence_is_told_with_its_steps() -> None:
     assert "the step: " in cell.why
 
 
-@pytest.mark.parametrize("kind", [
-    scored(lambda Q, K, *_: Q @ K.mT + of(Q).sum(gates(K)) / K.shape[0], together=True),
-    scored(lambda Q, K, *_: Q @ K.mT + of(Q).tanh(of(Q).sum(gates(K))), together=True),
-    scored(lambda Q, K, *_: Q @ K.mT + of(Q).sin(of(Q).sum(gates(K))), together=True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind",
+    [
+        scored(lambda Q, K, *_: Q @ K.mT + of(Q).sum(gates(K)) / K.shape[0], together=True),
+        scored(lambda Q, K, *_: Q @ K.mT + of(Q).tanh(of(Q).sum(gates(K))), together=True),
+        scored(lambda Q, K, *_: Q @ K.mT + of(Q).sin(of(Q).sum(gates(K))), together=True),
+    ],
+)
 def test_what_stays_below_a_bound_for_any_number_of_tokens_is_not_refuted(
     kind: type[Encoding],
 ) -> None:

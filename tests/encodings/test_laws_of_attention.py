@@ -18,7 +18,7 @@ from attnproof.laws.attention import (
     sees_order,
     translation,
     travels_with_tokens,
-)  # fmt: skip
+)
 from attnproof.laws.scores import relative
 from attnproof.registry import load_encodings
 from attnproof.symbolic.statement import Statement
@@ -114,9 +114,13 @@ class AddedToValues(Encoding):
 
 def test_the_laws_are_these() -> None:
     assert [told.id for told in LAWS] == [
-        "translation", "sees-order", "travels-with-tokens", "independent-of-length",
-        "acts-on-scores", "leaves-values",
-    ]  # fmt: skip
+        "translation",
+        "sees-order",
+        "travels-with-tokens",
+        "independent-of-length",
+        "acts-on-scores",
+        "leaves-values",
+    ]
 
 
 @pytest.mark.parametrize(

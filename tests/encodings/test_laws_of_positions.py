@@ -137,8 +137,12 @@ class Misplaced(LearnedTable):
 
 def test_there_are_five() -> None:
     assert [law.id for law in LAWS] == [
-        "unique", "bounded", "continuous", "mask-continuous", "defined-beyond",
-    ]  # fmt: skip
+        "unique",
+        "bounded",
+        "continuous",
+        "mask-continuous",
+        "defined-beyond",
+    ]
 
 
 @pytest.mark.parametrize(

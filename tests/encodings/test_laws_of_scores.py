@@ -18,7 +18,7 @@ from attnproof.laws.scores import (
     relative,
     stays_under_envelope,
     tells_before_from_after,
-)  # fmt: skip
+)
 from attnproof.registry import load_encodings
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.prove import decide
@@ -138,9 +138,13 @@ class Centred(Encoding):
 
 def test_the_laws_are_these() -> None:
     assert [told.id for told in LAWS] == [
-        "relative", "even", "odd", "tells-before-from-after", "falls-with-distance",
+        "relative",
+        "even",
+        "odd",
+        "tells-before-from-after",
+        "falls-with-distance",
         "stays-under-envelope",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -190,8 +194,12 @@ def test_where_pairs_have_no_score_laws_about_pairs_are_not_asked() -> None:
 def test_without_a_mark_for_the_mask_nothing_would_be_told_apart() -> None:
     """The scores of a masked encoding are alike before and after; its marks are not."""
     e = KINDS["nope-causal"]()
-    x, y, a, s = (g.named(n) for g, n in zip(
-        (real(e.width), real(e.width), positions(), positions()), "xyas", strict=True))
+    x, y, a, s = (
+        g.named(n)
+        for g, n in zip(
+            (real(e.width), real(e.width), positions(), positions()), "xyas", strict=True
+        )
+    )
     same = equal(e.score(x, y, a + s, a), e.score(x, y, a + s, a + 2 * s))
     assert decide(Statement({}, {"": same}), refuting=False).verdict == "proved"
     assert decided(KINDS["nope-causal"], tells_before_from_after).verdict == "proved"

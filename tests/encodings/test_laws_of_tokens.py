@@ -71,9 +71,14 @@ class WrongShift(Rope):
 
 def test_there_are_seven() -> None:
     assert [law.id for law in LAWS] == [
-        "linear-shift", "composes", "identity-at-zero", "keeps-norms", "keeps-dot-products",
-        "commutes-with-projections", "key-can-be-moved",
-    ]  # fmt: skip
+        "linear-shift",
+        "composes",
+        "identity-at-zero",
+        "keeps-norms",
+        "keeps-dot-products",
+        "commutes-with-projections",
+        "key-can-be-moved",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -140,8 +145,9 @@ def test_moving_a_cached_key_is_what_the_numbers_say() -> None:
 def test_what_is_true_of_the_identity_is_no_merit_of_what_acts_elsewhere() -> None:
     cell = decided(Alibi, tokens.keeps_norms)
     assert (cell.verdict, cell.why) == (
-        "does not apply", "it leaves tokens as they are, and acts elsewhere"
-    )  # fmt: skip
+        "does not apply",
+        "it leaves tokens as they are, and acts elsewhere",
+    )
     assert decided(Nope, tokens.keeps_norms).verdict == "proved"
     assert "kernel steps" in decided(Rope, tokens.keeps_norms).why
     assert decided(Alibi, tokens.linear_shift).verdict == "does not apply"

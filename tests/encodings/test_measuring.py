@@ -77,9 +77,14 @@ def test_numbers_that_speak_against_a_cell_are_told(told: str) -> None:
     assert "a number speaks against it" in found.why
 
 
-@pytest.mark.parametrize(("law", "verdict", "why"), [
-    (even, "refuted", SHOWN), (bounded, "proved", FORM), (acts_on_scores, "proved", SHOWN),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("law", "verdict", "why"),
+    [
+        (even, "refuted", SHOWN),
+        (bounded, "proved", FORM),
+        (acts_on_scores, "proved", SHOWN),
+    ],
+)
 def test_a_leg_that_has_nothing_to_say_says_why(law: EncodingLaw, verdict: str, why: str) -> None:
     cell = decided(Rope, law)
     assert cell.verdict == verdict
@@ -87,8 +92,9 @@ def test_a_leg_that_has_nothing_to_say_says_why(law: EncodingLaw, verdict: str, 
     assert (found.verdict, found.why) == (verdict, cell.why)
     legs = found.evidence[len(cell.evidence) :]
     assert [(leg.kind, getattr(leg, "reason", "")) for leg in legs] == [
-        ("measured", why), ("exact", why),
-    ]  # fmt: skip
+        ("measured", why),
+        ("exact", why),
+    ]
 
 
 def test_the_contrary_of_a_law_that_claims_a_difference_is_measured() -> None:
@@ -118,8 +124,11 @@ def test_where_the_definition_has_no_number_nothing_is_told() -> None:
     cell = decided(NopeCausal, translation)
     found = measured(NopeCausal, translation, cell)
     assert "speaks against" not in found.why
-    skipped = [e.reason for e in found.evidence
-               if isinstance(e, MeasuredEvidence) and e.status == "skipped"]  # fmt: skip
+    skipped = [
+        e.reason
+        for e in found.evidence
+        if isinstance(e, MeasuredEvidence) and e.status == "skipped"
+    ]
     assert any("every key of a row is hidden" in reason for reason in skipped)
 
 

@@ -105,8 +105,9 @@ def hidden_length() -> type[Encoding]:
 
     class HiddenLength(Encoding):
         given: ClassVar[dict[str, Any]] = {
-            "N": natural(), "t": index_below(natural().named("N")),
-        }  # fmt: skip
+            "N": natural(),
+            "t": index_below(natural().named("N")),
+        }
 
         def bias(self, m: Any, n: Any) -> Any:
             xp = array_namespace(m)

@@ -92,39 +92,69 @@ def plain(encoding: Encoding, x: Numbers, p: Numbers) -> Numbers:
 
 
 CASES: dict[str, tuple[Encoding, Numbers, Numbers, Callable[[], Numbers]]] = {
-    "interleaved": (
-        Rope(omega=OMEGA), X, P, lambda: interleaved(X, np.outer(P, OMEGA))),
-    "half-split": (
-        RopeHalfSplit(omega=OMEGA), X, P, lambda: half_split(X, np.outer(P, OMEGA))),
+    "interleaved": (Rope(omega=OMEGA), X, P, lambda: interleaved(X, np.outer(P, OMEGA))),
+    "half-split": (RopeHalfSplit(omega=OMEGA), X, P, lambda: half_split(X, np.outer(P, OMEGA))),
     "partial": (
-        RopePartial(omega=OMEGA[:2]), X, P, lambda: np.concatenate(
-            (interleaved(X[:, :4], np.outer(P, OMEGA[:2])), X[:, 4:]), axis=1)),
+        RopePartial(omega=OMEGA[:2]),
+        X,
+        P,
+        lambda: np.concatenate((interleaved(X[:, :4], np.outer(P, OMEGA[:2])), X[:, 4:]), axis=1),
+    ),
     "interpolated": (
-        RopeInterpolated(omega=OMEGA, factor=4.0), X, P,
-        lambda: interleaved(X, np.outer(P / 4, OMEGA))),
+        RopeInterpolated(omega=OMEGA, factor=4.0),
+        X,
+        P,
+        lambda: interleaved(X, np.outer(P / 4, OMEGA)),
+    ),
     "another base": (
-        RopeNtk(omega=10_000.0 ** (-np.arange(4) / 4), factor=16.0), X, P,
-        lambda: interleaved(X, np.outer(P, (10_000 * 16 ** (8 / 6)) ** (-2 * np.arange(4) / 8)))),
+        RopeNtk(omega=10_000.0 ** (-np.arange(4) / 4), factor=16.0),
+        X,
+        P,
+        lambda: interleaved(X, np.outer(P, (10_000 * 16 ** (8 / 6)) ** (-2 * np.arange(4) / 8))),
+    ),
     "by parts": (
-        RopeByParts(omega=SPREAD, **PARTS), X, P,
-        lambda: interleaved(X, np.outer(P, by_parts(SPREAD)))),
+        RopeByParts(omega=SPREAD, **PARTS),
+        X,
+        P,
+        lambda: interleaved(X, np.outer(P, by_parts(SPREAD))),
+    ),
     "yarn": (
-        Yarn(omega=SPREAD, temperature=0.8, **PARTS), X, P,
-        lambda: interleaved(X, np.outer(P, by_parts(SPREAD)))),
+        Yarn(omega=SPREAD, temperature=0.8, **PARTS),
+        X,
+        P,
+        lambda: interleaved(X, np.outer(P, by_parts(SPREAD))),
+    ),
     "axial": (
-        RopeAxial(omega=OMEGA[:1], nu=NU[:3]), X, GRID, lambda: interleaved(
-            X, np.concatenate((GRID[:, :1] * OMEGA[:1], GRID[:, 1:] * NU[:3]), axis=1))),
+        RopeAxial(omega=OMEGA[:1], nu=NU[:3]),
+        X,
+        GRID,
+        lambda: interleaved(
+            X, np.concatenate((GRID[:, :1] * OMEGA[:1], GRID[:, 1:] * NU[:3]), axis=1)
+        ),
+    ),
     "mixed": (
-        RopeMixed(Omega=MIXED), X, GRID, lambda: interleaved(
-            X, GRID[:, :1] * MIXED[:, 0] + GRID[:, 1:] * MIXED[:, 1])),
+        RopeMixed(Omega=MIXED),
+        X,
+        GRID,
+        lambda: interleaved(X, GRID[:, :1] * MIXED[:, 0] + GRID[:, 1:] * MIXED[:, 1]),
+    ),
     "three axes": (
-        MRope(omega=OMEGA, axis=AXIS), X, SPACE, lambda: half_split(
-            X, np.stack([SPACE[:, a] * w for a, w in zip(AXIS, OMEGA, strict=True)], axis=1))),
+        MRope(omega=OMEGA, axis=AXIS),
+        X,
+        SPACE,
+        lambda: half_split(
+            X, np.stack([SPACE[:, a] * w for a, w in zip(AXIS, OMEGA, strict=True)], axis=1)
+        ),
+    ),
     "powers of a matrix": (
-        Multiplicative(M=MATRIX), X, np.array([3, 0, 1, 2, 5]), lambda: np.stack(
-            [np.linalg.matrix_power(MATRIX, j) @ x
-             for j, x in zip((3, 0, 1, 2, 5), X, strict=True)])),
-}  # fmt: skip
+        Multiplicative(M=MATRIX),
+        X,
+        np.array([3, 0, 1, 2, 5]),
+        lambda: np.stack(
+            [np.linalg.matrix_power(MATRIX, j) @ x for j, x in zip((3, 0, 1, 2, 5), X, strict=True)]
+        ),
+    ),
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -194,9 +224,12 @@ def of_transformers(kind: str, theta: float, width: int, length: int, **told: An
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
     config = LlamaConfig(
-        hidden_size=width, num_attention_heads=1, head_dim=width, max_position_embeddings=length,
+        hidden_size=width,
+        num_attention_heads=1,
+        head_dim=width,
+        max_position_embeddings=length,
         rope_parameters={"rope_type": kind, "rope_theta": theta, **told},
-    )  # fmt: skip
+    )
     seq_len = {"seq_len": 4 * length} if kind == "dynamic" else {}
     found, factor = ROPE_INIT_FUNCTIONS[kind](config, None, **seq_len)
     return found.double().numpy(), factor
@@ -207,22 +240,40 @@ def maps() -> Iterator[Any]:
     base = {"theta": 10_000.0, "width": 64, "length": 2048}
     omega = 10_000.0 ** (-np.arange(32) / 32)
     yield pytest.param(
-        RopeInterpolated(omega=omega, factor=4.0), {"kind": "linear", "factor": 4.0, **base},
-        id="linear")
+        RopeInterpolated(omega=omega, factor=4.0),
+        {"kind": "linear", "factor": 4.0, **base},
+        id="linear",
+    )
     # Dynamic scaling at 4 times the length with factor 2: 2·4 − (2 − 1) = 7.
     yield pytest.param(
-        RopeNtk(omega=omega, factor=7.0), {"kind": "dynamic", "factor": 2.0, **base}, id="dynamic")
+        RopeNtk(omega=omega, factor=7.0), {"kind": "dynamic", "factor": 2.0, **base}, id="dynamic"
+    )
     yield pytest.param(
-        RopeLlama3.with_defaults(), {
-            "kind": "llama3", "theta": 500_000.0, "width": 128, "length": 131_072, "factor": 8.0,
-            "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        RopeLlama3.with_defaults(),
+        {
+            "kind": "llama3",
+            "theta": 500_000.0,
+            "width": 128,
+            "length": 131_072,
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
             "original_max_position_embeddings": 8192,
-        }, id="llama3")
+        },
+        id="llama3",
+    )
     yield pytest.param(
-        YarnByIndex.with_defaults(), {
-            "kind": "yarn", "theta": 10_000.0, "width": 128, "length": 65_536, "factor": 16.0,
+        YarnByIndex.with_defaults(),
+        {
+            "kind": "yarn",
+            "theta": 10_000.0,
+            "width": 128,
+            "length": 65_536,
+            "factor": 16.0,
             "original_max_position_embeddings": 4096,
-        }, id="yarn")  # fmt: skip
+        },
+        id="yarn",
+    )
 
 
 @pytest.mark.parametrize(("encoding", "told"), list(maps()))
@@ -246,8 +297,21 @@ def test_the_comparison_with_transformers_notices_another_factor() -> None:
     assert np.asarray(other.frequencies()) != pytest.approx(found, rel=1e-2)
 
 
-FAST = (Rope, RopeHalfSplit, RopePartial, RopeInterpolated, RopeNtk, RopeByParts, RopeLlama3, Yarn,
-        YarnByIndex, Xpos, RopeAxial, RopeMixed, MRope)  # fmt: skip
+FAST = (
+    Rope,
+    RopeHalfSplit,
+    RopePartial,
+    RopeInterpolated,
+    RopeNtk,
+    RopeByParts,
+    RopeLlama3,
+    Yarn,
+    YarnByIndex,
+    Xpos,
+    RopeAxial,
+    RopeMixed,
+    MRope,
+)
 
 
 @pytest.mark.parametrize("kind", FAST)

@@ -77,8 +77,10 @@ def test_with_the_hypothesis_that_was_asked_for_there_is_a_verdict() -> None:
 
 
 READS: dict[str, Callable[[Any], Any]] = {
-    "pick": lambda x: x[2], "slice": lambda x: of(x).sum(x[1:3]), "from the end": lambda x: x[-3],
-}  # fmt: skip
+    "pick": lambda x: x[2],
+    "slice": lambda x: of(x).sum(x[1:3]),
+    "from the end": lambda x: x[-3],
+}
 
 
 @pytest.mark.parametrize("read", READS.values(), ids=list(READS))

@@ -45,8 +45,9 @@ def shaw(e: Any, q: Any, k: Any, i: int, j: int, v: Any, _: Any) -> Read:
 
 def transformer_xl(e: Any, q: Any, k: Any, i: int, j: int, v: Any, _: Any) -> Read:
     """Dai et al. 2019: content, content-dependent offset, global content, global offset."""
-    R = np.array([math.sin((i - j) * w) for w in e.omega]
-                 + [math.cos((i - j) * w) for w in e.omega])  # fmt: skip
+    R = np.array(
+        [math.sin((i - j) * w) for w in e.omega] + [math.cos((i - j) * w) for w in e.omega]
+    )
     a, b, c, d = q @ k, q @ e.W @ R, e.u_R @ k, e.v_R @ e.W @ R
     return (a + b + c + d) / math.sqrt(len(q)), v
 
@@ -122,11 +123,19 @@ def causal_window(e: Any, q: Any, k: Any, i: int, j: int, v: Any, _: Any) -> Rea
 
 
 FORMULAS: dict[type[Encoding], Formula] = {
-    Shaw: shaw, TransformerXL: transformer_xl, T5Buckets: t5,
-    T5CausalBuckets: t5_causal, Alibi: alibi, AlibiKeyBias: alibi_causal,
-    KerpleLog: kerple_log, KerplePower: kerple_power, Fire: fire, Sandwich: sandwich,
-    Cope: cope, CausalWindow: causal_window,
-}  # fmt: skip
+    Shaw: shaw,
+    TransformerXL: transformer_xl,
+    T5Buckets: t5,
+    T5CausalBuckets: t5_causal,
+    Alibi: alibi,
+    AlibiKeyBias: alibi_causal,
+    KerpleLog: kerple_log,
+    KerplePower: kerple_power,
+    Fire: fire,
+    Sandwich: sandwich,
+    Cope: cope,
+    CausalWindow: causal_window,
+}
 
 
 def off(kind: type[Encoding], formula: Formula, **numbers: Any) -> float:
@@ -239,11 +248,24 @@ class OneKeyMore(CausalWindow):
 
 @pytest.mark.parametrize(
     "wrong",
-    [ShawTheOtherWay, ShawOnKeysAlone, OffsetToTheQuery, NoContentBias, BucketsOneLater,
-     BothSidesAlike, CausalFromTheKey, KeysTheOtherWay, LogOfTheDistance, RootFarAway,
-     SandwichOfSines, CountedAfterTheKey, CopeRounded, OneKeyMore],
+    [
+        ShawTheOtherWay,
+        ShawOnKeysAlone,
+        OffsetToTheQuery,
+        NoContentBias,
+        BucketsOneLater,
+        BothSidesAlike,
+        CausalFromTheKey,
+        KeysTheOtherWay,
+        LogOfTheDistance,
+        RootFarAway,
+        SandwichOfSines,
+        CountedAfterTheKey,
+        CopeRounded,
+        OneKeyMore,
+    ],
     ids=lambda kind: kind.__name__,
-)  # fmt: skip
+)
 def test_a_wrong_encoding_is_noticed(wrong: type[Encoding]) -> None:
     assert off(wrong, FORMULAS[wrong.__mro__[1]]) > 1e-6
 
@@ -254,9 +276,10 @@ def test_wrong_numbers_are_noticed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "bidirectional"), [(T5Buckets, True), (T5CausalBuckets, False)],
+    ("kind", "bidirectional"),
+    [(T5Buckets, True), (T5CausalBuckets, False)],
     ids=["both directions", "causal"],
-)  # fmt: skip
+)
 def test_buckets_are_those_of_the_code_of_t5(kind: Any, bidirectional: bool) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("transformers")
@@ -302,9 +325,10 @@ LAW = {law.id: law for law in LAWS}
 
 
 @pytest.mark.parametrize(
-    ("kind", "law", "verdict", "under"), VERDICTS,
+    ("kind", "law", "verdict", "under"),
+    VERDICTS,
     ids=lambda value: getattr(value, "__name__", str(value)),
-)  # fmt: skip
+)
 def test_what_is_known_of_it(
     kind: type[Encoding], law: str, verdict: str, under: tuple[str, ...]
 ) -> None:

@@ -135,9 +135,10 @@ class Legs:
             found
             for draw in draws
             for law in laws
-            for found in self._of("measured", law, seed=draw.seed,
-                                  dtype=str(draw.dtype).removeprefix("torch."))
-        )  # fmt: skip
+            for found in self._of(
+                "measured", law, seed=draw.seed, dtype=str(draw.dtype).removeprefix("torch.")
+            )
+        )
 
     def of_fields(
         self, subject: Any, laws: Collection[str] = (), seed: int = 0, *, named: bool = True
@@ -146,9 +147,13 @@ class Legs:
         return tuple(found for law in laws for found in self._of("exact", law, seed=seed))
 
     def prove(
-        self, subject: Any, laws: Collection[str] = (), tell: Callable[[Finding], None] = print,
-        seconds: float = 10.0, begin: Callable[[str], None] = print,
-    ) -> FakeTraced:  # fmt: skip
+        self,
+        subject: Any,
+        laws: Collection[str] = (),
+        tell: Callable[[Finding], None] = print,
+        seconds: float = 10.0,
+        begin: Callable[[str], None] = print,
+    ) -> FakeTraced:
         del subject, seconds, begin
         found = tuple(one for law in laws for one in self._of("traced", law))
         for one in found[:-1]:  # the last one is told at the end only
@@ -179,9 +184,11 @@ def set_legs(monkeypatch: pytest.MonkeyPatch) -> Legs:
     """Put these legs in place of the real ones."""
     legs = Legs()
     places: tuple[tuple[str, str, Callable[..., Any]], ...] = (
-        ("measure.examine", "examine", legs.examine), ("exact", "exact", legs.of_fields),
-        ("prove", "prove", legs.prove), ("identify", "identify", legs.identify),
-    )  # fmt: skip
+        ("measure.examine", "examine", legs.examine),
+        ("exact", "exact", legs.of_fields),
+        ("prove", "prove", legs.prove),
+        ("identify", "identify", legs.identify),
+    )
     for name, function, value in places:
         module = ModuleType(f"attnproof.programs.{name}")
         spec = find_spec(module.__name__)

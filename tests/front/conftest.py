@@ -130,10 +130,21 @@ def write_demonstration(tmp_path: Path) -> WriteDemonstration:
 
 
 MEASURED = Measurement(
-    says="", implementation="torch", device="cpu", dtype="float32", sizes={"n": 4}, seed=0,
-    sampled="every entry", error=1e-7, tolerance=1e-6, worst=(0,), seconds=0.1, status="held",
-    reason="", profile="each operation rounded",
-)  # fmt: skip
+    says="",
+    implementation="torch",
+    device="cpu",
+    dtype="float32",
+    sizes={"n": 4},
+    seed=0,
+    sampled="every entry",
+    error=1e-7,
+    tolerance=1e-6,
+    worst=(0,),
+    seconds=0.1,
+    status="held",
+    reason="",
+    profile="each operation rounded",
+)
 
 
 class FakeReadingError(RuntimeError):

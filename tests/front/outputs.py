@@ -93,5 +93,8 @@ def without_torch(root: Path, *arguments: str) -> subprocess.CompletedProcess[st
     """A command where torch cannot be imported."""
     return subprocess.run(
         [sys.executable, "-c", WITHOUT_TORCH, *arguments],
-        cwd=root, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -26,10 +26,22 @@ def held(statement: Statement, cell: Cell) -> Sequence[Measurement]:
     del statement
     return [
         Measurement(
-            "", cell.implementation, "cpu", cell.dtype, {"n": 4}, cell.seed, "every entry", 1e-7,
-            1e-6, (0,), 0.1, "held", "", "each operation rounded",
+            "",
+            cell.implementation,
+            "cpu",
+            cell.dtype,
+            {"n": 4},
+            cell.seed,
+            "every entry",
+            1e-7,
+            1e-6,
+            (0,),
+            0.1,
+            "held",
+            "",
+            "each operation rounded",
         )
-    ]  # fmt: skip
+    ]
 
 
 def asked(*seeds: int, **more: Any) -> Asked:

@@ -24,7 +24,7 @@ from attnproof.testing import (
     assert_rotary,
     check_equivariant,
     check_rotary,
-)  # fmt: skip
+)
 from tests.front.code_files import Legs, set_legs
 
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "equivariant")
@@ -86,10 +86,13 @@ def test_a_broken_law_is_told_with_everything() -> None:
     assert isinstance(broken.value, AssertionError)
     assert broken.value.record.law("norm").verdict == "broken"
     for part in (
-        "rope_sign breaks a law of rotary code", "✗ norm: turning multiplies every length",
-        "they differ by", "rounding explains", "seed 7, float32, cpu",
+        "rope_sign breaks a law of rotary code",
+        "✗ norm: turning multiplies every length",
+        "they differ by",
+        "rounding explains",
+        "seed 7, float32, cpu",
         f"again: attnproof check {__file__}::rope_sign --as rotary --law norm --seed 7",
-    ):  # fmt: skip
+    ):
         assert part in told
 
 
@@ -215,11 +218,17 @@ def test_what_is_declared_is_written_as_on_a_command_line() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "told"),
     [
-        (lambda: assert_rotary(rope, ["nrom"]), ValueError,
-         "wanted a law of rotary code, got 'nrom'; nearest: norm"),
+        (
+            lambda: assert_rotary(rope, ["nrom"]),
+            ValueError,
+            "wanted a law of rotary code, got 'nrom'; nearest: norm",
+        ),
         (lambda: assert_rotary(rope, "relatve"), ValueError, "'relatve'; nearest: relative"),
-        (lambda: assert_mask(rope, ["norm"]), ValueError,
-         "a law of mask code, got 'norm', which is a law of rotary code"),
+        (
+            lambda: assert_mask(rope, ["norm"]),
+            ValueError,
+            "a law of mask code, got 'norm', which is a law of rotary code",
+        ),
         (lambda: assert_rotary(rope, legs=["guess"]), ValueError, "got 'guess'; measured"),
         (lambda: assert_rotary(rope, device="tpu"), ValueError, "tpu"),
         (lambda: assert_rotary(rope, declared="rope:bass=1"), ValueError, "got 'bass'"),

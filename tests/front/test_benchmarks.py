@@ -20,9 +20,13 @@ def _table() -> Table:
 
 def test_a_table_in_markdown_has_every_cell() -> None:
     assert written(_table()).splitlines() == [
-        "## Cost", "", "| way | forwards |", "| --- | --- |", "| direct | 2.0 |",
+        "## Cost",
+        "",
+        "| way | forwards |",
+        "| --- | --- |",
+        "| direct | 2.0 |",
         "| a\\|b | 3.1 |",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_page_says_how_where_and_when_it_was_made() -> None:

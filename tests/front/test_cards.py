@@ -34,8 +34,11 @@ def verdicts(card: Card) -> dict[str, str]:
 
 def test_a_card_says_what_is_proved_refuted_and_proved_under_a_hypothesis(small: Card) -> None:
     assert verdicts(small) == {
-        "relative": "proved", "even": "proved", "odd": "refuted", "falls-with-distance": "proved",
-    }  # fmt: skip
+        "relative": "proved",
+        "even": "proved",
+        "odd": "refuted",
+        "falls-with-distance": "proved",
+    }
     falls = small.cell("falls-with-distance")
     assert falls.under == ("the slope is at most 0",)
     assert falls.needed is not None
@@ -46,8 +49,11 @@ def test_a_card_says_what_is_proved_refuted_and_proved_under_a_hypothesis(small:
 def test_an_encoding_that_is_broken_in_one_line_has_other_cells(tmp_path: Path) -> None:
     card = attnproof.card(write(tmp_path, NOT_EVEN), LAWS)
     assert verdicts(card) == {
-        "relative": "proved", "even": "refuted", "odd": "proved", "falls-with-distance": "proved",
-    }  # fmt: skip
+        "relative": "proved",
+        "even": "refuted",
+        "odd": "proved",
+        "falls-with-distance": "proved",
+    }
     assert card.cell("even").witness
 
 
@@ -174,15 +180,27 @@ def test_a_notebook_shows_it_whole_and_fetches_nothing(small: Card) -> None:
 def test_a_notebook_escapes_what_an_encoding_says(small: Card) -> None:
     nasty = "<script>alert(1)</script> & <b>"
     cell = small.cells[0].model_copy(update={"why": nasty, "under": (nasty,)})
-    encoding = small.encoding.model_copy(update={
-        "title": nasty, "says": nasty, "sources": (nasty,), "file": nasty,
-        "formulas": (attnproof.card(Alibi, ["even"]).encoding.formulas[0].model_copy(
-            update={"latex": "", "text": nasty}),),
-    })  # fmt: skip
-    record = small.record.model_copy(update={
-        "encodings": (encoding,), "cells": (cell,), "unfinished": (nasty,),
-        "laws": (small.record.laws[0].model_copy(update={"title": nasty, "group": nasty}),),
-    })  # fmt: skip
+    encoding = small.encoding.model_copy(
+        update={
+            "title": nasty,
+            "says": nasty,
+            "sources": (nasty,),
+            "file": nasty,
+            "formulas": (
+                attnproof.card(Alibi, ["even"])
+                .encoding.formulas[0]
+                .model_copy(update={"latex": "", "text": nasty}),
+            ),
+        }
+    )
+    record = small.record.model_copy(
+        update={
+            "encodings": (encoding,),
+            "cells": (cell,),
+            "unfinished": (nasty,),
+            "laws": (small.record.laws[0].model_copy(update={"title": nasty, "group": nasty}),),
+        }
+    )
     html = card_html(record)
     balanced(html)
     assert "<script>" not in html
@@ -209,10 +227,21 @@ def test_numbers_stand_beside_a_verdict_and_a_failure_to_measure_is_told(
     import attnproof.cells as numbers
 
     held = MeasuredEvidence(
-        says="", implementation="torch", device="cpu", dtype="float32", sizes={}, seed=0,
-        sampled="every entry", error=0.0, tolerance=1.0, worst=(), seconds=0.0, status="held",
-        reason="", rounding="",
-    )  # fmt: skip
+        says="",
+        implementation="torch",
+        device="cpu",
+        dtype="float32",
+        sizes={},
+        seed=0,
+        sampled="every entry",
+        error=0.0,
+        tolerance=1.0,
+        worst=(),
+        seconds=0.0,
+        status="held",
+        reason="",
+        rounding="",
+    )
 
     def measured(_: object, law: EncodingLaw, cell: CellRecord) -> CellRecord:
         if law.id == "odd":

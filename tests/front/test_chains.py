@@ -18,9 +18,16 @@ from attnproof.symbolic.statement import Statement
 
 (d,) = sizes("d", "features")
 GIVEN: dict[str, Given] = {
-    "A": real(d, d), "B": real(d, d), "m": natural(), "k": natural(), "s": real(),
-    "c": positive(), "x": real(d), "y": real(d), "f": function(0),
-}  # fmt: skip
+    "A": real(d, d),
+    "B": real(d, d),
+    "m": natural(),
+    "k": natural(),
+    "s": real(),
+    "c": positive(),
+    "x": real(d),
+    "y": real(d),
+    "f": function(0),
+}
 A, B, m, k, s, c, x, y, f = (GIVEN[name].named(name) for name in GIVEN)
 
 
@@ -61,17 +68,20 @@ def test_a_chain_by_induction_opens_each_half_once() -> None:
     claim = chain(left, ("as it is", left), ("split", right)).by_induction(m)
     links, _ = found({"": claim})
     assert shape(links) == [
-        ("By induction on m. For m = 0:", "=", "as it is"), ("", "=", "split"),
-        ("From m to m + 1, by the equation at m:", "=", "as it is"), ("", "=", "split"),
-    ]  # fmt: skip
+        ("By induction on m. For m = 0:", "=", "as it is"),
+        ("", "=", "split"),
+        ("From m to m + 1, by the equation at m:", "=", "as it is"),
+        ("", "=", "split"),
+    ]
 
 
 def test_an_order_ends_in_a_sign() -> None:
     claim = at_least(s * s + c * c, 2 * s * c, ("complete the square", (s - c) ** 2))
     links, _ = found({"": claim})
     assert [(link.opens, link.relation) for link in links] == [
-        ("The left side less the right side:", "="), ("", ">="),
-    ]  # fmt: skip
+        ("The left side less the right side:", "="),
+        ("", ">="),
+    ]
     assert links[0].reason == "complete the square"
     assert [link.right.text for link in links] == ["(s - c)^2", "0"]
 
@@ -101,12 +111,15 @@ def test_the_facts_of_a_proof_are_told_with_where_they_come_from() -> None:
     _, evidence = found({"two steps": first, "at k": second}, laws=(law,))
     told = [
         (use.formula.text, use.source)
-        for e in evidence if isinstance(e, ProvedEvidence) for use in e.uses
-    ]  # fmt: skip
+        for e in evidence
+        if isinstance(e, ProvedEvidence)
+        for use in e.uses
+    ]
     assert told == [
-        ("f(m + 1 + 1) = s·f(m + 1)", ""), ("f(m + 1) = s·f(m)", ""),
+        ("f(m + 1 + 1) = s·f(m + 1)", ""),
+        ("f(m + 1) = s·f(m)", ""),
         ("f(k + 2) = s·s·f(k)", "two steps"),
-    ]  # fmt: skip
+    ]
 
 
 def test_an_equation_opens_with_nothing() -> None:
@@ -139,6 +152,8 @@ def test_hypotheses_and_sizes_of_laws() -> None:
     law = for_all({"v": real(n)}, lambda v: equal(xp.sum(v), s))
     claimed = Statement({}, {"": equal(s, s)}, ((c.term, s.term),), (law, Law(at_least(c, s))))
     assert [h.text for h in translate.hypotheses(claimed)] == [
-        "c = s", "for all v ∈ ℝ^n: sum(v, axis=0) = s", "c ≥ s",
-    ]  # fmt: skip
+        "c = s",
+        "for all v ∈ ℝ^n: sum(v, axis=0) = s",
+        "c ≥ s",
+    ]
     assert [size.name for size in translate.sizes(claimed)] == ["n"]

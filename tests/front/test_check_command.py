@@ -26,10 +26,15 @@ JUNK = "import os\nfor fd in range(3, 20):\n try: os.write(fd, b'junk\\n')\n exc
 
 
 def ran(
-    folder: Path, name: str, limits: Limits = LIMITS, *, text: str = CODE,
-    legs: tuple[str, ...] = ("measured",), laws: tuple[str, ...] = ("norm", "linear"),
+    folder: Path,
+    name: str,
+    limits: Limits = LIMITS,
+    *,
+    text: str = CODE,
+    legs: tuple[str, ...] = ("measured",),
+    laws: tuple[str, ...] = ("norm", "linear"),
     hears: Callable[[str], None] = lambda _: None,
-) -> tuple[CodeRecord, Stopped | None, str]:  # fmt: skip
+) -> tuple[CodeRecord, Stopped | None, str]:
     """The record of rotary code of the file; ``hears`` is told of each event."""
     file = write_code(folder, text)
     asked = Asked(target=f"{file}::{name}", kind="rotary", laws=laws, legs=legs)
@@ -52,8 +57,9 @@ def test_good_code_holds_and_bad_code_breaks(tmp_path: Path) -> None:
     assert good.identity.kind == "rotary"
     assert good.torch
     assert bad.law("norm").verdict == "broken"
-    asked = [[one.why for one in code.law("norm").findings if one.leg == "exact"]
-             for code in (good, bad)]  # fmt: skip
+    asked = [
+        [one.why for one in code.law("norm").findings if one.leg == "exact"] for code in (good, bad)
+    ]
     assert asked[0] == ["it is proved of the same code, and holds where it was measured"]
     assert "differ" in asked[1][0]  # what is not proved is asked
     shown = bad.law("norm").shown
@@ -100,9 +106,13 @@ def test_code_that_never_ends_or_dies_is_stopped_and_the_rest_is_kept(
     text = CODE.replace('"LATE" in os.environ', f"os.path.exists({str(mark)!r})")
     start = time.monotonic()
     record, stopped, said = ran(
-        tmp_path, name, Limits(law=6.0 if "after" in told else 60.0), text=text, laws=(),
+        tmp_path,
+        name,
+        Limits(law=6.0 if "after" in told else 60.0),
+        text=text,
+        laws=(),
         hears=lambda event: mark.touch() if event == "found" else None,
-    )  # fmt: skip
+    )
     assert time.monotonic() - start < 120
     assert stopped is not None
     assert stopped.why == told
@@ -175,7 +185,9 @@ def test_what_code_prints_is_kept_apart(tmp_path: Path, monkeypatch: pytest.Monk
     assert "a line of the code" in said
 
 
-SLOW = CODE + """
+SLOW = (
+    CODE
+    + """
 def rope_slow(x, position_ids):
     frame = sys._getframe()
     while frame is not None:  # only where this law is asked
@@ -184,6 +196,7 @@ def rope_slow(x, position_ids):
         frame = frame.f_back
     return rope(x, position_ids)
 """
+)
 
 
 def test_a_law_that_never_ends_holds_back_no_other(tmp_path: Path) -> None:
@@ -206,12 +219,16 @@ SCRIPTS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     # what each process in turn ends at, of the laws that hold; who is undecided; and why it stopped
     ("norm linear! inputs-stay", "linear", ("measured", "exact"), ""),
     ("linear! norm! composition! inputs-stay", "linear norm composition", (), LOST.why),
-    ("linear! norm! inputs-stay composition!", "linear norm composition",
-     ("measured", "exact"), ""),
+    (
+        "linear! norm! inputs-stay composition!",
+        "linear norm composition",
+        ("measured", "exact"),
+        "",
+    ),
     ("norm linear! refused", "linear", (), LOST.why),
     ("norm linear! import!", "linear", (), LOST.why),
     ("norm! linear! composition! inputs-stay!", "norm linear composition", (), LOST.why),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("script", "undecided", "legs", "why"), SCRIPTS)
@@ -258,8 +275,10 @@ def test_where_laws_are_lost(
     lost = [one.law for one in heard.findings if one.verdict == "undecided"]
     assert lost == undecided.split()
     assert [leg.leg for leg in heard.legs] == list(legs)
-    assert all({(law, "measured", "undecided") for law in lost[:n]} <= set(asked.known)
-               for n, asked in enumerate(begun))  # fmt: skip
+    assert all(
+        {(law, "measured", "undecided") for law in lost[:n]} <= set(asked.known)
+        for n, asked in enumerate(begun)
+    )
 
 
 def test_a_leg_that_crashes_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
@@ -290,9 +309,7 @@ def test_a_leg_that_crashes_is_given_up_and_the_others_go_on(tmp_path: Path) -> 
         (["--limit", "0"], "0"),
     ],
 )
-def test_usage_errors(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
-) -> None:
+def test_usage_errors(capsys: pytest.CaptureFixture[str], arguments: list[str], told: str) -> None:
     assert main(["check", "rope.py::f", *arguments]) == 2
     assert told in capsys.readouterr().err
 
@@ -338,9 +355,11 @@ def test_all_of_it_has_a_limit_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("found", [True, False])
 def test_an_interrupt_keeps_what_was_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
     found: bool,
-) -> None:  # fmt: skip
+) -> None:
     def interrupted(heard: Collected, *_: object) -> None:
         if found:
             told = {"name": "rope", "kind": "rotary", "adapted": "", "file": ""}

@@ -48,8 +48,9 @@ def ran(folder: Path, **options: Any) -> Results:
     """A run of the document that a test wrote."""
     catalogue = load_catalogue([folder])
     ledger = load_ledger(catalogue, [folder]).select(["900"])
-    return run(catalogue.having(ledger.theorems), Options(**{"numeric": False, **options}),
-               ledger=ledger)  # fmt: skip
+    return run(
+        catalogue.having(ledger.theorems), Options(**{"numeric": False, **options}), ledger=ledger
+    )
 
 
 def only(folder: Path, **options: Any) -> ClaimRecord:
@@ -68,8 +69,10 @@ def test_a_claim_is_true_when_its_theorem_is_proved(
     assert claim.evidence == "proved: addition-commutes"
     (statement,) = claim.statements
     assert (statement.id, statement.role, statement.verdict) == (
-        "addition-commutes", "printed", "proved"
-    )  # fmt: skip
+        "addition-commutes",
+        "printed",
+        "proved",
+    )
     assert statement.known.endswith(" kernel steps")
     assert [document.id for document in results.documents] == ["900"]
     assert results.ok
@@ -108,15 +111,18 @@ def test_the_control_is_the_printed_form_that_is_wrong(
     )
     claims = ran(tmp_path).claims
     assert [claim.verdict for claim in claims] == [
-        "false as written", "false as written", "true under a stated correction"
-    ]  # fmt: skip
+        "false as written",
+        "false as written",
+        "true under a stated correction",
+    ]
     assert all(claim.ok for claim in claims)
     assert claims[2].evidence == (
         "refuted: addition-commutes#control; correction proved: addition-commutes"
     )
     assert [(s.role, s.control) for s in claims[2].statements] == [
-        ("printed", True), ("corrected", False)
-    ]  # fmt: skip
+        ("printed", True),
+        ("corrected", False),
+    ]
 
 
 def test_one_conclusion_is_not_another(
@@ -130,8 +136,11 @@ def test_one_conclusion_is_not_another(
         claim.replace("addition-commutes", "two#control").replace("Z1", "Z4"),
     )
     assert [claim.verdict for claim in ran(tmp_path).claims] == [
-        "true as written", "false as written", "false as written", "true as written"
-    ]  # fmt: skip
+        "true as written",
+        "false as written",
+        "false as written",
+        "true as written",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -143,9 +152,13 @@ def test_one_conclusion_is_not_another(
     ],
 )
 def test_an_unknown_conclusion_is_told_with_the_nearest(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str,
-    reference: str, told: str,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    write_theorem: WriteTheorem,
+    write_ledger: WriteLedger,
+    claim: str,
+    reference: str,
+    told: str,
+) -> None:
     write_theorem("two", TWO)
     write_theorem("addition_commutes")
     write_ledger(claim.replace("addition-commutes", reference), claim.replace("Z1", "Z2"))
@@ -158,9 +171,11 @@ def test_an_unknown_conclusion_is_told_with_the_nearest(
 
 
 def test_an_undecided_theorem_leaves_the_claim_undecided(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger,
+    tmp_path: Path,
+    write_theorem: WriteTheorem,
+    write_ledger: WriteLedger,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     def stop(_: object, **__: object) -> None:
         raise RecursionError("too deep")
 
@@ -214,9 +229,11 @@ def test_a_control_that_fails_speaks_against_the_claim(
 
 
 def test_a_demonstration_is_run_without_numbers_and_decides(
-    tmp_path: Path, write_ledger: WriteLedger, write_demonstration: WriteDemonstration,
+    tmp_path: Path,
+    write_ledger: WriteLedger,
+    write_demonstration: WriteDemonstration,
     claim: str,
-) -> None:  # fmt: skip
+) -> None:
     write_demonstration()
     shown = claim.replace("printed", "demonstrations").replace("addition-commutes", "two-and-two")
     write_ledger(shown)
@@ -257,9 +274,12 @@ def test_a_claim_that_is_said_to_be_undecided_is_so_whatever_is_proved(
 
 
 def test_each_theorem_is_decided_once(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str,
+    tmp_path: Path,
+    write_theorem: WriteTheorem,
+    write_ledger: WriteLedger,
+    claim: str,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     asked: list[str] = []
     real = check
 
@@ -275,9 +295,13 @@ def test_each_theorem_is_decided_once(
 
 
 def test_what_an_interrupt_left_out_is_undecided(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str,
-    write_demonstration: WriteDemonstration, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    write_theorem: WriteTheorem,
+    write_ledger: WriteLedger,
+    claim: str,
+    write_demonstration: WriteDemonstration,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 

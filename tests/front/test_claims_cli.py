@@ -23,9 +23,12 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def place(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str,
+    tmp_path: Path,
+    write_theorem: WriteTheorem,
+    write_ledger: WriteLedger,
+    claim: str,
     write_demonstration: WriteDemonstration,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """The option that adds a theorem, a demonstration and three claims."""
     write_theorem("addition_commutes")
     write_demonstration()
@@ -35,10 +38,10 @@ def place(
     write_ledger(
         claim,
         f'{false.replace("Z1", "Z2")}corrected = ["addition-commutes"]\ncorrection = "a sum"\n',
-        claim.replace("Z1", "Z3").replace("printed", "demonstrations").replace(
-            "addition-commutes", "two-and-two"
-        ),
-    )  # fmt: skip
+        claim.replace("Z1", "Z3")
+        .replace("printed", "demonstrations")
+        .replace("addition-commutes", "two-and-two"),
+    )
     return ["--theorems", str(tmp_path)]
 
 
@@ -114,8 +117,12 @@ def test_a_claim_that_is_not_as_expected_is_told_and_fails(
     capsys: Output, place: list[str], write_ledger: WriteLedger, claim: str
 ) -> None:
     write_ledger(claim.replace('"true as', '"false as'))
-    for arguments in (["claims", "900"], ["claims", "900", "--verdict", "undecided"],
-                      ["run", "Z1", "--no-numeric"], ["show", "Z1", "--no-numeric"]):  # fmt: skip
+    for arguments in (
+        ["claims", "900"],
+        ["claims", "900", "--verdict", "undecided"],
+        ["run", "Z1", "--no-numeric"],
+        ["show", "Z1", "--no-numeric"],
+    ):
         assert main([*arguments, *place]) == 1
         out = capsys.readouterr().out
         told = "! expected false as written, is true as written"
@@ -166,9 +173,12 @@ def test_the_record_of_a_claim_has_what_was_promised(
     assert f"wrote {file}" in capsys.readouterr().out
     (claim,) = json.loads(file.read_text(encoding="utf-8"))["claims"]
     assert {key: claim[key] for key in ("id", "document", "verdict", "expected", "ok")} == {
-        "id": "Z2", "document": "900", "verdict": "false as written",
-        "expected": "false as written", "ok": True,
-    }  # fmt: skip
+        "id": "Z2",
+        "document": "900",
+        "verdict": "false as written",
+        "expected": "false as written",
+        "ok": True,
+    }
     assert [s["verdict"] for s in claim["statements"]] == ["refuted", "proved"]
     assert claim["evidence"] == (
         "refuted: addition-commutes#control; correction proved: addition-commutes"

@@ -214,8 +214,10 @@ def test_the_table_has_a_line_for_each_theorem_at_80_columns(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    names = ["rotary-attention-is-unchanged-when-all-positions-move",
-             "rows-of-softmax-are-distributions"]  # fmt: skip
+    names = [
+        "rotary-attention-is-unchanged-when-all-positions-move",
+        "rows-of-softmax-are-distributions",
+    ]
     assert main(["run", *names, "--no-numeric"]) == 0
     out, err = capsys.readouterr()
     head, line, *rows = out.splitlines()

@@ -23,7 +23,7 @@ from attnproof.real_code.records import (
     CardLawRecord,
     CardRecord,
     CodesRecord,
-)  # fmt: skip
+)
 from attnproof.real_code.words import card_lines
 from attnproof.verdict_line import Condition
 from tests.front.planted import planted
@@ -70,6 +70,7 @@ class Stored(nn.Module):
 
 def both(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
     """Queries and keys in one call, by tables that it is given."""
+
     def one(x: Tensor) -> Tensor:
         a, b = x.chunk(2, -1)
         return x * cos[:, None] + torch.cat([-b, a], -1) * sin[:, None]
@@ -88,9 +89,12 @@ def test_code_of_queries_and_keys_has_a_card_of_both() -> None:
 
 
 MADE = {
-    "right": Turned(), "squares": Turned(power=2), "grows": Turned(grows=True),
-    "branch": Turned(longest=7), "stored": Stored(),
-}  # fmt: skip
+    "right": Turned(),
+    "squares": Turned(power=2),
+    "grows": Turned(grows=True),
+    "branch": Turned(longest=7),
+    "stored": Stored(),
+}
 
 
 @cache
@@ -121,9 +125,14 @@ def test_a_rotation_obeys_what_rope_obeys_and_breaks_what_it_breaks() -> None:
 
 @pytest.mark.parametrize(
     ("name", "law"),
-    [("squares", "relative"), ("squares", "composes"), ("grows", "keeps-norms"),
-     ("grows", "relative"), ("squares", "key-can-be-moved")],
-)  # fmt: skip
+    [
+        ("squares", "relative"),
+        ("squares", "composes"),
+        ("grows", "keeps-norms"),
+        ("grows", "relative"),
+        ("squares", "key-can-be-moved"),
+    ],
+)
 def test_a_law_that_the_code_breaks_is_refuted_with_its_own_numbers(name: str, law: str) -> None:
     assert cells(name, law)[law]["verdict"] == "refuted"
 
@@ -169,9 +178,10 @@ def test_a_fault_of_ours_in_one_law_is_told_as_ours_and_loses_no_other(
 ) -> None:
     first, other = (law for law in LAWS if law.id in ("relative", "composes"))
     fails = planted("symbolic/prove.py")
-    monkeypatch.setattr("attnproof.real_code.card.settled", lambda law, *more: (
-        fails() if law is first else settled(law, *more)
-    ))  # fmt: skip
+    monkeypatch.setattr(
+        "attnproof.real_code.card.settled",
+        lambda law, *more: fails() if law is first else settled(law, *more),
+    )
     told = list(card_of(hooks("right"), (first, other)))
     assert [one["verdict"] for one in told] == ["internal error", "proved"]
     assert told[0]["traceback"]
@@ -179,24 +189,30 @@ def test_a_fault_of_ours_in_one_law_is_told_as_ours_and_loses_no_other(
 
 def test_what_is_refuted_by_a_proof_has_its_conditions_in_its_line() -> None:
     law = CardLawRecord(
-        law="acts-on-scores", verdict="refuted", why="its contrary is proved", seconds=0.0, says="",
+        law="acts-on-scores",
+        verdict="refuted",
+        why="its contrary is proved",
+        seconds=0.0,
+        says="",
         assuming=(Condition(text="D = 8", kind="for"),),
-    )  # fmt: skip
+    )
     (_, line) = card_lines(CardRecord(why="", laws=(law,)))
     assert line == "  refuted for D = 8: acts-on-scores: its contrary is proved"
 
 
 def test_conditions_stand_once_for_all_laws_that_share_them() -> None:
-    proved = CardLawRecord(
-        law="even", verdict="proved", why="", assuming=(), seconds=0.0, says=""
-    )
-    laws = [proved, proved.model_copy(update={"law": "odd"}),
-            proved.model_copy(update={"law": "unique", "verdict": "does not apply"})]  # fmt: skip
+    proved = CardLawRecord(law="even", verdict="proved", why="", assuming=(), seconds=0.0, says="")
+    laws = [
+        proved,
+        proved.model_copy(update={"law": "odd"}),
+        proved.model_copy(update={"law": "unique", "verdict": "does not apply"}),
+    ]
     told = list(card_lines(CardRecord(why="", laws=tuple(laws))))
     assert "  proved: even, odd" in told
     assert not any("unique" in line for line in told)
-    assert any("unique" in line for line in
-               card_lines(CardRecord(why="", laws=tuple(laws)), verbose=True))  # fmt: skip
+    assert any(
+        "unique" in line for line in card_lines(CardRecord(why="", laws=tuple(laws)), verbose=True)
+    )
 
 
 def test_the_command_shows_it_and_keeps_it(

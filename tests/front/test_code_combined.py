@@ -23,10 +23,20 @@ NORM = next(law for law in CODE_LAWS if law.id == "norm")
 
 def found(leg: str, verdict: str, dtype: str = "float32", **more: object) -> FindingRecord:
     told: dict[str, object] = {
-        "law": "norm", "leg": leg, "verdict": verdict, "why": "seen so", "error": None,
-        "bound": None, "witness": None, "seed": 0, "dtype": dtype, "device": "cpu", "sizes": {},
-        "assuming": (), "seconds": 0.0,
-    }  # fmt: skip
+        "law": "norm",
+        "leg": leg,
+        "verdict": verdict,
+        "why": "seen so",
+        "error": None,
+        "bound": None,
+        "witness": None,
+        "seed": 0,
+        "dtype": dtype,
+        "device": "cpu",
+        "sizes": {},
+        "assuming": (),
+        "seconds": 0.0,
+    }
     return FindingRecord.read({**told, **more})
 
 
@@ -37,14 +47,20 @@ def why(*findings: FindingRecord) -> str:
 
 
 def test_what_breaks_in_one_format_alone_is_a_matter_of_floating_point() -> None:
-    told = why(found("traced", "holds"), found("measured", "holds"),
-               found("measured", "broken", "bfloat16"))  # fmt: skip
+    told = why(
+        found("traced", "holds"),
+        found("measured", "holds"),
+        found("measured", "broken", "bfloat16"),
+    )
     assert told == "holds in exact arithmetic, breaks in floating point (bfloat16): seen so"
 
 
 def test_a_coarser_format_that_holds_blames_nothing() -> None:
-    told = why(found("traced", "holds"), found("measured", "broken"),
-               found("measured", "holds", "bfloat16"))  # fmt: skip
+    told = why(
+        found("traced", "holds"),
+        found("measured", "broken"),
+        found("measured", "holds", "bfloat16"),
+    )
     assert "floating point" not in told
 
 
@@ -60,12 +76,18 @@ def test_floating_point_is_not_blamed_for_what_no_format_holds(
 
 
 def test_the_line_of_a_proof_has_every_condition() -> None:
-    conditions = ({"text": "T ≥ 2", "kind": "for"}, {"text": "T mod 97 ≠ 0", "kind": "for"},
-                  {"text": "every query sees a key", "kind": "if"},
-                  {"text": "no mask is given", "kind": "where"})  # fmt: skip
+    conditions = (
+        {"text": "T ≥ 2", "kind": "for"},
+        {"text": "T mod 97 ≠ 0", "kind": "for"},
+        {"text": "every query sees a key", "kind": "if"},
+        {"text": "no mask is given", "kind": "where"},
+    )
     rest = ({"text": "the buffer flag is as it is now", "kind": "where"},)
-    row = combined(NORM, [found("traced", "holds", assuming=conditions),
-                          found("traced", "holds", assuming=rest)], "again")  # fmt: skip
+    row = combined(
+        NORM,
+        [found("traced", "holds", assuming=conditions), found("traced", "holds", assuming=rest)],
+        "again",
+    )
     assert row.why == (
         "proved, for T ≥ 2 and T mod 97 ≠ 0, if every query sees a key, "
         "where no mask is given and the buffer flag is as it is now"
@@ -83,8 +105,9 @@ def test_that_a_graph_is_not_the_code_is_told_with_what_was_measured() -> None:
 
 @pytest.mark.parametrize(("error", "hidden"), [(7.5, False), (1e-6, True), (None, True)])
 def test_what_numbers_show_is_not_hidden_by_rounding(error: float | None, hidden: bool) -> None:
-    told = why(found("exact", "broken", "residues", error=error, bound=1.4e-4),
-               found("measured", "holds"))  # fmt: skip
+    told = why(
+        found("exact", "broken", "residues", error=error, bound=1.4e-4), found("measured", "holds")
+    )
     assert ("hidden by rounding" in told) == hidden
     assert ("in floating point, at other inputs" in told) == (not hidden)
 
@@ -97,9 +120,12 @@ def test_a_law_of_a_mask_that_was_given_says_so() -> None:
         return out
 
     code = Attention(
-        name="l", layer=layer, embed=8, declared=DeclaredAttention(causal=True),
+        name="l",
+        layer=layer,
+        embed=8,
+        declared=DeclaredAttention(causal=True),
         given={"mask": "a causal mask made here"},
-    )  # fmt: skip
+    )
     told: list[dict[str, Any]] = []
     look(code, Asked(target="l", laws=("causal", "inputs-stay"), legs=("measured",)), told.append)
     rows = {one["finding"]["law"]: one["finding"] for one in told if one["event"] == "found"}

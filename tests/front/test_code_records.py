@@ -43,10 +43,15 @@ def recorded(*laws: str, ends: bool = True, **asked: Any) -> CodeRecord:
     """The record of the code, looked at on the legs that a test has set."""
     heard = Collected(Asked(target="rope.py::rope", kind="rotary", laws=laws, **asked))
     heard.hear({"event": "ready", "torch": "2"})
-    heard.hear({
-        "event": "adapted", "name": "rope", "kind": "rotary", "adapted": "rope(x, positions)",
-        "file": "rope.py",
-    })  # fmt: skip
+    heard.hear(
+        {
+            "event": "adapted",
+            "name": "rope",
+            "kind": "rotary",
+            "adapted": "rope(x, positions)",
+            "file": "rope.py",
+        }
+    )
     look(SUBJECT, heard.asked, lambda e: heard.hear(json.loads(json.dumps(e, allow_nan=False))))
     if ends:
         heard.hear({"event": "ended"})
@@ -143,9 +148,11 @@ def test_a_leg_that_fails_loses_nothing(legs: Legs) -> None:
     record = recorded()
     why = {leg.leg: leg.why for leg in record.legs}
     assert why == {
-        "measured": "", "identity": "raised RuntimeError: no identity", "exact": "",
+        "measured": "",
+        "identity": "raised RuntimeError: no identity",
+        "exact": "",
         "traced": "raised RuntimeError: no trace",
-    }  # fmt: skip
+    }
     assert {law.verdict for law in record.laws} == {"measured"}
     (lost,) = (one for one in record.law("norm").findings if one.leg == "exact")
     assert (lost.verdict, lost.why) == ("undecided", "the code left by sys.exit(4)")
@@ -220,18 +227,34 @@ def test_the_page_shows_what_is_broken_then_proved_then_the_rest(legs: Legs) -> 
     assert max(len(line) for line in told.splitlines() if "again: " not in line) <= 80
     flat = " ".join(told.split())
     for part in (
-        "✗ norm: turning", "✓ linear proved", "✓ relative measured", "1e-07 1e-06",
-        "with x = [1.0, 2.0], position = 1", "✗ composition: a vector became longer",
+        "✗ norm: turning",
+        "✓ linear proved",
+        "✓ relative measured",
+        "1e-07 1e-06",
+        "with x = [1.0, 2.0], position = 1",
+        "✗ composition: a vector became longer",
         "length before: 2.236 length after: 3.5",
-        "they differ by 1.3, rounding explains 1e-06", "seed 5, float32, cpu",
+        "they differ by 1.3, rounding explains 1e-06",
+        "seed 5, float32, cpu",
         "again: attnproof check rope.py::rope --as rotary --law norm --seed 5",
         "it is: rotary, base 10000",
-        "12 operations; not read: aten.unknown", "in exact arithmetic, for all inputs",
+        "12 operations; not read: aten.unknown",
+        "in exact arithmetic, for all inputs",
         f"{len(laws_of('rotary'))} laws: 1 proved, 24 measured, 2 broken, 2 not asked. 0.5 s",
-    ):  # fmt: skip
+    ):
         assert part in flat, part
-    order = [flat.index(one) for one in ("✗ norm", "length before", "✗ composition", "✓ linear",
-                                         "✓ relative", "it is:", "laws: 1 proved")]  # fmt: skip
+    order = [
+        flat.index(one)
+        for one in (
+            "✗ norm",
+            "length before",
+            "✗ composition",
+            "✓ linear",
+            "✓ relative",
+            "it is:",
+            "laws: 1 proved",
+        )
+    ]
     assert order == sorted(order)
     assert "grid-steps" not in told
     whole = " ".join(page(recorded(seed=5), verbose=True).split())
@@ -256,19 +279,34 @@ def side(words: str, value: Any) -> SideRecord:
     return SideRecord(words=words, value=value)
 
 
-@pytest.mark.parametrize(("here", "there", "far", "allowed", "told"), [
-    (1.0, 1.0, 0.0, 1e-6, "they are the same, and should differ"),
-    (1.0, 1.1, 0.1, 0.5, "they are the same to 0.1, which rounding explains, and should differ"),
-    (False, True, 1.0, 0.0, "they should be the same"),
-    (4, 3, 1.0, 0.0, "they differ by 1, and should not"),
-    (1.0, 2.0, 1.0, 1e-6, "they differ by 1, rounding explains 1e-06"),
-    ("nan", 0.0, "non-finite", 1e-6, "their difference is not a finite number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("here", "there", "far", "allowed", "told"),
+    [
+        (1.0, 1.0, 0.0, 1e-6, "they are the same, and should differ"),
+        (
+            1.0,
+            1.1,
+            0.1,
+            0.5,
+            "they are the same to 0.1, which rounding explains, and should differ",
+        ),
+        (False, True, 1.0, 0.0, "they should be the same"),
+        (4, 3, 1.0, 0.0, "they differ by 1, and should not"),
+        (1.0, 2.0, 1.0, 1e-6, "they differ by 1, rounding explains 1e-06"),
+        ("nan", 0.0, "non-finite", 1e-6, "their difference is not a finite number"),
+    ],
+)
 def test_two_sides_are_told_to_agree_or_to_differ(
     here: Any, there: Any, far: Any, allowed: float, told: str
 ) -> None:
-    seen = SeenRecord(inputs={}, here=side("here", here), there=side("there", there),
-                      difference=far, allowed=allowed, certified=False)  # fmt: skip
+    seen = SeenRecord(
+        inputs={},
+        here=side("here", here),
+        there=side("there", there),
+        difference=far,
+        allowed=allowed,
+        certified=False,
+    )
     assert list(witness_lines(seen))[-1] == told
 
 
@@ -277,8 +315,11 @@ def test_laws_set_aside_for_one_reason_stand_together_and_what_to_declare_is_tol
 ) -> None:
     legs.measured["*"] = "holds"
     legs.measured["frequencies-as-declared"] = "not asked"
-    parts = (Part("base", 5e5, "base 500000", ""), Part("layout", "half-split", "half-split", ""),
-             Part("width", 64, "width 64", ""))  # fmt: skip
+    parts = (
+        Part("base", 5e5, "base 500000", ""),
+        Part("layout", "half-split", "half-split", ""),
+        Part("width", 64, "width 64", ""),
+    )
     legs.identity = Identity("rotary", parts)
     declare = "--declare rope:base=500000,layout=half,width=64"
     assert declare in " ".join(page(recorded()).split())
@@ -314,9 +355,11 @@ def test_what_is_undecided_is_never_told_as_holding(legs: Legs) -> None:
 
 def test_the_identity_is_told_with_its_evidence(legs: Legs) -> None:
     legs.identity = Identity(
-        "rotary", (Part("base", 1e4, "base 10000", "fitted to 4 frequencies", certain=False),),
-        ("Your rotate_half is right.",), {"frequencies": (1.0, math.inf)},
-    )  # fmt: skip
+        "rotary",
+        (Part("base", 1e4, "base 10000", "fitted to 4 frequencies", certain=False),),
+        ("Your rotate_half is right.",),
+        {"frequencies": (1.0, math.inf)},
+    )
     record = recorded(legs=("identity",))
     assert record.laws == ()
     assert record.identity is not None
@@ -367,8 +410,11 @@ def test_what_code_hands_over_becomes_plain() -> None:
 
     given = {"x": torch.tensor([1.0, math.nan]), "k": (1, True, None), "o": object, 3: "a\x1b[0m"}
     assert plain(given) == {
-        "x": [1.0, "nan"], "k": [1, True, None], "o": "<class 'object'>", "3": "a?[0m",
-    }  # fmt: skip
+        "x": [1.0, "nan"],
+        "k": [1, True, None],
+        "o": "<class 'object'>",
+        "3": "a?[0m",
+    }
     assert (number(math.nan), number(3), number(None)) == ("non-finite", 3.0, None)
 
     class Bad(Exception):

@@ -67,12 +67,14 @@ def test_settings_are_given_to_the_constructor(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--set", "alpa=12", "mode=wide"],
-         "Mixer is built with alpha, beta, mode; got the setting 'alpa'; nearest: alpha"),
+        (
+            ["--set", "alpa=12", "mode=wide"],
+            "Mixer is built with alpha, beta, mode; got the setting 'alpa'; nearest: alpha",
+        ),
         (["--set", "alpha"], "wanted a setting NAME=VALUE, such as hidden_size=64, got 'alpha'"),
         (["--set", "alpha=1", "alpha=2"], "wanted each setting once, got alpha twice"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_are_none_are_told(
     target: str, capsys: pytest.CaptureFixture[str], words: list[str], told: str
 ) -> None:

@@ -29,9 +29,14 @@ TROUBLE = (
 
 @pytest.mark.parametrize(("begins", "name", "code", "told"), TROUBLE)
 def test_trouble_is_told_as_it_is_written(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], begins: str, name: str,
-    code: int, told: str,
-) -> None:  # fmt: skip
+    root: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    begins: str,
+    name: str,
+    code: int,
+    told: str,
+) -> None:
     text = (root / "docs" / "code.md").read_text(encoding="utf-8")
     (row,) = re.findall(rf"^\| {begins}.*$", text, re.MULTILINE)
     assert row.endswith(f"| {code} |" if code else "| as without |")

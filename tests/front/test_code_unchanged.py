@@ -101,10 +101,13 @@ def test_the_key_has_what_was_asked_and_what_is_installed(
     keys = {key_of(asked).digest}
     assert key_of(asked).digest in keys
     for other in (
-        Asked(target="mine.py::g"), Asked(target="mine.py::f", seed=1),
-        Asked(target="mine.py::f", strict=True), Asked(target="mine.py::f", settings=("a=1",)),
-        Asked(target="mine.py::f", call="x: B n E -> x"), Asked(target="mine.py::f", limit=3.0),
-    ):  # fmt: skip
+        Asked(target="mine.py::g"),
+        Asked(target="mine.py::f", seed=1),
+        Asked(target="mine.py::f", strict=True),
+        Asked(target="mine.py::f", settings=("a=1",)),
+        Asked(target="mine.py::f", call="x: B n E -> x"),
+        Asked(target="mine.py::f", limit=3.0),
+    ):
         keys.add(key_of(other).digest)
     monkeypatch.setattr(unchanged, "_installed", lambda: ["torch-9.9.dist-info 0"])
     keys.add(key_of(asked).digest)

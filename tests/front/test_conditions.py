@@ -55,7 +55,7 @@ def test_a_proof_without_conditions_has_a_bare_line() -> None:
 @pytest.mark.parametrize("false", [True, False])
 def test_hypotheses_that_nothing_satisfies_are_told(false: bool) -> None:
     """x > 0 and −x > 0 would give anything of x; nothing is known to be such."""
-    stated = theorem(
-        "t", given=GIVEN, assume=lambda x: [greater(x, 0), *[greater(-x, 0)] * false]
-    )(lambda x, y: greater(x + 0 * y, 0))
+    stated = theorem("t", given=GIVEN, assume=lambda x: [greater(x, 0), *[greater(-x, 0)] * false])(
+        lambda x, y: greater(x + 0 * y, 0)
+    )
     assert (VACUOUS in record(stated).conditions[-1].text) == false

@@ -25,8 +25,9 @@ def test_ours_stands_beside_what_is_printed(write_demonstration: WriteDemonstrat
     assert (record.title, record.says) == ("Two and two", "The sum, computed again.")
     assert (record.claims, record.remark) == (("Z1",), "By hand.")
     assert [(r.says, r.ours, r.printed, r.agrees) for r in record.rows] == [
-        ("the sum", "4", "4", True), ("the product", "4", None, None),
-    ]  # fmt: skip
+        ("the sum", "4", "4", True),
+        ("the product", "4", None, None),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -34,11 +35,14 @@ def test_ours_stands_beside_what_is_printed(write_demonstration: WriteDemonstrat
     [
         ("printed=5", "differs", ("the sum: ours 4, printed 5",)),
         ("printed=5, expected_to_differ=True", "differs", ()),
-        ("printed=4, expected_to_differ=True", "reproduced",
-         ("the sum: printed 4, as ours, and expected to differ",)),
+        (
+            "printed=4, expected_to_differ=True",
+            "reproduced",
+            ("the sum: printed 4, as ours, and expected to differ",),
+        ),
         ("printed=None", "failed", ("nothing printed is compared with ours",)),
     ],
-)  # fmt: skip
+)
 def test_a_row_that_is_not_as_expected_is_told(
     write_demonstration: WriteDemonstration, row: str, outcome: str, why: tuple[str, ...]
 ) -> None:

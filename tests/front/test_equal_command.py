@@ -14,7 +14,7 @@ from attnproof.testing import NotEqual, assert_equal, check_equal
 from tests.front.outputs import conforms
 
 Output = pytest.CaptureFixture[str]
-CODE = '''
+CODE = """
 import torch
 
 
@@ -37,7 +37,7 @@ def many(a1, a2, a3, a4, a5):
 
 def loud(x):
     raise RuntimeError("no such kernel")
-'''
+"""
 LINE = "q: B H r 8, k: B H n 8, v: B H n 8 -> B H r 8"
 
 
@@ -59,8 +59,9 @@ def test_a_proof_is_printed_with_its_conditions_and_written(code: Path, capsys: 
     conforms(text, "--equal")
     record = EqualRecord.model_validate_json(text)
     assert record.verdict == "proved"
-    assert record.line in told.replace("✓ proved: one function, for all inputs and all lengths of "
-                                       "its conditions ", "proved, ")  # fmt: skip
+    assert record.line in told.replace(
+        "✓ proved: one function, for all inputs and all lengths of its conditions ", "proved, "
+    )
 
 
 def test_a_counterexample_says_where_the_two_part_and_how_to_see_it(
@@ -131,16 +132,19 @@ def test_in_ones_own_tests_it_is_an_assertion() -> None:
 def test_the_ring_of_the_readme_is_what_its_command_prints(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    page, readme = ((root / name).read_text(encoding="utf-8") for name in
-                    ("docs/equal.md", "README.md"))  # fmt: skip
+    page, readme = (
+        (root / name).read_text(encoding="utf-8") for name in ("docs/equal.md", "README.md")
+    )
     code = page.split("```python\n", 1)[1].split("```", 1)[0]
     (tmp_path / "ring.py").write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     block = readme.split("$ attnproof equal ring.py::merged", 1)[1].split("```", 1)[0]
     words = shlex.split(block.split("\n✗", 1)[0].replace("\\\n", ""))
-    wanted = {"merged": block.split("\n", 3)[3].split("$ attnproof", 1)[0],
-              "mended": "✓" + block.split("✓", 1)[1]}  # fmt: skip
+    wanted = {
+        "merged": block.split("\n", 3)[3].split("$ attnproof", 1)[0],
+        "mended": "✓" + block.split("✓", 1)[1],
+    }
     for name, code_of in (("merged", 1), ("mended", 0)):
         assert main(["equal", f"ring.py::{name}", *words]) == code_of
         told = " ".join(capsys.readouterr().out.split())

@@ -15,11 +15,21 @@ def found(status: Any = "held", says: str = "", **changed: Any) -> ExactEvidence
     skipped = status == "skipped"
     return ExactEvidence.model_validate(
         {
-            "says": says, "primes": () if skipped else (11, 23), "sizes": {"n": 4}, "seed": 0,
-            "compared": 0 if skipped else 12, "undefined": 1, "worst": (), "status": status,
-            "error": "", "argument": "", "reason": "a maximum" * skipped, "seconds": 0.0, **changed,
+            "says": says,
+            "primes": () if skipped else (11, 23),
+            "sizes": {"n": 4},
+            "seed": 0,
+            "compared": 0 if skipped else 12,
+            "undefined": 1,
+            "worst": (),
+            "status": status,
+            "error": "",
+            "argument": "",
+            "reason": "a maximum" * skipped,
+            "seconds": 0.0,
+            **changed,
         }
-    )  # fmt: skip
+    )
 
 
 def test_a_check_becomes_evidence() -> None:
@@ -28,8 +38,11 @@ def test_a_check_becomes_evidence() -> None:
     )
     record = ExactEvidence.of(check)
     assert (record.status, record.primes, record.compared, record.undefined) == (
-        "held", (11, 23), 12, 1,
-    )  # fmt: skip
+        "held",
+        (11, 23),
+        12,
+        1,
+    )
     assert record.error == "≤ 1.8e-01"
     assert record.argument == "V is random"
 
@@ -55,8 +68,13 @@ def test_a_conclusion_without_a_reading_may_be_the_false_one() -> None:
 
 
 def test_a_line_for_each_conclusion() -> None:
-    checks = (found(error="≤ 1.8e-01"), found(), found("skipped", "b"), found(says="c"),
-              found("violated", "c", worst=(2,), primes=(7, 43)))  # fmt: skip
+    checks = (
+        found(error="≤ 1.8e-01"),
+        found(),
+        found("skipped", "b"),
+        found(says="c"),
+        found("violated", "c", worst=(2,), primes=(7, 43)),
+    )
     first, second, third = exact_lines(checks)
     assert first.text == (
         "exact in 2 towers of fields (p = 11 | 23; 11 | 23): held, n = 4, 12 entries, 1 undefined, "

@@ -35,11 +35,22 @@ def test_an_interrupted_run_keeps_its_record_and_its_report(
     file = tmp_path / "results.json"
     arguments = ["run", "mine", "--no-numeric", "--theorems", str(folder), "--json", str(file)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "attnproof", *arguments, "--html", str(tmp_path / "report"),
-         "--jobs", str(jobs)],
-        cwd=root, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [
+            sys.executable,
+            "-m",
+            "attnproof",
+            *arguments,
+            "--html",
+            str(tmp_path / "report"),
+            "--jobs",
+            str(jobs),
+        ],
+        cwd=root,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         start_new_session=True,
-    )  # fmt: skip
+    )
     assert process.stderr is not None
     heard = process.stderr.readline()
     assert "a-quick" in heard, heard + process.stderr.read()
@@ -67,11 +78,28 @@ def test_an_interrupt_before_the_first_theorem_leaves_the_old_files(
         file.parent.mkdir(exist_ok=True)
         file.write_text("yesterday's")
     process = subprocess.Popen(
-        [sys.executable, "-m", "attnproof", "run", "mine", "--no-numeric", "--jobs", str(jobs),
-         "--theorems", str(slow.parent), "--json", str(old[0]), "--html", str(old[1].parent)],
-        cwd=root, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [
+            sys.executable,
+            "-m",
+            "attnproof",
+            "run",
+            "mine",
+            "--no-numeric",
+            "--jobs",
+            str(jobs),
+            "--theorems",
+            str(slow.parent),
+            "--json",
+            str(old[0]),
+            "--html",
+            str(old[1].parent),
+        ],
+        cwd=root,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         start_new_session=True,
-    )  # fmt: skip
+    )
     _wait_for(slow.with_suffix(".started"))
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=300)
@@ -100,8 +128,11 @@ raise SystemExit(main(["run", "softmax", "--no-numeric"]))
 def test_an_interrupt_at_the_start_is_one_line(root: Path, name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", EARLY.format(name=name)],
-        cwd=root, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "attnproof: interrupted\n"
 

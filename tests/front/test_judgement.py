@@ -13,10 +13,20 @@ def measured(
     status: Status, dtype: str = "float32", says: str = "", tolerance: float = 1.0
 ) -> MeasuredEvidence:
     return MeasuredEvidence(
-        says=says, implementation="torch", device="cpu", dtype=dtype, sizes={"n": 4}, seed=0,
-        sampled="every entry", error="non-finite" if status == "non-finite" else 0.5,
-        tolerance=tolerance, worst=(0,), seconds=0.0, status=status, reason="",
-    )  # fmt: skip
+        says=says,
+        implementation="torch",
+        device="cpu",
+        dtype=dtype,
+        sizes={"n": 4},
+        seed=0,
+        sampled="every entry",
+        error="non-finite" if status == "non-finite" else 0.5,
+        tolerance=tolerance,
+        worst=(0,),
+        seconds=0.0,
+        status=status,
+        reason="",
+    )
 
 
 @pytest.mark.parametrize("expected", ["proved", "refuted"])
@@ -80,10 +90,17 @@ def test_a_control_is_expected_to_be_the_opposite() -> None:
 
 
 def derived(status: str, *sizes: dict[str, int], cases: int = 4, of: int = 4) -> DerivedEvidence:
-    return DerivedEvidence.model_validate({
-        "status": status, "why": "it fails at x = 1", "sizes": sizes, "cases": cases,
-        "all_cases": of, "natural": False, "seconds": 0.0,
-    })  # fmt: skip
+    return DerivedEvidence.model_validate(
+        {
+            "status": status,
+            "why": "it fails at x = 1",
+            "sizes": sizes,
+            "cases": cases,
+            "all_cases": of,
+            "natural": False,
+            "seconds": 0.0,
+        }
+    )
 
 
 CROSSING = ({"n": 2, "d": 2}, {"n": 3, "d": 1})
@@ -103,11 +120,15 @@ def test_a_false_statement_may_not_be_derived_in_all_cases_at_crossing_sizes() -
     assert not against("refuted", "refuted", (derived("refused", *CROSSING),))
 
 
-@pytest.mark.parametrize("found", [
-    derived("derived", {"n": 2, "d": 2}), derived("derived", {"n": 2}, {"n": 1}),
-    derived("derived", {"n": 2, "d": 2}, {"n": 1, "d": 1}),
-    derived("derived", *CROSSING, cases=3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "found",
+    [
+        derived("derived", {"n": 2, "d": 2}),
+        derived("derived", {"n": 2}, {"n": 1}),
+        derived("derived", {"n": 2, "d": 2}, {"n": 1, "d": 1}),
+        derived("derived", *CROSSING, cases=3),
+    ],
+)
 def test_a_false_statement_that_is_true_at_one_size_does_not_speak_against_itself(
     found: DerivedEvidence,
 ) -> None:

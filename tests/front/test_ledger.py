@@ -63,41 +63,88 @@ def test_a_reference_names_a_theorem_a_control_or_a_conclusion(
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('kind = "theorem"', 'kind = "lemma"',
-         ("Z1: kind: wanted definition, theorem, property, step, example, numeric-demo, convention "
-         "or heuristic, got 'lemma'")),
-        ('"true as written"', '"true"',
-         ("Z1: expected: wanted true as written, true under a stated correction, false as written, "
-         "not checkable or undecided, got 'true'")),
+        (
+            'kind = "theorem"',
+            'kind = "lemma"',
+            (
+                "Z1: kind: wanted definition, theorem, property, step, example, numeric-demo, "
+                "convention "
+                "or heuristic, got 'lemma'"
+            ),
+        ),
+        (
+            '"true as written"',
+            '"true"',
+            (
+                "Z1: expected: wanted true as written, true under a stated correction, false as "
+                "written, "
+                "not checkable or undecided, got 'true'"
+            ),
+        ),
         ("place =", "palce =", "Z1: palce: there is no such key; nearest: place"),
         ("place =", "palce =", "Z1: place: wanted, and not there"),
         ('says = "Addition of numbers commutes."', 'says = " "', "Z1: says: wanted words, got ' '"),
         ('says = "Addition of numbers commutes."', "says = 3", "Z1: says: wanted words, got 3"),
-        ('printed = ["addition-commutes"]', 'printed = "addition-commutes"',
-         "Z1: printed: wanted a list of ids, got 'addition-commutes'"),
-        ('printed = ["addition-commutes"]', "printed = [3]",
-         "Z1: printed: wanted a list of ids, got [3]"),
-        ('printed = ["addition-commutes"]', 'printed = ["a", "a"]',
-         "Z1: printed: wanted each id once, got ['a', 'a']"),
-        ('printed = ["addition-commutes"]', "printed = []",
-         ("Z1: wanted something that decides it: printed, disproof, corrected, demonstrations, "
-         "undecided or not_checkable; got none")),
-        ("printed", 'undecided = "a"\nnot_checkable = "b"\nprinted',
-         "Z1: undecided and not_checkable: wanted one reason, got two"),
-        ("printed", 'unstated = "a"\ncorrection = "b"\nprinted',
-         ("Z1: unstated: what is no statement by itself cannot be printed as one; "
-         "name one of them")),
-        ("printed", "corrected",
-         ("Z1: corrected: wanted what shows the printed form wrong as well: printed, disproof, "
-         "demonstrations or unstated")),
-        ("printed", 'mends = "type"\ncorrection = "b"\nprinted',
-         "Z1: mends: wanted the statement that is right in corrected, got none"),
-        ("printed", 'mends = "type"\ncorrected = ["x"]\nprinted',
-         "Z1: correction: wanted, in words, what is right; got none"),
+        (
+            'printed = ["addition-commutes"]',
+            'printed = "addition-commutes"',
+            "Z1: printed: wanted a list of ids, got 'addition-commutes'",
+        ),
+        (
+            'printed = ["addition-commutes"]',
+            "printed = [3]",
+            "Z1: printed: wanted a list of ids, got [3]",
+        ),
+        (
+            'printed = ["addition-commutes"]',
+            'printed = ["a", "a"]',
+            "Z1: printed: wanted each id once, got ['a', 'a']",
+        ),
+        (
+            'printed = ["addition-commutes"]',
+            "printed = []",
+            (
+                "Z1: wanted something that decides it: printed, disproof, corrected, "
+                "demonstrations, "
+                "undecided or not_checkable; got none"
+            ),
+        ),
+        (
+            "printed",
+            'undecided = "a"\nnot_checkable = "b"\nprinted',
+            "Z1: undecided and not_checkable: wanted one reason, got two",
+        ),
+        (
+            "printed",
+            'unstated = "a"\ncorrection = "b"\nprinted',
+            (
+                "Z1: unstated: what is no statement by itself cannot be printed as one; "
+                "name one of them"
+            ),
+        ),
+        (
+            "printed",
+            "corrected",
+            (
+                "Z1: corrected: wanted what shows the printed form wrong as well: printed, "
+                "disproof, "
+                "demonstrations or unstated"
+            ),
+        ),
+        (
+            "printed",
+            'mends = "type"\ncorrection = "b"\nprinted',
+            "Z1: mends: wanted the statement that is right in corrected, got none",
+        ),
+        (
+            "printed",
+            'mends = "type"\ncorrected = ["x"]\nprinted',
+            "Z1: correction: wanted, in words, what is right; got none",
+        ),
         ('id = "Z1"', 'id = ""', "claim 1: id: wanted words, got ''"),
         ('id = "Z1"', "", "claim 1: id: wanted, and not there"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_claim_is_told_with_its_id_its_key_and_what_came(
     write_ledger: WriteLedger, claim: str, old: str, new: str, told: str
 ) -> None:
@@ -112,15 +159,21 @@ def test_a_wrong_claim_is_told_with_its_id_its_key_and_what_came(
     [
         ("", "wanted the table [document] with id, title and kind; there is none"),
         ('[document]\nid = "900"\ntitle = "x"', "[document]: kind: wanted, and not there"),
-        ('[document]\nid = "900"\ntitle = "x"\nkind = "y"\nyear = 1',
-         "[document]: year: there is no such key; there are 3, none like it"),
-        ('[document]\nid = "901"\ntitle = "x"\nkind = "y"',
-         "[document]: id: wanted '900', the file's name, got '901'"),
-        ('document = 3\n', "wanted the table [document] with id, title and kind; there is none"),
-        ('claims = []\n[document]\nid = "900"\ntitle = "x"\nkind = "y"',
-         "wanted the table [document] and tables [[claim]], got the key 'claims'"),
+        (
+            '[document]\nid = "900"\ntitle = "x"\nkind = "y"\nyear = 1',
+            "[document]: year: there is no such key; there are 3, none like it",
+        ),
+        (
+            '[document]\nid = "901"\ntitle = "x"\nkind = "y"',
+            "[document]: id: wanted '900', the file's name, got '901'",
+        ),
+        ("document = 3\n", "wanted the table [document] with id, title and kind; there is none"),
+        (
+            'claims = []\n[document]\nid = "900"\ntitle = "x"\nkind = "y"',
+            "wanted the table [document] and tables [[claim]], got the key 'claims'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_document_is_told(write_ledger: WriteLedger, document: str, told: str) -> None:
     path = write_ledger(document=document)
     assert told in faults(path)
@@ -156,9 +209,12 @@ def test_an_unknown_theorem_is_told_with_the_nearest(
 
 
 def test_an_unknown_demonstration_is_told_with_the_nearest(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str,
+    tmp_path: Path,
+    write_theorem: WriteTheorem,
+    write_ledger: WriteLedger,
+    claim: str,
     write_demonstration: WriteDemonstration,
-) -> None:  # fmt: skip
+) -> None:
     write_theorem("addition_commutes")
     write_demonstration()
     write_ledger(claim.replace("printed", 'demonstrations = ["two-and-too"]\nprinted'))
@@ -192,9 +248,12 @@ def test_a_document_is_given_once(tmp_path: Path, write_ledger: WriteLedger) -> 
 
 
 def test_a_selection_takes_claims_documents_and_what_they_show(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str,
+    tmp_path: Path,
+    write_theorem: WriteTheorem,
+    write_ledger: WriteLedger,
+    claim: str,
     write_demonstration: WriteDemonstration,
-) -> None:  # fmt: skip
+) -> None:
     write_theorem("addition_commutes")
     write_demonstration()
     with_numbers = claim.replace("printed", 'demonstrations = ["two-and-two"]\nprinted')
@@ -206,8 +265,10 @@ def test_a_selection_takes_claims_documents_and_what_they_show(
     document, first, second = (ledger.select([name]) for name in ("900", "Z1", "Z2"))
     assert (document.ids, first.ids, second.ids) == (("Z1", "Z2"), ("Z1",), ("Z2",))
     assert [list(part.demonstrations) for part in (document, first, second)] == [
-        ["two-and-two"], [], ["two-and-two"]
-    ]  # fmt: skip
+        ["two-and-two"],
+        [],
+        ["two-and-two"],
+    ]
     assert [len(part.broken) for part in (document, first, second)] == [2, 2, 0]
     nothing = ledger.select(["softmax"])
     assert not nothing.claims

@@ -152,8 +152,12 @@ def test_nobody_reads_on_and_the_record_is_written(root: Path, tmp_path: Path) -
     os.close(read)
     done = subprocess.run(
         [sys.executable, "-m", "attnproof", "check", *missing(tmp_path, 2), "--json", str(out)],
-        cwd=root, stdout=write, stderr=subprocess.PIPE, text=True, check=False,
-    )  # fmt: skip
+        cwd=root,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     os.close(write)
     assert (done.returncode, done.stderr) == (2, "")
     assert len(CodesRecord.model_validate_json(out.read_text(encoding="utf-8")).codes) == 2
@@ -161,9 +165,13 @@ def test_nobody_reads_on_and_the_record_is_written(root: Path, tmp_path: Path) -
 
 def test_a_terminal_without_the_letters(root: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "attnproof", "check", "nö.py::f"], cwd=root, capture_output=True,
-        text=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )  # fmt: skip
+        [sys.executable, "-m", "attnproof", "check", "nö.py::f"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
     assert (done.returncode, done.stderr) == (2, "")
     assert "n?.py" in done.stdout
 
@@ -242,8 +250,9 @@ class Turner:
 
 
 def test_what_an_assertion_is_given() -> None:
-    asked = check_rotary(Turner().turn, ["norm"], dtype=torch.float64, device=torch.device("cpu"),
-                         legs=["measured"])  # fmt: skip
+    asked = check_rotary(
+        Turner().turn, ["norm"], dtype=torch.float64, device=torch.device("cpu"), legs=["measured"]
+    )
     assert asked.dtypes == ("float64",)
     assert asked.law("norm").again.startswith(
         "attnproof.testing.check_rotary(<the same Turner.turn of test_manners.py"

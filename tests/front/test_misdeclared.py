@@ -33,9 +33,17 @@ def no_hook(self: Any, *positions: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("biass", "bias"), ("bais", "bias"), ("turns", "turn"), ("see", "sees"), ("ad", "add"),
-     ("relates", "relate"), ("values", "value"), ("qeury", "query")],
-)  # fmt: skip
+    [
+        ("biass", "bias"),
+        ("bais", "bias"),
+        ("turns", "turn"),
+        ("see", "sees"),
+        ("ad", "add"),
+        ("relates", "relate"),
+        ("values", "value"),
+        ("qeury", "query"),
+    ],
+)
 def test_a_method_with_nearly_the_name_of_a_hook_is_refused(name: str, meant: str) -> None:
     with pytest.raises(TypeError, match=rf"Mine\.{name} is a method .* call it {meant} if"):
         made({name: no_hook})
@@ -53,7 +61,7 @@ def test_a_method_that_helps_another_is_not(name: str) -> None:
         ("turn", lambda self, x, p, q: x, r"is called as turn\(x, p\)"),
         ("bound", lambda: 1, r"is called as bound\(\)"),
     ],
-)  # fmt: skip
+)
 def test_a_method_with_other_parameters_is_refused(name: str, method: Any, told: str) -> None:
     with pytest.raises(TypeError, match=told):
         made({name: method})
@@ -81,7 +89,7 @@ def test_a_hypothesis_may_be_called_what_it_likes() -> None:
         ({"given": {"slope": real()}, "usual": {"slope": 3.0}}, "usual is called defaults"),
         ({"given": {"w": real(other_d)}}, r"two lengths d.* \(d,\) = sizes\('d', 'features'"),
     ],
-)  # fmt: skip
+)
 def test_parameters_that_cannot_be_meant_are_refused(body: dict[str, Any], told: str) -> None:
     with pytest.raises(TypeError, match=f"^Mine.*{told}"):
         made(body)
@@ -108,9 +116,12 @@ def test_a_hypothesis_says_words_and_returns_claims() -> None:
     assert said(lambda _: [claim]) == [claim]
     assert len(said(lambda self: [(self.slope, 1)])) == 1
     for wrong in (
-        lambda self: [self.slope >= 0], lambda self: self.slope >= 0, lambda _: None,
-        lambda _: True, lambda self: (self.slope, 1),
-    ):  # fmt: skip
+        lambda self: [self.slope >= 0],
+        lambda self: self.slope >= 0,
+        lambda _: None,
+        lambda _: True,
+        lambda self: (self.slope, 1),
+    ):
         with pytest.raises(TypeError, match=r"the hypothesis positive returns a list of claims"):
             said(wrong)
 
@@ -119,18 +130,22 @@ def wrong_shapes() -> list[tuple[dict[str, Any], str]]:
     w = {"given": {"w": real(d)}}
     return [
         (w | {"add": lambda self, p: p[None, ..., None] * self.w}, r"add\(p\) returns the shape"),
-        (w | {"add": lambda self, p: p[..., None] * self.w if p.shape else 0 * self.w[None]},
-         r"add\(p\) returns the shape \(1, d\), wanted \(d,\), for a single position"),
+        (
+            w | {"add": lambda self, p: p[..., None] * self.w if p.shape else 0 * self.w[None]},
+            r"add\(p\) returns the shape \(1, d\), wanted \(d,\), for a single position",
+        ),
         (w | {"turn": lambda self, x, p: None}, r"turn\(x, p\) returns nothing: a return may be"),
         (w | {"key": lambda self, k, p: p}, r"key\(k, p\) returns the shape \(n_q,\), wanted"),
-        (w | {"bias": lambda self, m, n: self.w * (m - n)[..., None]},
-         r"bias\(m, n\) returns the shape \(n_q, n_k, d\), wanted \(n_q, n_k\), for positions"),
+        (
+            w | {"bias": lambda self, m, n: self.w * (m - n)[..., None]},
+            r"bias\(m, n\) returns the shape \(n_q, n_k, d\), wanted \(n_q, n_k\), for positions",
+        ),
         (w | {"bias": lambda self, m, n: "near"}, r"bias\(m, n\) returns str, wanted an array"),
         (w | {"relate": lambda self, q, k, m, n: q * k}, r"relate\(q, k, m, n\) returns the shape"),
         (w | {"sees": lambda self, m, n: None}, r"sees\(m, n\) returns nothing"),
         (w | {"value": lambda self, v, m, n: m - n}, r"value\(v, m, n\) returns the shape"),
         (w | {"scores": lambda self, Q, K, m, n: Q}, r"scores\(Q, K, m, n\) returns the shape"),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(("body", "told"), wrong_shapes())
@@ -191,9 +206,11 @@ def test_a_file_of_ones_own_is_in_the_table_beside_those_that_are_named(
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("x = 3\n", "`attnproof new NAME` writes one"),
-     ("from attnproof import Encoding\nclass _Mine(Encoding): pass\n", "_Mine begins with _")],
-)  # fmt: skip
+    [
+        ("x = 3\n", "`attnproof new NAME` writes one"),
+        ("from attnproof import Encoding\nclass _Mine(Encoding): pass\n", "_Mine begins with _"),
+    ],
+)
 def test_a_file_without_encodings_says_what_to_do(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "mine.py"
     file.write_text(text, encoding="utf-8")

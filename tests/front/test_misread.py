@@ -78,8 +78,11 @@ def test_show_has_an_input_a_line_and_both_values(misread: Path, capsys: Output)
     _, _, after = out.partition("Misread\n")
     told, _, _ = after.partition("\n\n")
     assert [line.strip() for line in told.splitlines()] == [
-        "right side at entry [0]", *INPUTS, "the code on numpy: -1.125", "its term: 2.375",
-    ]  # fmt: skip
+        "right side at entry [0]",
+        *INPUTS,
+        "the code on numpy: -1.125",
+        "its term: 2.375",
+    ]
     assert "Proof" not in out.partition("Its negative control")[0]
 
 

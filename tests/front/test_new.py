@@ -35,8 +35,12 @@ def test_the_new_file_has_a_card_with_something_of_everything(here: Path, capsys
     assert card.encoding.title == "my encoding"
     cells = {cell.law: cell for cell in card.cells}
     assert [cells[law].verdict for law in laws] == [
-        "proved", "proved", "refuted", "proved", "refuted",
-    ]  # fmt: skip
+        "proved",
+        "proved",
+        "refuted",
+        "proved",
+        "refuted",
+    ]
     assert cells["odd"].witness
     assert cells["falls-with-distance"].under == ("the strength is at least 0",)
     assert cells["falls-with-distance"].needed is not None
@@ -45,16 +49,39 @@ def test_the_new_file_has_a_card_with_something_of_everything(here: Path, capsys
 def test_the_new_file_is_as_ruff_wants_it(here: Path) -> None:
     file = new_encoding("my_encoding", here)
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "--isolated", "--line-length", "100",
-         "--select", "E,F,I,W,B,RUF100", str(file)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "ruff",
+            "check",
+            "--isolated",
+            "--line-length",
+            "100",
+            "--select",
+            "E,F,I,W,B,RUF100",
+            str(file),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", "100", "--diff",
-         str(file)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "ruff",
+            "format",
+            "--isolated",
+            "--line-length",
+            "100",
+            "--diff",
+            str(file),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout
 
 

@@ -13,12 +13,25 @@ from attnproof.report.page import environment
 def record(*judged: Judged, status: str = "held", reason: str = "") -> MeasuredEvidence:
     return MeasuredEvidence.of(
         Measurement(
-            says="", implementation="eager", device="cpu", dtype="bfloat16", sizes={"n": 4},
-            seed=0, sampled="every entry", error=0.1, tolerance=1.0, worst=(0,), seconds=0.1,
-            status=status, reason=reason, profile="each operation rounded", design="peaked",
-            designs=("normal", "peaked"), judged=judged,
+            says="",
+            implementation="eager",
+            device="cpu",
+            dtype="bfloat16",
+            sizes={"n": 4},
+            seed=0,
+            sampled="every entry",
+            error=0.1,
+            tolerance=1.0,
+            worst=(0,),
+            seconds=0.1,
+            status=status,
+            reason=reason,
+            profile="each operation rounded",
+            design="peaked",
+            designs=("normal", "peaked"),
+            judged=judged,
         )
-    )  # fmt: skip
+    )
 
 
 CERTAIN = Judged("deterministic", "held", 0.1, "entry (0,)")

@@ -48,15 +48,17 @@ def test_verdicts_are_properties_of_the_test(pytester: pytest.Pytester, tmp_path
     pytester.makepyfile(TEST)
     xml = tmp_path / "junit.xml"
     result = inside(
-        pytester, "-s", "--attnproof-seed", "4", "--attnproof-dtype", "float64",
+        pytester,
+        "-s",
+        "--attnproof-seed",
+        "4",
+        "--attnproof-dtype",
+        "float64",
         f"--junitxml={xml}",
-    )  # fmt: skip
+    )
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*4 float64 cpu*"])
-    found = {
-        one.get("name"): one.get("value")
-        for one in ET.parse(xml).getroot().iter("property")
-    }
+    found = {one.get("name"): one.get("value") for one in ET.parse(xml).getroot().iter("property")}
     assert found == {"attnproof.rope.norm": "measured", "attnproof.rope.linear": "measured"}
 
 
@@ -110,10 +112,18 @@ def loaded(root: Path, folder: Path, text: str) -> set[str]:
         "sys.exit(code)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True,
-        env={"PYTHONPATH": str(root), "PATH": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-             "PYTEST_PLUGINS": "attnproof.pytest_plugin"},
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={
+            "PYTHONPATH": str(root),
+            "PATH": "",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_PLUGINS": "attnproof.pytest_plugin",
+        },
+    )
     return set(done.stdout.splitlines()[-1].split()[1:])
 
 

@@ -135,9 +135,12 @@ def test_the_check_of_the_readme_passes_and_can_fail(readme: str) -> None:
 
 
 def test_the_claim_of_the_readme_is_one(
-    readme: str, capsys: Output, tmp_path: Path, write_theorem: WriteTheorem,
+    readme: str,
+    capsys: Output,
+    tmp_path: Path,
+    write_theorem: WriteTheorem,
     write_ledger: Callable[..., Path],
-) -> None:  # fmt: skip
+) -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
     write_theorem("addition_commutes")
     write_ledger(text.replace('"B1"', '"Z1"'))

@@ -25,10 +25,21 @@ def results() -> Results:
 
 def measurement(error: float, status: str, reason: str = "") -> Measurement:
     return Measurement(
-        says="", implementation="torch", device="cpu", dtype="float32", sizes={"n": 4}, seed=0,
-        sampled="every entry", error=error, tolerance=1e-6, worst=(0,), seconds=0.1,
-        status=status, reason=reason, profile="each operation rounded",
-    )  # fmt: skip
+        says="",
+        implementation="torch",
+        device="cpu",
+        dtype="float32",
+        sizes={"n": 4},
+        seed=0,
+        sampled="every entry",
+        error=error,
+        tolerance=1e-6,
+        worst=(0,),
+        seconds=0.1,
+        status=status,
+        reason=reason,
+        profile="each operation rounded",
+    )
 
 
 def test_a_record_is_what_the_printed_schema_says(results: Results) -> None:
@@ -90,6 +101,13 @@ def test_every_kind_of_evidence_is_in_the_schema() -> None:
         for field in [schema["$defs"]["TheoremRecord"]["properties"]["evidence"]]
     )
     assert set(union) == {
-        "proved", "refuted", "ill-typed", "measured", "exact", "derived", "misread", "undecided",
+        "proved",
+        "refuted",
+        "ill-typed",
+        "measured",
+        "exact",
+        "derived",
+        "misread",
+        "undecided",
         "internal error",
-    }  # fmt: skip
+    }

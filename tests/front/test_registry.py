@@ -117,9 +117,13 @@ def test_a_broken_plug_in_is_told_by_name_and_stops_nothing(installed: Path) -> 
     write(installed, "x = 1\n1 / 0", "plugged_broken")
     write(installed, "value = 3", "plugged_wrong")
     announce(
-        installed, "some-package", "bad = plugged_broken", "gone = no_such_module_of_a_test",
-        "three = plugged_wrong:value", "attr = plugged_wrong:missing",
-    )  # fmt: skip
+        installed,
+        "some-package",
+        "bad = plugged_broken",
+        "gone = no_such_module_of_a_test",
+        "three = plugged_wrong:value",
+        "attr = plugged_wrong:missing",
+    )
     try:
         found = load_encodings()
     finally:

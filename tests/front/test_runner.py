@@ -47,8 +47,9 @@ def test_the_numbers_are_asked_for_with_the_options_of_the_run(
     run(catalogue, Options(scale="small", device="cpu", dtypes=("float64",), seed=7))
     wanted = {"scale": "small", "device": "cpu", "dtypes": ("float64",), "seed": 7}
     assert numbers.asked == [
-        {**wanted, "expected": "proved"}, {**wanted, "expected": "refuted"},
-    ]  # fmt: skip
+        {**wanted, "expected": "proved"},
+        {**wanted, "expected": "refuted"},
+    ]
 
 
 def test_a_control_that_passes_in_numbers_is_a_failure(

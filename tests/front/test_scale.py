@@ -43,9 +43,7 @@ def test_a_wrong_kernel_ends_in_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = scaled_dot_product.whole_rows
-    monkeypatch.setattr(
-        "attnproof.numeric.at_scale.call.whole_rows", lambda *a: right(*a) * 1.01
-    )
+    monkeypatch.setattr("attnproof.numeric.at_scale.call.whole_rows", lambda *a: right(*a) * 1.01)
     assert main(["scale", *SMALL, "--way", "sampled"]) == 1
     assert "violated: farther from the value in float64" in capsys.readouterr().out
 

@@ -26,8 +26,14 @@ def loaded(root: Path, *arguments: str) -> set[str]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--help"], ["run", "--help"], ["claims", "--help"], ["check", "--help"],
-        ["identify", "--help"], ["list"], ["list", "--code-laws"], ["--version"],
+        ["--help"],
+        ["run", "--help"],
+        ["claims", "--help"],
+        ["check", "--help"],
+        ["identify", "--help"],
+        ["list"],
+        ["list", "--code-laws"],
+        ["--version"],
     ],
 )
 def test_help_and_list_load_nothing_heavy(root: Path, arguments: list[str]) -> None:

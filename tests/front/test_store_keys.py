@@ -22,10 +22,18 @@ from tests.front.stored import PLAIN, WriteTheorem
 def test_what_can_change_a_result_counts_and_nothing_else() -> None:
     names = {path.relative_to(digests.PACKAGE).as_posix() for path in sources()}
     wanted = {
-        "checking.py", "judgement.py", "translate.py", "symbolic/kernel.py", "numeric/run.py",
-        "numeric/implementations/eager.py", "theorems/definitions/attention.py",
-        "numeric/residues/exact.py", "sweeping/work.py", "evidence.py", "demonstrations.py",
-    }  # fmt: skip
+        "checking.py",
+        "judgement.py",
+        "translate.py",
+        "symbolic/kernel.py",
+        "numeric/run.py",
+        "numeric/implementations/eager.py",
+        "theorems/definitions/attention.py",
+        "numeric/residues/exact.py",
+        "sweeping/work.py",
+        "evidence.py",
+        "demonstrations.py",
+    }
     assert wanted <= names
     assert not {"cli.py", "terminal.py", "progress.py", "runner.py"} & names
     assert not {"theorems/softmax.py", "theorems/sinusoidal/shifts.py"} & names
@@ -43,9 +51,12 @@ def test_the_digest_of_a_statement_is_the_same_in_every_process(root: Path) -> N
     for seed, step in (("1", 1), ("2", -1)):
         done = subprocess.run(
             [sys.executable, "-c", code.format(names=["softmax", "positions"], step=step)],
-            cwd=root, env={"PYTHONHASHSEED": seed, "PATH": ""}, capture_output=True, text=True,
+            cwd=root,
+            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            capture_output=True,
+            text=True,
             check=True,
-        )  # fmt: skip
+        )
         found.append(done.stdout.split())
     assert len(found[0]) == len(set(found[0]))
     assert sorted(found[0]) == sorted(found[1])

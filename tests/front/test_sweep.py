@@ -24,9 +24,13 @@ from tests.front.swept import ATTENTION, SOFTMAX, asked, held, plan_of
 
 def test_a_sweep_is_a_product_of_what_serves_the_statement() -> None:
     grid = Grid(
-        ("float64", "float32"), ("small", "default"), (None, 64), ("normal", "needle"),
-        tuple(range(3)), ("cpu",),
-    )  # fmt: skip
+        ("float64", "float32"),
+        ("small", "default"),
+        (None, 64),
+        ("normal", "needle"),
+        tuple(range(3)),
+        ("cpu",),
+    )
     plan = plan_of(Asked(grid), SOFTMAX, ATTENTION)
     assert len({key for _, key in plan.cells}) == len(plan.cells)
     names = {cell.claimed.name: set[str]() for cell, _ in plan.cells}
@@ -41,8 +45,10 @@ def test_controls_and_what_is_ill_typed() -> None:
     entries = [e for e in load_catalogue().entries if e.theorem.expected == "ill-typed"][:1]
     plan = planned([*load_catalogue().only(SOFTMAX).entries, *entries], asked(0, controls=True))
     assert {(cell.claimed.control, cell.claimed.expected) for cell, _ in plan.cells} == {
-        (False, "proved"), (True, "refuted"), (True, "proved"),
-    }  # fmt: skip
+        (False, "proved"),
+        (True, "refuted"),
+        (True, "proved"),
+    }
     (told,) = plan.unusable
     assert (told.theorem, told.broken) == (entries[0].id, False)
 
@@ -69,9 +75,14 @@ def test_a_shared_cell_is_what_measure_finds_by_itself(name: str, scale: str) ->
     shared = Shared()
     for cell, _ in plan.cells:
         alone = measure(
-            entry.theorem.statement, scale=scale, device="cpu", dtypes=[cell.dtype], seed=3,
-            implementations=[cell.implementation], designs=["needle"],
-        )  # fmt: skip
+            entry.theorem.statement,
+            scale=scale,
+            device="cpu",
+            dtypes=[cell.dtype],
+            seed=3,
+            implementations=[cell.implementation],
+            designs=["needle"],
+        )
         together = shared(entry.theorem.statement, cell)
         assert [replace(m, seconds=0.0) for m in together] == [
             replace(m, seconds=0.0) for m in alone
@@ -132,8 +143,14 @@ def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(tmp_path: Pat
         assert sum(c.stored is None for c in sweep(plan, asked(), store, measure=odd).cells) == 2
     told = {cell.seed: cell for cell in found.cells}
     assert [told[k].status for k in range(7)] == [
-        "skipped", "failed", "out of memory", "violated", "skipped", "held", "skipped",
-    ]  # fmt: skip
+        "skipped",
+        "failed",
+        "out of memory",
+        "violated",
+        "skipped",
+        "held",
+        "skipped",
+    ]
     assert told[0].reason == "it computes no definition of this statement"
     assert told[1].reason == "ValueError: no such thing"
     assert told[3].ratio == pytest.approx(1e6)
@@ -160,9 +177,19 @@ def test_the_command_sweeps_writes_and_resumes(
 ) -> None:
     record = tmp_path / "sweep.json"
     words = [
-        "sweep", SOFTMAX, "--dtype", "float32", "--seeds", "0:2", "--device", "cpu",
-        "--engine", "threading", "--json", str(record),
-    ]  # fmt: skip
+        "sweep",
+        SOFTMAX,
+        "--dtype",
+        "float32",
+        "--seeds",
+        "0:2",
+        "--device",
+        "cpu",
+        "--engine",
+        "threading",
+        "--json",
+        str(record),
+    ]
     assert cli.main(words) == 0
     assert "2 cells: 2 held" in capsys.readouterr().out
     assert cli.main([*words, "--seeds", "0:3", "--tokens", "20"]) == 0

@@ -42,9 +42,11 @@ def test_a_worker_that_dies_takes_no_finished_cell_with_it(tmp_path: Path, deadl
     plan = plan_of(asked(0, 1, 2, 3))
     with Store(tmp_path / "store.sqlite") as store:
         found = sweep(
-            plan, asked(engine=Engine("loky"), limit=1.0), store,
+            plan,
+            asked(engine=Engine("loky"), limit=1.0),
+            store,
             measure=deadly,
-        )  # fmt: skip
+        )
         assert sorted(name[-1] for _, name, _, _ in store) == ["0", "3"]
     told = {cell.seed: cell for cell in found.cells}
     assert [told[k].status for k in range(4)] == ["held", "died", "out of time", "held"]
@@ -114,13 +116,27 @@ def test_a_limit_of_memory_is_kept_and_taken_back() -> None:
 def test_a_sweep_that_is_killed_goes_on_where_it_was(root: Path, tmp_path: Path) -> None:
     place = tmp_path / "store.sqlite"
     words = [
-        sys.executable, "-m", "attnproof", "sweep", SOFTMAX, "--dtype", "float32", "--device",
-        "cpu", "--seeds", "0:120", "--store", str(place),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "attnproof",
+        "sweep",
+        SOFTMAX,
+        "--dtype",
+        "float32",
+        "--device",
+        "cpu",
+        "--seeds",
+        "0:120",
+        "--store",
+        str(place),
+    ]
     process = subprocess.Popen(
-        words, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        words,
+        cwd=root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
         start_new_session=True,
-    )  # fmt: skip
+    )
     while process.poll() is None and (not place.exists() or _rows(place) < 10):
         time.sleep(0.05)
     assert process.poll() is None, "it was over before it was killed"

@@ -108,9 +108,13 @@ def test_many_laws_are_cut_into_blocks(small: Table) -> None:
     """With more laws than fit, every law has a column in one of the blocks."""
     laws = tuple(small.record.laws[0].model_copy(update={"id": f"law-{k}"}) for k in range(1, 61))
     cells = tuple(small.record.cells[0].model_copy(update={"law": law.id}) for law in laws)
-    record = small.record.model_copy(update={
-        "laws": laws, "cells": cells, "encodings": small.record.encodings[:1],
-    })  # fmt: skip
+    record = small.record.model_copy(
+        update={
+            "laws": laws,
+            "cells": cells,
+            "encodings": small.record.encodings[:1],
+        }
+    )
     out = StringIO()
     Console(file=out, width=100, color_system=None).print(table_page(record, 100))
     text = out.getvalue()
@@ -299,11 +303,28 @@ def started(
     slow, file = write(folder, SLOW, "slow"), folder / "table.json"
     file.write_text("yesterday's")
     process = subprocess.Popen(
-        [sys.executable, "-m", "attnproof", "table", "--encodings", names, "--encoding", str(slow),
-         "--law", "even", "--json", str(file), "--jobs", str(jobs)],
-        cwd=root, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [
+            sys.executable,
+            "-m",
+            "attnproof",
+            "table",
+            "--encodings",
+            names,
+            "--encoding",
+            str(slow),
+            "--law",
+            "even",
+            "--json",
+            str(file),
+            "--jobs",
+            str(jobs),
+        ],
+        cwd=root,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
         start_new_session=True,
-    )  # fmt: skip
+    )
     return process, slow, file
 
 

@@ -17,13 +17,27 @@ P, D, C, N = ("printed",), ("disproof",), ("corrected",), ("numbers",)
 
 
 def entry(
-    printed: tuple[str, ...] = (), disproof: tuple[str, ...] = (), corrected: tuple[str, ...] = (),
-    demonstrations: tuple[str, ...] = (), expected: str = TRUE, **words: str,
-) -> ClaimEntry:  # fmt: skip
+    printed: tuple[str, ...] = (),
+    disproof: tuple[str, ...] = (),
+    corrected: tuple[str, ...] = (),
+    demonstrations: tuple[str, ...] = (),
+    expected: str = TRUE,
+    **words: str,
+) -> ClaimEntry:
     return ClaimEntry(
-        "900", "Z1", "page 1", "document", "theorem", "..", expected, printed, disproof, corrected,
-        demonstrations, **words,
-    )  # fmt: skip
+        "900",
+        "Z1",
+        "page 1",
+        "document",
+        "theorem",
+        "..",
+        expected,
+        printed,
+        disproof,
+        corrected,
+        demonstrations,
+        **words,
+    )
 
 
 def verdict(claim: ClaimEntry, *found: Verdict, shown: Outcome = "reproduced") -> ClaimVerdict:

@@ -10,8 +10,11 @@ from attnproof.verdict_line import Condition, clauses, verdict_line
 def test_every_condition_stands_on_the_line_after_how_it_is_known() -> None:
     told: list[Condition | str] = [
         Condition("the buffer flag is True, as it was found", "where"),
-        Condition("x ≠ 0"), Condition("n ≥ 2", "for"), "y ≠ 0", Condition("n ≤ 8·H", "for"),
-    ]  # fmt: skip
+        Condition("x ≠ 0"),
+        Condition("n ≥ 2", "for"),
+        "y ≠ 0",
+        Condition("n ≤ 8·H", "for"),
+    ]
     assert verdict_line("proved", told, how="31 kernel steps") == (
         "proved, 31 kernel steps, for n ≥ 2 and n ≤ 8·H, if x ≠ 0 and y ≠ 0, "
         "where the buffer flag is True, as it was found"
@@ -25,8 +28,11 @@ def test_a_verdict_without_conditions_is_its_word() -> None:
 
 def test_a_condition_is_said_once_and_with_the_conclusion_it_limits() -> None:
     told: list[Condition | str] = [
-        "x ≠ 0", Condition("x ≠ 0"), Condition("x ≠ 0", of="norms"), Condition("n ≥ 2", "for"),
-    ]  # fmt: skip
+        "x ≠ 0",
+        Condition("x ≠ 0"),
+        Condition("x ≠ 0", of="norms"),
+        Condition("n ≥ 2", "for"),
+    ]
     assert clauses(told) == ["for n ≥ 2", "if x ≠ 0 and x ≠ 0 (for norms)"]
 
 

@@ -21,8 +21,16 @@ LEGS = ("identity", "measured")
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("zoo")
-    run("small", library, folder, limit=120, jobs=2, only=(), command="python -m benchmarks.zoo",
-        legs=LEGS)  # fmt: skip
+    run(
+        "small",
+        library,
+        folder,
+        limit=120,
+        jobs=2,
+        only=(),
+        command="python -m benchmarks.zoo",
+        legs=LEGS,
+    )
     return folder
 
 

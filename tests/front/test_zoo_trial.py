@@ -53,8 +53,11 @@ def test_the_page_counts_ways_laws_and_judgements(ran: Any) -> None:
     assert "3 targets of 2 libraries. Called: 2 (1 by the bare name, 1 with a line, 0 with" in text
     assert "1 refused." in text
     assert "Broken: 1 not looked at. Proved of code for which it does not hold: 0." in text
-    said = (Judged(law="inputs-stay", judgement="false alarm", reason="It is said so.",
-                   library="torch"),)  # fmt: skip
+    said = (
+        Judged(
+            law="inputs-stay", judgement="false alarm", reason="It is said so.", library="torch"
+        ),
+    )
     assert "Broken: 1 false alarm." in page(told, rows, known, said)
 
 

@@ -54,8 +54,10 @@ def test_a_find_is_as_it_is_printed_with_its_fix(page: Path) -> None:
             pytest.skip(f"the page is of {name} {number}, and {found} is installed")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _first(text, "python")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert printed_as(done.stdout, _first(text, "text"))
 

@@ -22,18 +22,35 @@ ALLOWED = {
     "definitions": {"attnproof.symbolic", "array_api_compat"},
     "theorems": {"attnproof.symbolic", "array_api_compat"},
     "demonstrations": {
-        "attnproof.numeric.demonstration", "attnproof.theorems.definitions", "numpy",
+        "attnproof.numeric.demonstration",
+        "attnproof.theorems.definitions",
+        "numpy",
     },
     "numeric": {
-        "attnproof.symbolic", "attnproof.theorems.definitions", "numpy", "torch",
-        "array_api_compat", "flint", "pydantic", "sympy", "transformers",
+        "attnproof.symbolic",
+        "attnproof.theorems.definitions",
+        "numpy",
+        "torch",
+        "array_api_compat",
+        "flint",
+        "pydantic",
+        "sympy",
+        "transformers",
     },
     "programs": {
-        "attnproof.symbolic", "attnproof.numeric", "attnproof.theorems.definitions",
-        "attnproof.theorems.laws", "attnproof.verdict_line", "numpy", "torch",
-        "array_api_compat", "pydantic", "sympy", "transformers",
+        "attnproof.symbolic",
+        "attnproof.numeric",
+        "attnproof.theorems.definitions",
+        "attnproof.theorems.laws",
+        "attnproof.verdict_line",
+        "numpy",
+        "torch",
+        "array_api_compat",
+        "pydantic",
+        "sympy",
+        "transformers",
     },
-}  # fmt: skip
+}
 
 # Parts of programs, and the parts that they may not import: what they share stands beside them.
 METHODS = ("prove", "exact", "measure")
@@ -117,9 +134,14 @@ def test_imports_run_one_way(root: Path) -> None:
     found = {
         str(path.relative_to(root)): wrong
         for path in files(root)
-        if (wrong := wrong_way(path.read_text(encoding="utf-8"), module_of(path, root),
-                               package=path.name == "__init__.py"))
-    }  # fmt: skip
+        if (
+            wrong := wrong_way(
+                path.read_text(encoding="utf-8"),
+                module_of(path, root),
+                package=path.name == "__init__.py",
+            )
+        )
+    }
     assert not found
 
 
@@ -127,9 +149,14 @@ def test_methods_do_not_know_each_other(root: Path) -> None:
     found = {
         str(path.relative_to(root)): wrong
         for path in sorted((root / "programs").rglob("*.py"))
-        if (wrong := crossing(path.read_text(encoding="utf-8"), module_of(path, root),
-                              package=path.name == "__init__.py"))
-    }  # fmt: skip
+        if (
+            wrong := crossing(
+                path.read_text(encoding="utf-8"),
+                module_of(path, root),
+                package=path.name == "__init__.py",
+            )
+        )
+    }
     assert not found
 
 
@@ -215,18 +242,22 @@ def absent(text: str, root: Path) -> list[str]:
     first = [call.args[0] for call in calls if ast.unparse(call.func).endswith("import_module")]
     names = [argument.value for argument in first if isinstance(argument, ast.Constant)]
     return [
-        name for name in map(str, names) if name.startswith(".") and not any(
+        name
+        for name in map(str, names)
+        if name.startswith(".")
+        and not any(
             (root / FRONT / (name[1:].replace(".", "/") + end)).is_file()
             for end in (".py", "/__init__.py")
         )
-    ]  # fmt: skip
+    ]
 
 
 def test_what_is_loaded_by_its_name_is_there(root: Path) -> None:
     found = {
-        path.name: names for path in sorted((root / FRONT).glob("*.py"))
+        path.name: names
+        for path in sorted((root / FRONT).glob("*.py"))
         if (names := absent(path.read_text(encoding="utf-8"), root))
-    }  # fmt: skip
+    }
     assert not found
 
 

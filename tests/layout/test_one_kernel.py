@@ -25,10 +25,26 @@ def test_a_bare_import_makes_a_second_class_of_proofs(root: Path) -> None:
 def banned(root: Path, text: str, name: str = "attnproof/new.py") -> str:
     """What ruff says of a file with this text."""
     done = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "TID251",
-         "--output-format", "concise", "--stdin-filename", name, "-"],
-        cwd=root, input=text, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "ruff",
+            "check",
+            "--no-cache",
+            "--select",
+            "TID251",
+            "--output-format",
+            "concise",
+            "--stdin-filename",
+            name,
+            "-",
+        ],
+        cwd=root,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.stdout
 
 
@@ -59,6 +75,9 @@ def test_no_file_has_a_bare_import(root: Path) -> None:
     folders = ["attnproof", *(f"attnproof/{name}" for name in LAYERS)]
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "check", "--no-cache", "--select", "TID251", *folders],
-        cwd=root, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout

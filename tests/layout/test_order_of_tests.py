@@ -34,8 +34,10 @@ def test_a_file_that_makes_something_for_all_of_its_tests_is_one_unit(file: str)
 
 def test_short_tests_go_together_and_long_ones_alone() -> None:
     sizes = Counter(conftest.units(NODES).values())
-    files = {unit: {n.partition("::")[0] for n in NODES if conftest.units(NODES)[n] == unit}
-             for unit in sizes}  # fmt: skip
+    files = {
+        unit: {n.partition("::")[0] for n in NODES if conftest.units(NODES)[n] == unit}
+        for unit in sizes
+    }
     assert all(len(held) == 1 for held in files.values())
     of = {file: sorted(n for u, n in sizes.items() if files[u] == {file}) for file in (CHEAP, LONG)}
     most = conftest.TOGETHER
@@ -65,8 +67,25 @@ def test_workers_that_die_are_replaced(root: Path, tmp_path: Path) -> None:
     for name, at in (("a", 3), ("b", 2)):
         (tmp_path / f"test_{name}.py").write_text(DIES.format(at=at), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "2", "-q", "-p", "no:cacheprovider",
-         "-p", "no:attnproof", "--rootdir", str(tmp_path), str(tmp_path)],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-n",
+            "2",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:attnproof",
+            "--rootdir",
+            str(tmp_path),
+            str(tmp_path),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     assert "2 failed, 38 passed" in done.stdout, done.stdout + done.stderr

@@ -28,8 +28,10 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copy(root / part, copy / part)
     done = subprocess.run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(built), str(copy)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (found,) = built.glob("*.whl")
     return found
@@ -69,6 +71,9 @@ def test_an_installed_wheel_finds_its_theorems(root: Path, wheel: Path, tmp_path
     )
     done = subprocess.run(
         [sys.executable, "-I", "-c", code, str(tmp_path)],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout.strip() == f"{wanted} {len(documents)}", done.stderr

@@ -19,7 +19,7 @@ from attnproof.theorems.definitions.attention import (
     multi_head,
     self_attention,
     softmax,
-)  # fmt: skip
+)
 from tests.numeric.statements import ATTENTION, CPU, PAIRS, ROTARY, d, ell, n, r, stated
 
 ALL = tuple(DESIGNS)
@@ -39,19 +39,24 @@ MASKED = stated(
         masked_attention(Q, K[sigma], V[sigma], M[:, sigma]), masked_attention(Q, K, V, M)
     ),
 )
-SCORES = stated({"S": real(r, n), "s": permutation(n)}, lambda S, s: equal(
-    softmax(S[:, s]), softmax(S)[:, s]
-))  # fmt: skip
+SCORES = stated(
+    {"S": real(r, n), "s": permutation(n)}, lambda S, s: equal(softmax(S[:, s]), softmax(S)[:, s])
+)
 SUMS = stated(
-    {"X": real(n, d), "s": permutation(n)}, lambda X, s: equal(xp.sum(X[s], axis=0),
-    xp.sum(X, axis=0)),
-)  # fmt: skip
+    {"X": real(n, d), "s": permutation(n)},
+    lambda X, s: equal(xp.sum(X[s], axis=0), xp.sum(X, axis=0)),
+)
 NO_TOKENS = stated({"A": real(d, d)}, lambda A: equal(A + A, 2 * A))
 
 
 HONEST = {
-    "attention": PAIRS, "self-attention": SELF, "causal": CAUSAL, "masked": MASKED,
-    "softmax": SCORES, "sums": SUMS, "rotary": ROTARY,
+    "attention": PAIRS,
+    "self-attention": SELF,
+    "causal": CAUSAL,
+    "masked": MASKED,
+    "softmax": SCORES,
+    "sums": SUMS,
+    "rotary": ROTARY,
     "several heads": stated(
         {"X": real(n, d), "A": real(2, d, ell), "B": real(2, ell, d), "s": permutation(n)},
         lambda X, A, B, s: equal(multi_head(X[s], A, A, A, B), multi_head(X, A, A, A, B)[s]),
@@ -62,7 +67,7 @@ HONEST = {
             biased_attention(Q, K, V, b + 0 * (Q @ K[sigma].mT)), attention(Q, K, V)
         ),
     ),
-}  # fmt: skip
+}
 
 
 def drawn_in(statement: Any, scale: str = "small") -> dict[str, Any]:

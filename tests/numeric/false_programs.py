@@ -130,13 +130,27 @@ def _added(x: Tensor, most: int) -> Tensor:
 
 
 UNLIKE: dict[str, Any] = {
-    f.__name__: f for f in (
-        is_int, type_is_int, key_of_text, key_of_format, text_of_length, while_compiling,
-        while_exporting, known_to_python, asked_of_values, asked_of_zeros, of_a_kind,
-        with_gradients, one_row, one_token, square_of_a_length, rows_and_tokens,
+    f.__name__: f
+    for f in (
+        is_int,
+        type_is_int,
+        key_of_text,
+        key_of_format,
+        text_of_length,
+        while_compiling,
+        while_exporting,
+        known_to_python,
+        asked_of_values,
+        asked_of_zeros,
+        of_a_kind,
+        with_gradients,
+        one_row,
+        one_token,
+        square_of_a_length,
+        rows_and_tokens,
         branch_in_a_helper,
     )
-} | {"counting": Counting(), "limited": Limited()}  # fmt: skip
+} | {"counting": Counting(), "limited": Limited()}
 
 
 def turned(x: Tensor, p: Tensor) -> Tensor:
@@ -177,15 +191,19 @@ def half_zero(x: Tensor, p: Tensor) -> Tensor:
 
 
 ROTARY: dict[str, tuple[Any, str]] = {
-    "longer_later": (longer_later, "norm"), "longer_by_head": (longer_by_head, "norm"),
-    "longer_by_row": (longer_by_row, "norm"), "longer_by_count": (longer_by_count, "norm"),
-    "vanishing": (vanishing, "composition"), "all_zero": (all_zero, "composition"),
+    "longer_later": (longer_later, "norm"),
+    "longer_by_head": (longer_by_head, "norm"),
+    "longer_by_row": (longer_by_row, "norm"),
+    "longer_by_count": (longer_by_count, "norm"),
+    "vanishing": (vanishing, "composition"),
+    "all_zero": (all_zero, "composition"),
     "half_zero": (half_zero, "composition"),
-}  # fmt: skip
+}
 
 
 def in_units(bits: int, dtype: torch.dtype) -> Any:
     """Positions in units of 2**-bits: they wrap round in this dtype."""
+
     def turn(x: Tensor, p: Tensor) -> Tensor:
         return turned(x, (p.to(dtype) * 2**bits).double() / 2**bits).to(x.dtype)
 
@@ -201,9 +219,11 @@ def by_square(x: Tensor, p: Tensor) -> Tensor:
 
 
 WRAPPING: dict[str, Any] = {
-    "int64": in_units(40, torch.int64), "int32": in_units(20, torch.int32),
-    "a shift of bits": by_shift, "a fourth power": by_square,
-}  # fmt: skip
+    "int64": in_units(40, torch.int64),
+    "int32": in_units(20, torch.int32),
+    "a shift of bits": by_shift,
+    "a fourth power": by_square,
+}
 
 
 def rectified(x: Tensor) -> Tensor:

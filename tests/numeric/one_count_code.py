@@ -53,5 +53,13 @@ def last_row_is_steeper(heads: int, length: int) -> Tensor:
     return alibi(heads, length) * steep[:, None]
 
 
-PROVED = (alibi, eight_bias, length_first, by_name, with_a_row_of_batch, heads_last,
-          eight_last_bias, clipped_bias)  # fmt: skip
+PROVED = (
+    alibi,
+    eight_bias,
+    length_first,
+    by_name,
+    with_a_row_of_batch,
+    heads_last,
+    eight_last_bias,
+    clipped_bias,
+)

@@ -42,8 +42,13 @@ def without(key: Tensor, place: int) -> Tensor:
 def drop(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
     at = k.shape[1] // 3
     if causal:
-        return torch.cat((FLASH.attend(q[:, :at], k[:, :at], v[:, :at], True),
-                          FLASH.attend(q[:, at:], k[:, at:], v[:, at:], True)), 1)  # fmt: skip
+        return torch.cat(
+            (
+                FLASH.attend(q[:, :at], k[:, :at], v[:, :at], True),
+                FLASH.attend(q[:, at:], k[:, at:], v[:, at:], True),
+            ),
+            1,
+        )
     return FLASH.attend(q, without(k, at), without(v, at), False)
 
 

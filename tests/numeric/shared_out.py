@@ -27,9 +27,11 @@ CASES: dict[str, dict[str, Any]] = {
 }
 SELECT = SharedReading.select
 THEOREMS = (
-    "positions-must-move-with-their-tokens", "pooling-after-an-equivariant-map-is-invariant",
-    "any-score-function-keeps-the-symmetries", "rows-of-softmax-are-distributions",
-)  # fmt: skip
+    "positions-must-move-with-their-tokens",
+    "pooling-after-an-equivariant-map-is-invariant",
+    "any-score-function-keeps-the-symmetries",
+    "rows-of-softmax-are-distributions",
+)
 REFUSED: dict[str, dict[str, Any]] = {
     "causal rows": {"heads": 3, "tokens": 640, "causal": True},
     "uneven rows": {"heads": 3, "tokens": 650},

@@ -21,8 +21,11 @@ ell, d = sizes("ell d", "features")
 (B,) = sizes("B", "blocks")
 CPU = torch.device("cpu")
 ATTENTION = {
-    "Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "sigma": permutation(n),
-}  # fmt: skip
+    "Q": real(r, ell),
+    "K": real(n, ell),
+    "V": real(n, d),
+    "sigma": permutation(n),
+}
 
 
 def stated(givens: Any, body: Any, **assume: Any) -> Any:

@@ -11,7 +11,7 @@ from attnproof.theorems.definitions.sequences import (
     convolution,
     recurrent_cell,
     state_after,
-)  # fmt: skip
+)
 
 RANDOM = np.random.default_rng(0)
 

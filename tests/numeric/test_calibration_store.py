@@ -83,9 +83,11 @@ def test_an_unknown_backend_is_skipped_with_a_reason(
 
 
 def test_what_nothing_is_stored_for_is_measured_once_and_kept(
-    found: Calibration, own: Path, monkeypatch: pytest.MonkeyPatch,
+    found: Calibration,
+    own: Path,
+    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+) -> None:
     calls = []
 
     def measured(device: torch.device) -> Calibration:
@@ -121,12 +123,13 @@ def altered(found: Calibration, change: Any) -> str:
 
 CHANGES: dict[str, tuple[Any, str]] = {
     "a constant made smaller": (
-        lambda d: d["constants"][1].update(function_error=0.5), "do not follow from"
+        lambda d: d["constants"][1].update(function_error=0.5),
+        "do not follow from",
     ),
     "a field that is not known": (lambda d: d.update(extra=1), "Extra inputs are not permitted"),
     "another format": (lambda d: d.update(format=99), "format"),
     "not a number": (lambda d: d["functions"][0].update(error="small"), "error"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -207,9 +210,7 @@ def test_a_file_without_some_measurements_is_told_and_not_used(
     assert "not used" in caplog.text
 
 
-def test_a_file_of_a_dtype_that_is_none_is_told_and_not_used(
-    found: Calibration, own: Path
-) -> None:
+def test_a_file_of_a_dtype_that_is_none_is_told_and_not_used(found: Calibration, own: Path) -> None:
     file = store.write(found)
     assert file.parent == own
     file.write_text(file.read_text().replace('"float16"', '"float17"'))

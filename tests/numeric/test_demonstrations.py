@@ -14,7 +14,7 @@ from attnproof.numeric.demonstration import (
     demonstration,
     load_demonstrations,
     reproduced,
-)  # fmt: skip
+)
 
 LOADED = load_demonstrations()
 

@@ -24,7 +24,7 @@ from tests.numeric.designed_statements import (
     SELF,
     SUMS,
     drawn_in,
-)  # fmt: skip
+)
 from tests.numeric.statements import ATTENTION, PAIRS, d, ell, n, stated
 
 
@@ -85,8 +85,10 @@ def test_tokens_that_are_queries_keys_and_values_at_once() -> None:
 
 def test_what_attention_reads_is_found_in_any_term() -> None:
     def roles(statement: Any) -> Any:
-        return {k: (v.axis, "".join(sorted(x[0] for x in v.roles)))
-                for k, v in read_as(statement).items()}  # fmt: skip
+        return {
+            k: (v.axis, "".join(sorted(x[0] for x in v.roles)))
+            for k, v in read_as(statement).items()
+        }
 
     plain = {"Q": (0, "q"), "K": (0, "k"), "V": (0, "v")}
     assert roles(PAIRS) == roles(MASKED) == plain

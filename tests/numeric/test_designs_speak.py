@@ -108,9 +108,10 @@ def test_a_mask_that_is_not_low_enough_shows_in_large_scores() -> None:
 
     code = planted(attend)
     masked = replace(
-        code, replaced={"masked_attention": replace(code.replaced["attention"], compute=low)},
+        code,
+        replaced={"masked_attention": replace(code.replaced["attention"], compute=low)},
         bounds={"masked_attention": code.bounds["attention"]},
-    )  # fmt: skip
+    )
     (m,) = measure(MASKED, scale="small", dtypes=["float32"], implementations=[masked], seed=1)
     assert (m.status, m.design) == ("violated", "large")
 
@@ -167,17 +168,18 @@ def test_scores_beyond_every_dtype_stop_no_bound() -> None:
 def test_what_overflows_in_between_is_not_known_afterwards() -> None:
     """A variance beyond float16 makes a quotient 0, which is a number and wrong."""
     statement = stated(
-        {"X": real(n, d), "t": positive()}, lambda X, t: equal(X / xp.sum(X * X) * t,
-        (X * t) / xp.sum(X * X)),
-    )  # fmt: skip
+        {"X": real(n, d), "t": positive()},
+        lambda X, t: equal(X / xp.sum(X * X) * t, (X * t) / xp.sum(X * X)),
+    )
     (m,) = measure(statement, scale="small", dtypes=["float16"], implementations=["eager"])
     assert m.status == "held"
     assert "large" not in m.designs
 
 
 def test_what_is_false_is_violated_in_the_normal_design_or_in_another() -> None:
-    wrong = stated(ATTENTION, lambda Q, K, V, sigma: equal(attention(Q, K, V[sigma]),
-        attention(Q, K, V)))  # fmt: skip
+    wrong = stated(
+        ATTENTION, lambda Q, K, V, sigma: equal(attention(Q, K, V[sigma]), attention(Q, K, V))
+    )
     for m in measure(wrong, scale="small", expected="refuted"):
         assert (m.status, m.design, m.designs) == ("violated", "normal", ("normal",))
     below = stated({"X": real(n, d)}, lambda X: at_least(20, X))

@@ -24,7 +24,7 @@ from tests.numeric.statements import (
     planted,
     stated,
     statuses,
-)  # fmt: skip
+)
 
 FAULTS = {
     "dropped key": lambda q, k, v: attend(q, k[1:], v[1:]),
@@ -63,9 +63,11 @@ def test_one_dropped_key_of_four_thousand_is_caught() -> None:
 
 def test_a_fault_both_sides_share_is_told_by_the_definition() -> None:
     (m,) = measure(
-        PAIRS, scale="small", dtypes=["float64"],
+        PAIRS,
+        scale="small",
+        dtypes=["float64"],
         implementations=[planted(FAULTS["scale of one more channel"])],
-    )  # fmt: skip
+    )
     assert "not the value of its definition" in m.reason
 
 
@@ -90,9 +92,11 @@ def turned(x: Any, positions: Any, frequencies: Any) -> Any:
 def test_rotary_code_of_transformers_holds() -> None:
     pytest.importorskip("transformers")
     found_ = measure(
-        ROTARY, scale="small", designs=["normal"],
+        ROTARY,
+        scale="small",
+        designs=["normal"],
         implementations=["transformers Llama rotary embedding"],
-    )  # fmt: skip
+    )
     assert statuses(found_)["float64"] == statuses(found_)["float32"] == "held"
 
 

@@ -30,7 +30,7 @@ from attnproof.symbolic.givens import (
     positive,
     real,
     sizes,
-)  # fmt: skip
+)
 from attnproof.symbolic.statement import Statement
 from tests.numeric.statements import CPU, d, ell, n, r
 
@@ -57,47 +57,92 @@ def half_norms(K: Any) -> Any:
 
 K, V = real(n, d), real(n, d)
 FALSE_WITHOUT: dict[str, Case] = {
-    "orthonormal columns": ({"K": K, "x": real(d)}, lambda K, x: equal(K.mT @ (K @ x), x),
-        lambda K, **_: [(K.mT @ K, xp.eye(d))]),
-    "orthonormal rows": ({"K": real(d, n), "x": real(d)}, lambda K, x: equal(K @ (K.mT @ x), x),
-        lambda K, **_: [(xp.eye(d), K @ K.mT)]),
-    "an inverse": ({"A": real(d, d), "B": real(d, d)}, lambda A, B: equal(B @ A, xp.eye(d)),
-        lambda A, B: [(A @ B, xp.eye(d))]),
-    "a formula": ({"c": real(), "x": real(d), "y": real(d)}, lambda c, x, y: equal(
-        2 * c, x @ y + y @ x), lambda c, x, y: [(c, x @ y)]),
-    "a row that is a formula": ({"X": K, "a": index_below(n), "b": index_below(n)},
-        lambda X, a, b: equal(3 * X[a], 6 * X[b]), lambda X, a, b: [(X[a], 2 * X[b])]),
+    "orthonormal columns": (
+        {"K": K, "x": real(d)},
+        lambda K, x: equal(K.mT @ (K @ x), x),
+        lambda K, **_: [(K.mT @ K, xp.eye(d))],
+    ),
+    "orthonormal rows": (
+        {"K": real(d, n), "x": real(d)},
+        lambda K, x: equal(K @ (K.mT @ x), x),
+        lambda K, **_: [(xp.eye(d), K @ K.mT)],
+    ),
+    "an inverse": (
+        {"A": real(d, d), "B": real(d, d)},
+        lambda A, B: equal(B @ A, xp.eye(d)),
+        lambda A, B: [(A @ B, xp.eye(d))],
+    ),
+    "a formula": (
+        {"c": real(), "x": real(d), "y": real(d)},
+        lambda c, x, y: equal(2 * c, x @ y + y @ x),
+        lambda c, x, y: [(c, x @ y)],
+    ),
+    "a row that is a formula": (
+        {"X": K, "a": index_below(n), "b": index_below(n)},
+        lambda X, a, b: equal(3 * X[a], 6 * X[b]),
+        lambda X, a, b: [(X[a], 2 * X[b])],
+    ),
     "one given by another, one by that": (
-        {"x": real(d), "y": real(d), "z": real(d)}, lambda x, z, **_: equal(z, 4 * x),
-        lambda x, y, z: [(y, 2 * x), (z, 2 * y)]),
-    "a formula of a function": ({"f": function(1), "x": real(d), "c": real()},
-        lambda f, x, c: equal(3 * c, f(x) + 2 * f(x)), lambda f, x, c: [(c, f(x))]),
-    "one norm": ({"K": K, "Q": real(r, d), "c": real()}, lambda K, Q, c: equal(
-        half_norms(Q[:, None, :] - K[None]), half_norms(Q)[:, None] - Q @ K.mT + c),
-        lambda K, c, **_: [(half_norms(K), c + 0 * half_norms(K))]),
-    "a common factor": ({"r": positive(), "u": real(2), "v": real(2)},
-        lambda u, v, **_: equal(u, v), lambda r, u, v: [(r * u, r * v)]),
-    "two equations for one given": ({"x": real(d), "y": real(d)},
-        lambda x, **_: equal(x + 1, xp.ones(d)), lambda x, y: [(x, y), (x, -y)]),
-    "an upper bound": ({"c": real(), "V": real(n)}, lambda c, V: at_least(n * c, xp.sum(V)),
-        lambda c, V: [at_least(c, V)]),
-    "a box": ({"low": real(d), "V": V, "high": real(d)},
+        {"x": real(d), "y": real(d), "z": real(d)},
+        lambda x, z, **_: equal(z, 4 * x),
+        lambda x, y, z: [(y, 2 * x), (z, 2 * y)],
+    ),
+    "a formula of a function": (
+        {"f": function(1), "x": real(d), "c": real()},
+        lambda f, x, c: equal(3 * c, f(x) + 2 * f(x)),
+        lambda f, x, c: [(c, f(x))],
+    ),
+    "one norm": (
+        {"K": K, "Q": real(r, d), "c": real()},
+        lambda K, Q, c: equal(
+            half_norms(Q[:, None, :] - K[None]), half_norms(Q)[:, None] - Q @ K.mT + c
+        ),
+        lambda K, c, **_: [(half_norms(K), c + 0 * half_norms(K))],
+    ),
+    "a common factor": (
+        {"r": positive(), "u": real(2), "v": real(2)},
+        lambda u, v, **_: equal(u, v),
+        lambda r, u, v: [(r * u, r * v)],
+    ),
+    "two equations for one given": (
+        {"x": real(d), "y": real(d)},
+        lambda x, **_: equal(x + 1, xp.ones(d)),
+        lambda x, y: [(x, y), (x, -y)],
+    ),
+    "an upper bound": (
+        {"c": real(), "V": real(n)},
+        lambda c, V: at_least(n * c, xp.sum(V)),
+        lambda c, V: [at_least(c, V)],
+    ),
+    "a box": (
+        {"low": real(d), "V": V, "high": real(d)},
         lambda low, V, high: at_least(n * (high - low), xp.sum(V - low, axis=0)),
-        lambda low, V, high: [at_least(high, V), at_least(V, low)]),
-    "two sides": ({"K": K, "c": real(), "delta": nonnegative()},
+        lambda low, V, high: [at_least(high, V), at_least(V, low)],
+    ),
+    "two sides": (
+        {"K": K, "c": real(), "delta": nonnegative()},
         lambda K, c, delta: at_least(n * delta, xp.sum(xp.abs(half_norms(K) - c))),
         lambda K, c, delta: [
-            at_least(delta, half_norms(K) - c), at_least(delta, c - half_norms(K))]),
-    "the largest entry": ({"x": real(n), "m": real(), "k": index_below(n)},
+            at_least(delta, half_norms(K) - c),
+            at_least(delta, c - half_norms(K)),
+        ],
+    ),
+    "the largest entry": (
+        {"x": real(n), "m": real(), "k": index_below(n)},
         lambda x, m, **_: at_least(n * m, xp.sum(x)),
-        lambda x, m, k: [(m, x[k]), at_least(m, x)]),
-    "strictly above": ({"x": real(n), "y": real(n)}, lambda x, y: greater(xp.exp(x), xp.exp(y)),
-        lambda x, y: [greater(x, y)]),
-    "a law of all indices": ({"x": real(n), "y": real(n)},
+        lambda x, m, k: [(m, x[k]), at_least(m, x)],
+    ),
+    "strictly above": (
+        {"x": real(n), "y": real(n)},
         lambda x, y: greater(xp.exp(x), xp.exp(y)),
-        lambda x, y: [
-            greater(x, y), for_all({"i": index_below(n)}, lambda i: greater(x[i], y[i]))]),
-}  # fmt: skip
+        lambda x, y: [greater(x, y)],
+    ),
+    "a law of all indices": (
+        {"x": real(n), "y": real(n)},
+        lambda x, y: greater(xp.exp(x), xp.exp(y)),
+        lambda x, y: [greater(x, y), for_all({"i": index_below(n)}, lambda i: greater(x[i], y[i]))],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FALSE_WITHOUT)
@@ -129,8 +174,16 @@ def test_hypotheses_hold_in_what_was_drawn() -> None:
         found = draw(told, sizes_of(told, scale), scale, 3)
         every = found.in_dtype(torch.float64, CPU)
         assert broken(told, found.sizes, every) is None
-        assert broken(told, found.sizes, draw(statement(case, bare=True), found.sizes, scale, 3)
-                      .in_dtype(torch.float64, CPU)) is not None  # fmt: skip
+        assert (
+            broken(
+                told,
+                found.sizes,
+                draw(statement(case, bare=True), found.sizes, scale, 3).in_dtype(
+                    torch.float64, CPU
+                ),
+            )
+            is not None
+        )
 
 
 def test_what_is_formed_from_rounded_values_is_within_its_radius() -> None:
@@ -155,25 +208,38 @@ def test_a_radius_of_zero_for_what_was_rounded_is_noticed(monkeypatch: pytest.Mo
 
 NOT_DRAWN: dict[str, tuple[Case, str]] = {
     "a law of a function": (
-        ({"f": function(0), "x": real()}, lambda f, x: equal(f(x), f(-x)),
-         lambda f, **_: [for_all({"y": real()}, lambda y: equal(f(y), f(-y)))]),
-        "a function with f(y) = f(-y) for all y cannot be drawn"),
+        (
+            {"f": function(0), "x": real()},
+            lambda f, x: equal(f(x), f(-x)),
+            lambda f, **_: [for_all({"y": real()}, lambda y: equal(f(y), f(-y)))],
+        ),
+        "a function with f(y) = f(-y) for all y cannot be drawn",
+    ),
     "a law of numbers": (
-        ({"c": real()}, lambda c: equal(c, 0),
-         lambda c: [for_all({"y": real()}, lambda y: equal(c * y, 0 * y))]),
-        "for all y cannot be drawn"),
+        (
+            {"c": real()},
+            lambda c: equal(c, 0),
+            lambda c: [for_all({"y": real()}, lambda y: equal(c * y, 0 * y))],
+        ),
+        "for all y cannot be drawn",
+    ),
     "what never holds": (
         ({"x": real()}, lambda x: equal(x, x), lambda x: [(x * x, -1 + 0 * x)]),
-        "cannot draw values"),
+        "cannot draw values",
+    ),
     "more columns than rows": (
         ({"K": real(1, 2)}, lambda K: equal(K, K), lambda K: [(K.mT @ K, xp.eye(2))]),
-        "cannot draw"),
+        "cannot draw",
+    ),
     "an order that never holds": (
         ({"x": real()}, lambda x: equal(x, x), lambda x: [greater(0 * x, x * x)]),
-        "no values were found with"),
+        "no values were found with",
+    ),
     "numbers that never differ": (
-        ({"m": natural()}, lambda m: equal(m, m), lambda m: [differ(m, m)]), "m != m"),
-}  # fmt: skip
+        ({"m": natural()}, lambda m: equal(m, m), lambda m: [differ(m, m)]),
+        "m != m",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", NOT_DRAWN)
@@ -215,8 +281,10 @@ def test_different_indices_have_room() -> None:
 def test_a_hypothesis_that_rounding_breaks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two numbers closer than bfloat16 can tell: greater in float64, equal once rounded."""
     case: Case = (
-        {"x": positive(), "y": real()}, lambda x, y: greater(y, x), lambda x, y: [greater(y, x)],
-    )  # fmt: skip
+        {"x": positive(), "y": real()},
+        lambda x, y: greater(y, x),
+        lambda x, y: [greater(y, x)],
+    )
     monkeypatch.setattr(hypotheses, "_beyond", lambda _, other, *__: other + 2.0**-20)
     said = {m.dtype: m for m in measure(statement(case), scale="small", device="cpu", seed=1)}
     assert said["float64"].status == "held"

@@ -15,8 +15,14 @@ LAW = "scale-as-declared"
 class Apart(nn.Module):
     """q, k and v by matrices of their own, with as many or fewer heads of keys."""
 
-    def __init__(self, groups: int = 4, scale: float | None = None, *, unit: bool = False,
-                 mixed: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        groups: int = 4,
+        scale: float | None = None,
+        *,
+        unit: bool = False,
+        mixed: bool = False,
+    ) -> None:
         super().__init__()
         self.heads, self.scale, self.unit, self.mixed = 4, scale, unit, mixed
         self.q_proj, self.o_proj = nn.Linear(32, 32), nn.Linear(32, 32)
@@ -24,8 +30,10 @@ class Apart(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         b, t, d = x.shape
-        q, k, v = (part(x).view(b, t, -1, 8).transpose(1, 2)
-                   for part in (self.q_proj, self.k_proj, self.v_proj))  # fmt: skip
+        q, k, v = (
+            part(x).view(b, t, -1, 8).transpose(1, 2)
+            for part in (self.q_proj, self.k_proj, self.v_proj)
+        )
         if self.unit:
             q, k = functional.normalize(q, dim=-1), functional.normalize(k, dim=-1)
         out = functional.scaled_dot_product_attention(

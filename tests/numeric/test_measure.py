@@ -22,7 +22,7 @@ from attnproof.symbolic.givens import (
     permutation,
     positions,
     real,
-)  # fmt: skip
+)
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
 from attnproof.theorems.definitions.positions import sine_only, sinusoidal
@@ -40,7 +40,7 @@ from tests.numeric.statements import (
     r,
     stated,
     statuses,
-)  # fmt: skip
+)
 
 
 def test_what_a_result_says() -> None:
@@ -76,9 +76,12 @@ def test_the_backend_asked_for_is_the_one_that_runs() -> None:
     for name, kernel in (("flash", "flash_attention"), ("math", "_attention_math")):
         with profile() as seen:
             measure(
-                PAIRS, scale="small", device="cpu", dtypes=["float32"],
+                PAIRS,
+                scale="small",
+                device="cpu",
+                dtypes=["float32"],
                 implementations=[f"scaled_dot_product_attention ({name})"],
-            )  # fmt: skip
+            )
         ran = {event.name for event in seen.events() if "scaled_dot_product" in event.name}
         assert any(kernel in event for event in ran), ran
 
@@ -97,9 +100,11 @@ def test_masks_reach_every_implementation() -> None:
 
 def test_not_a_number_is_its_own_status() -> None:
     (m,) = measure(
-        PAIRS, scale="small", dtypes=["float32"],
+        PAIRS,
+        scale="small",
+        dtypes=["float32"],
         implementations=[planted(lambda q, k, v: attend(q, k, v) * math.nan)],
-    )  # fmt: skip
+    )
     assert m.status == "non-finite"
     assert m.error == math.inf
     assert "not a number" in m.reason
@@ -113,9 +118,11 @@ def test_what_does_not_fit_is_skipped_and_stops_nothing() -> None:
         raise RuntimeError("kernel launch failed")
 
     found_ = measure(
-        PAIRS, scale="small", dtypes=["float32"],
+        PAIRS,
+        scale="small",
+        dtypes=["float32"],
         implementations=[planted(refuse), planted(broken), "eager"],
-    )  # fmt: skip
+    )
     assert [m.status for m in found_] == ["skipped", "skipped", "held"]
     assert found_[0].reason == "widths of 8 are not taken"
     assert "RuntimeError: kernel launch failed" in found_[1].reason
@@ -124,9 +131,10 @@ def test_what_does_not_fit_is_skipped_and_stops_nothing() -> None:
         lambda Q, K, V, sigma: equal(attention(Q, K[sigma], V[sigma]), attention(Q, K, V)),
     )
     (m,) = [
-        m for m in measure(wide, scale="small", device="cpu", dtypes=["float32"])
+        m
+        for m in measure(wide, scale="small", device="cpu", dtypes=["float32"])
         if "Multihead" in m.implementation
-    ]  # fmt: skip
+    ]
     assert (m.status == "skipped" and "do not fit" in m.reason) == (m.sizes["ell"] > m.sizes["d"])
 
 
@@ -188,10 +196,12 @@ def test_existence_with_a_witness_and_by_least_squares() -> None:
     def shifted(code: Any, width: Any, witness: Any = None) -> Any:
         def body(p: Any, k: Any, omega: Any) -> Any:
             return exists(
-                real(width, width), "M",
+                real(width, width),
+                "M",
                 lambda M: equal(code(p + k, omega), code(p, omega) @ M.mT),
-                witness=None if witness is None else witness(k, omega), free_of=(p,),
-            )  # fmt: skip
+                witness=None if witness is None else witness(k, omega),
+                free_of=(p,),
+            )
 
         return stated(givens, body)
 

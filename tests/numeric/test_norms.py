@@ -19,9 +19,11 @@ def chain(matrix: Any, start: Any, depth: int, bias: Any) -> Any:
     for _ in range(depth):
         state = matrix @ state
         if bias is not None:
-            state = torch.tanh(state + bias) if isinstance(state, torch.Tensor) else (
-                state.arithmetic.tanh(state + bias)
-            )  # fmt: skip
+            state = (
+                torch.tanh(state + bias)
+                if isinstance(state, torch.Tensor)
+                else (state.arithmetic.tanh(state + bias))
+            )
     return state
 
 

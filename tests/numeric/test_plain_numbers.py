@@ -18,7 +18,7 @@ from attnproof.symbolic.givens import (
     natural,
     permutation,
     real,
-)  # fmt: skip
+)
 from tests.numeric.statements import CPU, B, d, n, stated
 
 

@@ -60,10 +60,13 @@ def test_only_what_no_replaced_definition_has_a_part_in_is_shared(name: str) -> 
 
 def kernel(*queries: int) -> Any:
     bound = AttentionBound(kernel="flash")
-    calls = Calls(Implementation(
-        "flash", {"attention": Replacement(attend, AXES)},
-        {"attention": Replacement(bound, AXES, never)},
-    ))  # fmt: skip
+    calls = Calls(
+        Implementation(
+            "flash",
+            {"attention": Replacement(attend, AXES)},
+            {"attention": Replacement(bound, AXES, never)},
+        )
+    )
     for many in queries:
         calls.replaced["attention"].compute(*(torch.ones(n, 8) for n in (many, 4, 4)))
     return calls.bounded().bounds["attention"].compute
@@ -85,9 +88,12 @@ def test_ratios_agree_with_verdicts_in_float64() -> None:
     seen = set()
     for power in range(40, 53):
         (m,) = measure(
-            PAIRS, scale="small", designs=["normal"], dtypes=["float64"],
+            PAIRS,
+            scale="small",
+            designs=["normal"],
+            dtypes=["float64"],
             implementations=[biased(2.0**-power)],
-        )  # fmt: skip
+        )
         seen.add(m.judged[0].status)
         assert (m.judged[0].ratio <= 1) == (m.judged[0].status == "held"), m
     assert seen == {"held", "violated"}

@@ -20,20 +20,30 @@ from tests.numeric.statements import CPU, d, ell, n, r, stated
 SIDES = {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "sigma": permutation(n)}
 ONE = {**SIDES, "c": real(ell)}
 UNIFORM = {
-    "queries of 0": stated(SIDES, lambda Q, K, V, sigma: equal(
-        attention(0 * Q, K, V), attention(0 * Q, K[sigma], V[sigma]))),
-    "one key": stated(ONE, lambda Q, K, V, c, sigma: equal(
-        attention(Q, 0 * K + c, V), attention(Q, 0 * K + c, V[sigma]))),
-}  # fmt: skip
+    "queries of 0": stated(
+        SIDES,
+        lambda Q, K, V, sigma: equal(attention(0 * Q, K, V), attention(0 * Q, K[sigma], V[sigma])),
+    ),
+    "one key": stated(
+        ONE,
+        lambda Q, K, V, c, sigma: equal(
+            attention(Q, 0 * K + c, V), attention(Q, 0 * K + c, V[sigma])
+        ),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", UNIFORM)
 def test_uniform_attention_is_accepted(name: str) -> None:
     for seed in (3, 4, 8, 15):
         for m in measure(
-            UNIFORM[name], scale="small", device="cpu", dtypes=["bfloat16"], designs=["normal"],
+            UNIFORM[name],
+            scale="small",
+            device="cpu",
+            dtypes=["bfloat16"],
+            designs=["normal"],
             seed=seed,
-        ):  # fmt: skip
+        ):
             assert m.status in ("held", "skipped"), m
 
 

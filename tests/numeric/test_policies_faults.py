@@ -34,7 +34,7 @@ from tests.numeric.statements import (
     planted,
     r,
     stated,
-)  # fmt: skip
+)
 
 QUERIES = stated(
     {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "tau": permutation(r)},
@@ -42,21 +42,30 @@ QUERIES = stated(
 )
 ROTATED = stated(
     {
-        "Q": real(r, 2 * B), "K": real(n, 2 * B), "V": real(n, d), "sigma": permutation(n),
-        "p": positions(r), "m": positions(n), "omega": frequencies(B),
+        "Q": real(r, 2 * B),
+        "K": real(n, 2 * B),
+        "V": real(n, d),
+        "sigma": permutation(n),
+        "p": positions(r),
+        "m": positions(n),
+        "omega": frequencies(B),
     },
     lambda Q, K, V, sigma, p, m, omega: equal(
         attention(rotate_half(Q, p, omega), rotate_half(K[sigma], m[sigma], omega), V[sigma]),
         attention(rotate_half(Q, p, omega), rotate_half(K, m, omega), V),
     ),
-)  # fmt: skip
+)
 
 
 def judged(statement: Any, implementation: Any, dtype: str, **how: Any) -> dict[str, Any]:
     (m,) = measure(
-        statement, device="cpu", designs=["normal"], dtypes=[dtype],
-        implementations=[implementation], **how,
-    )  # fmt: skip
+        statement,
+        device="cpu",
+        designs=["normal"],
+        dtypes=[dtype],
+        implementations=[implementation],
+        **how,
+    )
     return {one.policy: one for one in m.judged} | {"all": m}
 
 
@@ -68,8 +77,11 @@ def test_honest_code_is_accepted(dtype: str) -> None:
         ):
             assert m.status in ("held", "skipped"), m
             assert {j.policy for j in m.judged} == {
-                "deterministic", "probabilistic", "residual", "bitwise",
-            }  # fmt: skip
+                "deterministic",
+                "probabilistic",
+                "residual",
+                "bitwise",
+            }
 
 
 def fault(scale: float) -> Any:
@@ -128,9 +140,10 @@ def rotary_fault(shift: float, power: float) -> Implementation:
     from attnproof.numeric.walk import Replacement, never
 
     return Implementation(
-        "planted", {"rotate_half": Replacement(turn, (-2, -1, None))},
+        "planted",
+        {"rotate_half": Replacement(turn, (-2, -1, None))},
         {"rotate_half": Replacement(_bound, (-2, -1, None), never)},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(("shift", "power"), [(2e-2, 1.0), (0.0, 1.0), (0.0, 1 + 1e-5)])
@@ -188,9 +201,13 @@ def test_a_last_bit_that_depends_on_the_place_is_seen_bitwise() -> None:
 
 def test_where_errors_are_not_independent_nothing_is_promised() -> None:
     (m,) = measure(
-        PAIRS, scale="small", device="cpu", designs=["clustered"], dtypes=["float32"],
+        PAIRS,
+        scale="small",
+        device="cpu",
+        designs=["clustered"],
+        dtypes=["float32"],
         implementations=["eager"],
-    )  # fmt: skip
+    )
     told = {j.policy: j for j in m.judged}
     assert told["probabilistic"].status == told["residual"].status == "skipped"
     assert "equal numbers have equal rounding errors" in told["probabilistic"].told

@@ -60,7 +60,7 @@ OPERATIONS: dict[str, Any] = {
     "quotient": lambda _, a, b: (a / (b * b + 1)).sum(-1),
     "power": lambda _, a, b: ((a + b) ** 3).sum(0),
     "rotation": lambda xp, a, b: xp.cos(b) * (a * b) - xp.sin(b) * (a * b),
-}  # fmt: skip
+}
 
 
 class Torch:
@@ -142,9 +142,7 @@ def test_attention_stays_within_its_spread(dtype: torch.dtype, shift: float) -> 
     for seed in range(5):
         q, k, v = (drawn(seed * 3 + i, dtype, 300, 32, scale=1.5) for i in range(3))
         v = v + shift
-        bound = attention_spread(
-            AttentionBound(), *(numbers.exact(x.double()) for x in (q, k, v))
-        )
+        bound = attention_spread(AttentionBound(), *(numbers.exact(x.double()) for x in (q, k, v)))
         found = torch.nn.functional.scaled_dot_product_attention(
             q[None, None], k[None, None], v[None, None]
         )[0, 0]

@@ -34,11 +34,20 @@ ell, d = sizes("ell d", "features")
 (B,) = sizes("B", "blocks")
 (L,) = sizes("L", "layers")
 GIVENS = {
-    "Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "M": boolean(r, n),
-    "X": real(r, 2 * B), "Y": real(n, 2 * B), "p": positions(r), "q": positions(n),
-    "omega": frequencies(B), "sigma": permutation(n), "tau": permutation(r),
-    "W": real(H, ell, d), "f": function(2, 0, out=None, traits=("equivariant",)),
-}  # fmt: skip
+    "Q": real(r, ell),
+    "K": real(n, ell),
+    "V": real(n, d),
+    "M": boolean(r, n),
+    "X": real(r, 2 * B),
+    "Y": real(n, 2 * B),
+    "p": positions(r),
+    "q": positions(n),
+    "omega": frequencies(B),
+    "sigma": permutation(n),
+    "tau": permutation(r),
+    "W": real(H, ell, d),
+    "f": function(2, 0, out=None, traits=("equivariant",)),
+}
 A = {name: given.named(name) for name, given in GIVENS.items()}
 CPU = torch.device("cpu")
 

@@ -21,7 +21,7 @@ from attnproof.symbolic.givens import (
     nonnegative,
     positive,
     real,
-)  # fmt: skip
+)
 from attnproof.symbolic.statement import Statement
 from tests.numeric.statements import CPU, d, n, stated
 

@@ -45,8 +45,11 @@ def under(givens: Any, assume: Any, body: Any) -> Statement:
     """A statement with hypotheses: pairs, claims and laws."""
     taken = _asked(assume, givens)
     pairs = tuple((a.term, b.term) for a, b in (t for t in taken if isinstance(t, tuple)))
-    laws = tuple(for_all({}, lambda t=t: t) if hasattr(t, "relation") else t
-                 for t in taken if not isinstance(t, tuple))  # fmt: skip
+    laws = tuple(
+        for_all({}, lambda t=t: t) if hasattr(t, "relation") else t
+        for t in taken
+        if not isinstance(t, tuple)
+    )
     made: Statement = stated(givens, lambda **_: _asked(body, givens), assume=pairs, laws=laws)
     return made
 
@@ -67,47 +70,66 @@ def kept(G: Any) -> Any:
 # name: givens, hypotheses, what follows from them, what does not
 CASES: dict[str, tuple[Any, Any, Any, Any]] = {
     "two rows are one": (
-        ROWS, lambda X, a, b: [(X[a], X[b])],
+        ROWS,
+        lambda X, a, b: [(X[a], X[b])],
         lambda X, a, b: equal(attention(X, X, X)[a], attention(X, X, X)[b]),
-        lambda X, a: equal(attention(X, X, X)[a], attention(X, X, X)[0])),
+        lambda X, a: equal(attention(X, X, X)[a], attention(X, X, X)[0]),
+    ),
     "orthonormal columns": (
-        TALL, lambda K: [(K.mT @ K, eye(d))],
+        TALL,
+        lambda K: [(K.mT @ K, eye(d))],
         lambda K, V: equal(K.mT @ (K @ (K.mT @ V)), K.mT @ V),
-        lambda K, V: equal(K @ (K.mT @ V), V)),
+        lambda K, V: equal(K @ (K.mT @ V), V),
+    ),
     "orthonormal rows": (
-        TALL, lambda K, V: [(V.mT @ V, eye(e)), (K.mT @ K, eye(d))],
+        TALL,
+        lambda K, V: [(V.mT @ V, eye(e)), (K.mT @ K, eye(d))],
         lambda K, V: equal((K @ K.mT) @ (K @ K.mT) @ V, K @ (K.mT @ V)),
-        lambda K, V: equal((V @ V.mT) @ (K @ K.mT) @ V, K @ (K.mT @ V))),
+        lambda K, V: equal((V @ V.mT) @ (K @ K.mT) @ V, K @ (K.mT @ V)),
+    ),
     "inverse": (
-        SQUARE, lambda A, B: [(A @ B, eye(d))],
+        SQUARE,
+        lambda A, B: [(A @ B, eye(d))],
         lambda A, B, X: equal(attention(X @ A, X @ B.mT, X), attention(X, X, X)),
-        lambda A, B, X: equal(attention(X @ A, X @ B, X), attention(X, X, X))),
+        lambda A, B, X: equal(attention(X @ A, X @ B, X), attention(X, X, X)),
+    ),
     "matrices that commute": (
-        TURN, lambda M, J: [(J @ M, M @ J)],
+        TURN,
+        lambda M, J: [(J @ M, M @ J)],
         lambda M, J, x: equal(J @ M @ M @ x, M @ M @ (J @ x)),
-        lambda J, x: equal(J @ x, J.mT @ x)),
+        lambda J, x: equal(J @ x, J.mT @ x),
+    ),
     "rows of one length": (
-        NORMS, lambda Z, L: [(norms(Z), L**2)],
+        NORMS,
+        lambda Z, L: [(norms(Z), L**2)],
         lambda Z, L: equal(norms(Z) * L, L**3),
-        lambda Z, L: equal(norms(Z), L)),
+        lambda Z, L: equal(norms(Z), L),
+    ),
     "a symmetric form": (
-        LAWS, lambda G: [kept(G)],
+        LAWS,
+        lambda G: [kept(G)],
         lambda G, x: equal(G.mT @ x, G @ x),
-        lambda G, x, c: equal(G @ x, c * x)),
+        lambda G, x, c: equal(G @ x, c * x),
+    ),
     "whole numbers": (
-        WHOLE, lambda i, j, k, m: [differ(i, j), (k // 4, 1 + 0 * k), at_least(m, k + 2)],
+        WHOLE,
+        lambda i, j, k, m: [differ(i, j), (k // 4, 1 + 0 * k), at_least(m, k + 2)],
         lambda x, i, j: equal(xp.where(i == j, x, 0), 0 * x),
-        lambda x, k: equal(xp.where(k == 3, x, 0), x)),
+        lambda x, k: equal(xp.where(k == 3, x, 0), x),
+    ),
     "a number in words of others": (
-        LAWS, lambda x, y, c: [(c, x @ y)],
+        LAWS,
+        lambda x, y, c: [(c, x @ y)],
         lambda x, y, c: equal(c * x, x * (y @ x)),
-        lambda x, y, c: equal(c * x, y)),
+        lambda x, y, c: equal(c * x, y),
+    ),
     "a mirror image": (
         {"x": real(n), "s": permutation(n), "c": real()},
         lambda x, s, c: [(x[s], c - x)],
         lambda x, s: equal(x[s][s], x),
-        lambda x, s: equal(x[s], 2 * x)),
-}  # fmt: skip
+        lambda x, s: equal(x[s], 2 * x),
+    ),
+}
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -153,25 +175,42 @@ def test_values_that_obey_modulo_one_prime_only_are_noticed(
 
 REFUSED: dict[str, tuple[Any, Any, Any, str]] = {
     "an order": (
-        LAWS, lambda x, y, c: [greater(c, x @ y)],
-        lambda x, y, c: equal(c + 0 * x, y), "a field has no order"),
+        LAWS,
+        lambda x, y, c: [greater(c, x @ y)],
+        lambda x, y, c: equal(c + 0 * x, y),
+        "a field has no order",
+    ),
     "a law of functions": (
         {"f": function(0), "x": real()},
         lambda f: [for_all({"t": real()}, lambda t: equal(f(t + 1), f(t)))],
-        lambda f, x: equal(f(x + 1), f(x)), "functions that obey a law are not drawn"),
+        lambda f, x: equal(f(x + 1), f(x)),
+        "functions that obey a law are not drawn",
+    ),
     "an angle": (
-        {"a": angle(n), "i": index_below(n), "j": index_below(n)}, lambda a, i, j: [(a[i], a[j])],
-        lambda a, i, j: equal(cos(a)[i], cos(a)[j]), "a is an angle"),
+        {"a": angle(n), "i": index_below(n), "j": index_below(n)},
+        lambda a, i, j: [(a[i], a[j])],
+        lambda a, i, j: equal(cos(a)[i], cos(a)[j]),
+        "a is an angle",
+    ),
     "whole numbers that are not there": (
-        WHOLE, lambda k: [at_least(k, 1_000)],
-        lambda x, k: equal(xp.where(k < 500, x, 0), 0 * x), "no whole numbers"),
+        WHOLE,
+        lambda k: [at_least(k, 1_000)],
+        lambda x, k: equal(xp.where(k < 500, x, 0), 0 * x),
+        "no whole numbers",
+    ),
     "all natural numbers": (
-        LAWS, lambda x, c: [for_all({"m": natural()}, lambda m: equal(c * m, x[0] * m))],
-        lambda x, c: equal(c, x[0]), "it speaks of all m"),
+        LAWS,
+        lambda x, c: [for_all({"m": natural()}, lambda m: equal(c * m, x[0] * m))],
+        lambda x, c: equal(c, x[0]),
+        "it speaks of all m",
+    ),
     "what is positive by its name": (
-        {"c": positive(), "x": real()}, lambda c, x: [(c, x * x)],
-        lambda c: equal(c, -c), "c is positive"),
-}  # fmt: skip
+        {"c": positive(), "x": real()},
+        lambda c, x: [(c, x * x)],
+        lambda c: equal(c, -c),
+        "c is positive",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -197,8 +236,13 @@ def test_what_holds_without_a_hypothesis_holds(name: str) -> None:
 
 
 def test_a_bound_is_kept_where_values_are_formed_and_not_where_they_solve_equations() -> None:
-    known = {"inverse": True, "orthonormal columns": True, "a mirror image": False,
-             "matrices that commute": False, "rows of one length": False}  # fmt: skip
+    known = {
+        "inverse": True,
+        "orthonormal columns": True,
+        "a mirror image": False,
+        "matrices that commute": False,
+        "rows of one length": False,
+    }
     for name, bounded in known.items():
         givens, assume, follows, _ = CASES[name]
         rational = (lambda A, B: equal(B @ A, eye(d))) if name == "inverse" else follows
@@ -208,9 +252,7 @@ def test_a_bound_is_kept_where_values_are_formed_and_not_where_they_solve_equati
 
 def test_a_false_claim_passes_no_more_often_than_the_bound_under_a_hypothesis() -> None:
     givens = {"X": real(2, 1), "y": real()}
-    statement = under(
-        givens, lambda X: [(X[0], X[1])], lambda X, y: equal(X[0, 0] * X[1, 0], y**2)
-    )
+    statement = under(givens, lambda X: [(X[0], X[1])], lambda X, y: equal(X[0, 0] * X[1, 0], y**2))
     ((says, claim),) = statement.claims.items()
     runs, passed = 400, 0
     for seed in range(runs):

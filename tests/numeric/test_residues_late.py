@@ -72,11 +72,16 @@ def test_a_softmax_is_what_integers_make_of_it() -> None:
     denominators = scores.sum(1)[:, None].inverse()
     weights = scores * field.broadcast_to(denominators, (5, 4))
     p, (a, b, c) = LARGE, (numbers(part) for part in (x, y, v))
-    told = [[77 * sum(a[3 * i + k] * b[4 * k + j] for k in range(3)) % p for j in range(4)]
-            for i in range(5)]  # fmt: skip
+    told = [
+        [77 * sum(a[3 * i + k] * b[4 * k + j] for k in range(3)) % p for j in range(4)]
+        for i in range(5)
+    ]
     over = [pow(sum(row), -1, p) for row in told]
-    mixed = [over[i] * sum(told[i][j] * c[2 * j + k] for j in range(4)) % p
-             for i in range(5) for k in range(2)]  # fmt: skip
+    mixed = [
+        over[i] * sum(told[i][j] * c[2 * j + k] for j in range(4)) % p
+        for i in range(5)
+        for k in range(2)
+    ]
     assert numbers(weights @ v) == mixed
     assert numbers(weights.sum(1)) == [1] * 5
     assert numbers(weights) == [over[i] * told[i][j] % p for i in range(5) for j in range(4)]
@@ -137,8 +142,10 @@ def test_a_denominator_that_goes_past_the_wrong_axis_is_seen(
         return found
 
     monkeypatch.setattr(Residue, "_late", wrong)
-    merged = stated({"S": real(r, n), "V": real(n, d)}, lambda S, V: equal(
-        softmax(S) @ V, (exp(S) @ V) / (exp(S) @ (1 + 0 * V))))  # fmt: skip
+    merged = stated(
+        {"S": real(r, n), "V": real(n, d)},
+        lambda S, V: equal(softmax(S) @ V, (exp(S) @ V) / (exp(S) @ (1 + 0 * V))),
+    )
     assert {check.status for check in exact(merged, scale="small")} == {"violated"}
 
 
@@ -205,7 +212,9 @@ def test_what_is_too_much_work_is_done_with_fewer_tokens() -> None:
 
 
 def test_values_that_the_scores_read_are_not_independent_of_them() -> None:
-    own = stated({"X": real(n, d), "s": permutation(n)}, lambda X, s: equal(
-        attention(X[s], X[s], X[s]), attention(X, X, X)[s]))  # fmt: skip
+    own = stated(
+        {"X": real(n, d), "s": permutation(n)},
+        lambda X, s: equal(attention(X[s], X[s], X[s]), attention(X, X, X)[s]),
+    )
     for check in exact(own, scale="small"):
         assert (check.status, check.error) == ("held", None)

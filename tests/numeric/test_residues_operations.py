@@ -54,8 +54,9 @@ def test_products_of_matrices_and_sums_are_exact(prime: int) -> None:
     a, b = numbers(x), numbers(y)
     wanted = [
         sum(a[5_000 * i + k] * b[2 * k + j] for k in range(5_000)) % prime
-        for i in range(2) for j in range(2)
-    ]  # fmt: skip
+        for i in range(2)
+        for j in range(2)
+    ]
     assert numbers(x @ y) == wanted
     assert numbers(x.sum(1)) == [sum(a[:5_000]) % prime, sum(a[5_000:]) % prime]
 

@@ -31,27 +31,40 @@ PAIR = {"M": orthogonal(2), "N": orthogonal(2)}
 TRUE_OF_REALS: dict[str, tuple[Any, Any, Any]] = {
     "a sum of squares": (
         {"x": real(), "y": real(), "z": real()},
-        lambda x, y, z: [(x * x + y * y + z * z, 0 * x)], lambda x: equal(x, 0 * x)),
+        lambda x, y, z: [(x * x + y * y + z * z, 0 * x)],
+        lambda x: equal(x, 0 * x),
+    ),
     "no distance": (
         {"q": real(d), "k": real(d)},
         lambda q, k: [(xp.sum((q - k) * (q - k), axis=0), 0 * xp.sum(k, axis=0))],
-        lambda q, k: equal(q - k, 0 * k)),
+        lambda q, k: equal(q - k, 0 * k),
+    ),
     "no real number": (
         {"x": real(), "y": real()},
-        lambda x, y: [(x * x + y * y, 0 * x - 1)], lambda x: equal(x, 0 * x)),
+        lambda x, y: [(x * x + y * y, 0 * x - 1)],
+        lambda x: equal(x, 0 * x),
+    ),
     "one positive root": (
-        {"x": positive(), "y": positive()}, lambda x, y: [(x * x, y * y)],
-        lambda x, y: equal(x - y, 0 * y)),
+        {"x": positive(), "y": positive()},
+        lambda x, y: [(x * x, y * y)],
+        lambda x, y: equal(x - y, 0 * y),
+    ),
     "no sum": (
-        {"w": nonnegative(n)}, lambda w: [(xp.sum(w, axis=0), 0 * xp.sum(w, axis=0))],
-        lambda w: equal(w, 0 * w)),
+        {"w": nonnegative(n)},
+        lambda w: [(xp.sum(w, axis=0), 0 * xp.sum(w, axis=0))],
+        lambda w: equal(w, 0 * w),
+    ),
     "a row of positive numbers": (
-        {"w": positive(2), "x": real()}, lambda w, x: [(w[0], -(x * x) * w[1])],
-        lambda x: equal(x, 0 * x)),
+        {"w": positive(2), "x": real()},
+        lambda w, x: [(w[0], -(x * x) * w[1])],
+        lambda x: equal(x, 0 * x),
+    ),
     "an entry of an orthogonal matrix": (
-        {"M": orthogonal(2)}, lambda M: [(M[0, 1], 0 * M[0, 1])],
-        lambda M: equal(M[0, 0] * M[0, 0], 1 + 0 * M[0, 0])),
-}  # fmt: skip
+        {"M": orthogonal(2)},
+        lambda M: [(M[0, 1], 0 * M[0, 1])],
+        lambda M: equal(M[0, 0] * M[0, 0], 1 + 0 * M[0, 0]),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", TRUE_OF_REALS)
@@ -65,9 +78,13 @@ def det(M: Any) -> Any:
     return M[0, 0] * M[1, 1] - M[0, 1] * M[1, 0]
 
 
-@pytest.mark.parametrize("body", [
-    lambda M, N: equal(det(M), det(N)), lambda M, N: equal(det(M @ N), 1 + 0 * det(M)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda M, N: equal(det(M), det(N)),
+        lambda M, N: equal(det(M @ N), 1 + 0 * det(M)),
+    ],
+)
 def test_two_orthogonal_matrices_have_two_determinants(body: Any) -> None:
     checks = exact(stated(PAIR, body), scale="small")
     assert "violated" in {check.status for check in checks}
@@ -91,10 +108,14 @@ def test_a_bound_says_for_which_whole_numbers_and_masks_it_is() -> None:
         assert check.argument.endswith("; with i, keep as drawn")
 
 
-@pytest.mark.parametrize("body", [
-    lambda p, x: equal(cos(2 * pi * p) * x, x), lambda p, x: equal((p // 1) * x, p * x),
-    lambda p, x: equal((p % 1) * x, 0 * x),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda p, x: equal(cos(2 * pi * p) * x, x),
+        lambda p, x: equal((p // 1) * x, p * x),
+        lambda p, x: equal((p % 1) * x, 0 * x),
+    ],
+)
 def test_a_position_is_not_taken_for_a_whole_number(body: Any) -> None:
     checks = exact(stated({"p": positions(), "x": real()}, body), scale="small")
     assert {check.status for check in checks} == {"skipped"}

@@ -35,8 +35,14 @@ xp: Any = array_namespace(real(n).named("x"))
 HEADS = {"Q": real(r, l), "K": real(n, l), "V": real(n, d), "s": permutation(n)}
 MASKED = {**HEADS, "keep": boolean(r, n)}
 TOKENS = {"Q": real(n, l), "K": real(n, l), "V": real(n, d)}
-TURNED = {"q": real(2 * B), "k": real(2 * B), "m": positions(), "p": positions(),
-          "t": positions(), "w": frequencies(B)}  # fmt: skip
+TURNED = {
+    "q": real(2 * B),
+    "k": real(2 * B),
+    "m": positions(),
+    "p": positions(),
+    "t": positions(),
+    "w": frequencies(B),
+}
 NUMBERS = {"x": real(n), "y": real(n)}
 
 
@@ -66,38 +72,77 @@ def two_layers(X: Any) -> Any:
 TRUE: dict[str, tuple[Any, Callable[..., Any]]] = {
     "pairs": (HEADS, lambda Q, K, V, s: equal(attention(Q, K[s], V[s]), attention(Q, K, V))),
     "lemma": ({**HEADS, "t": permutation(r), "g": orthogonal(l), "h": orthogonal(d)}, lemma),
-    "masked pairs": (MASKED, lambda Q, K, V, s, keep: equal(
-        masked_attention(Q, K[s], V[s], keep[:, s]), masked_attention(Q, K, V, keep))),
+    "masked pairs": (
+        MASKED,
+        lambda Q, K, V, s, keep: equal(
+            masked_attention(Q, K[s], V[s], keep[:, s]), masked_attention(Q, K, V, keep)
+        ),
+    ),
     "merge": (TOKENS, lambda Q, K, V: equal(merged(Q, K, V), attention(Q, K, V))),
-    "rotary shift": (TURNED, lambda q, k, m, p, t, w: equal(
-        score(q, k, m + t, p + t, w), score(q, k, m, p, w))),
-    "rotary offset": (TURNED, lambda q, k, m, p, t, w: equal(
-        score(q, k, m, p, w, rotate), score(q, k, m - p, 0 * p, w, rotate) + 0 * t)),
-    "two layers": ({"X": real(n, l), "s": permutation(n)}, lambda X, s: equal(
-        two_layers(X[s]), two_layers(X)[s])),
-    "row by row": (NUMBERS, lambda x, y: equal(rows(n, lambda i: xp.exp(x[i] + y[i])),
-                                               xp.exp(x) * xp.exp(y))),
-    "table of sums": (NUMBERS, lambda x, y: equal(
-        rows(n, lambda i: xp.exp(xp.sum(xp.where(xp.arange(n) <= i, x + y, 0)))),
-        rows(n, lambda i: xp.exp(xp.sum(xp.where(xp.arange(n) <= i, x, 0)))
-             * xp.exp(xp.sum(xp.where(xp.arange(n) <= i, y, 0)))))),
-    "layers": ({**NUMBERS, "m": natural()}, lambda x, y, m: equal(
-        iterate(m, x, lambda k, z: z * xp.exp(y * k)), x * xp.exp(y * m * (m - 1) / 2))),
+    "rotary shift": (
+        TURNED,
+        lambda q, k, m, p, t, w: equal(score(q, k, m + t, p + t, w), score(q, k, m, p, w)),
+    ),
+    "rotary offset": (
+        TURNED,
+        lambda q, k, m, p, t, w: equal(
+            score(q, k, m, p, w, rotate), score(q, k, m - p, 0 * p, w, rotate) + 0 * t
+        ),
+    ),
+    "two layers": (
+        {"X": real(n, l), "s": permutation(n)},
+        lambda X, s: equal(two_layers(X[s]), two_layers(X)[s]),
+    ),
+    "row by row": (
+        NUMBERS,
+        lambda x, y: equal(rows(n, lambda i: xp.exp(x[i] + y[i])), xp.exp(x) * xp.exp(y)),
+    ),
+    "table of sums": (
+        NUMBERS,
+        lambda x, y: equal(
+            rows(n, lambda i: xp.exp(xp.sum(xp.where(xp.arange(n) <= i, x + y, 0)))),
+            rows(
+                n,
+                lambda i: (
+                    xp.exp(xp.sum(xp.where(xp.arange(n) <= i, x, 0)))
+                    * xp.exp(xp.sum(xp.where(xp.arange(n) <= i, y, 0)))
+                ),
+            ),
+        ),
+    ),
+    "layers": (
+        {**NUMBERS, "m": natural()},
+        lambda x, y, m: equal(
+            iterate(m, x, lambda k, z: z * xp.exp(y * k)), x * xp.exp(y * m * (m - 1) / 2)
+        ),
+    ),
     "roots": (NUMBERS, lambda x, y: equal(x * xp.sqrt(n * n) + y * 0, x * n)),
     "roots of products": (NUMBERS, lambda x, y: equal(x * xp.sqrt(4 * n) + y * 0, 2 * x * n**0.5)),
-    "angles in another order": ({"a": angle(n), "s": permutation(n)}, lambda a, s: equal(
-        xp.cos(a[s]), xp.cos(a)[s])),
-    "angles row by row": ({"a": angle(n)}, lambda a: equal(
-        rows(n, lambda i: xp.cos(i * a[i])), xp.cos(xp.arange(n) * a))),
+    "angles in another order": (
+        {"a": angle(n), "s": permutation(n)},
+        lambda a, s: equal(xp.cos(a[s]), xp.cos(a)[s]),
+    ),
+    "angles row by row": (
+        {"a": angle(n)},
+        lambda a: equal(rows(n, lambda i: xp.cos(i * a[i])), xp.cos(xp.arange(n) * a)),
+    ),
     "double angle": ({"a": angle(n)}, lambda a: equal(xp.cos(2 * a), 1 - 2 * xp.sin(a) ** 2)),
-    "hidden": (NUMBERS, lambda x, y: equal(
-        xp.exp(xp.where(xp.arange(n) > 2, x + y, -xp.inf)),
-        xp.where(xp.arange(n) > 2, xp.exp(x) * xp.exp(y), 0))),
-    "a function of rows": ({"X": real(n, l), "f": function(1, out=(d,)), "s": permutation(n)},
-                           lambda X, f, s: equal(f(X[s]), f(X)[s])),
-    "exponentials inside": (NUMBERS, lambda x, y: equal(
-        xp.exp(xp.exp(xp.exp(x + y))), xp.exp(xp.exp(xp.exp(x) * xp.exp(y))))),
-}  # fmt: skip
+    "hidden": (
+        NUMBERS,
+        lambda x, y: equal(
+            xp.exp(xp.where(xp.arange(n) > 2, x + y, -xp.inf)),
+            xp.where(xp.arange(n) > 2, xp.exp(x) * xp.exp(y), 0),
+        ),
+    ),
+    "a function of rows": (
+        {"X": real(n, l), "f": function(1, out=(d,)), "s": permutation(n)},
+        lambda X, f, s: equal(f(X[s]), f(X)[s]),
+    ),
+    "exponentials inside": (
+        NUMBERS,
+        lambda x, y: equal(xp.exp(xp.exp(xp.exp(x + y))), xp.exp(xp.exp(xp.exp(x) * xp.exp(y)))),
+    ),
+}
 
 
 def rounded(p: Any) -> Any:
@@ -112,40 +157,88 @@ def differing(X: Any, p: Any, w: Any) -> Any:
 
 FALSE: dict[str, tuple[Any, Callable[..., Any]]] = {
     "keys alone": (HEADS, lambda Q, K, V, s: equal(attention(Q, K[s], V), attention(Q, K, V))),
-    "scale": (HEADS, lambda Q, K, V, s: equal(
-        softmax(Q @ K.mT / (4 * l) ** 0.5) @ V[s], attention(Q, K[s], V[s]))),
+    "scale": (
+        HEADS,
+        lambda Q, K, V, s: equal(
+            softmax(Q @ K.mT / (4 * l) ** 0.5) @ V[s], attention(Q, K[s], V[s])
+        ),
+    ),
     "no scale": (TOKENS, lambda Q, K, V: equal(softmax(Q @ K.mT) @ V, attention(Q, K, V))),
-    "dropped mask": (MASKED, lambda Q, K, V, s, keep: equal(
-        masked_attention(Q, K[s], V[s], keep), masked_attention(Q, K, V, keep))),
-    "mask by one": (TOKENS, lambda Q, K, V: equal(
-        masked_attention(Q, K, V, xp.arange(n)[None, :] <= xp.arange(n)[:, None] + 1),
-        masked_attention(Q, K, V, xp.arange(n)[None, :] <= xp.arange(n)[:, None]))),
-    "one key dropped": (TOKENS, lambda Q, K, V: equal(
-        masked_attention(Q, K, V, (xp.arange(n) != 0)[None, :] | (xp.arange(n) < 0)[:, None]),
-        attention(Q, K, V))),
-    "denominator one more": (TOKENS, lambda Q, K, V: equal(
-        xp.exp(Q @ K.mT / l**0.5) @ V
-        / (1 + xp.sum(xp.exp(Q @ K.mT / l**0.5), axis=-1))[:, None], attention(Q, K, V))),
-    "positions rounded": (TURNED, lambda q, k, m, p, t, w: equal(
-        score(q, k, rounded(m + t), rounded(p + t), w), score(q, k, m, p, w))),
-    "query position one more": (TURNED, lambda q, k, m, p, t, w: equal(
-        score(q, k, m + t + 1, p + t, w), score(q, k, m, p, w))),
-    "one frequency differs": (TURNED, lambda q, k, m, p, t, w: equal(
-        score(q, k, m + t, p + t, w, rotate_half, differing), score(q, k, m, p, w))),
-    "half and interleaved": (TURNED, lambda q, k, m, p, t, w: equal(
-        score(q, k, m + t, p + t, w, rotate_half, rotate), score(q, k, m, p, w))),
-    "layers out of order": ({"X": real(n, l), "g": orthogonal(l), "h": orthogonal(l)},
-                            lambda X, g, h: equal(X @ g @ h, X @ h @ g)),
+    "dropped mask": (
+        MASKED,
+        lambda Q, K, V, s, keep: equal(
+            masked_attention(Q, K[s], V[s], keep), masked_attention(Q, K, V, keep)
+        ),
+    ),
+    "mask by one": (
+        TOKENS,
+        lambda Q, K, V: equal(
+            masked_attention(Q, K, V, xp.arange(n)[None, :] <= xp.arange(n)[:, None] + 1),
+            masked_attention(Q, K, V, xp.arange(n)[None, :] <= xp.arange(n)[:, None]),
+        ),
+    ),
+    "one key dropped": (
+        TOKENS,
+        lambda Q, K, V: equal(
+            masked_attention(Q, K, V, (xp.arange(n) != 0)[None, :] | (xp.arange(n) < 0)[:, None]),
+            attention(Q, K, V),
+        ),
+    ),
+    "denominator one more": (
+        TOKENS,
+        lambda Q, K, V: equal(
+            xp.exp(Q @ K.mT / l**0.5)
+            @ V
+            / (1 + xp.sum(xp.exp(Q @ K.mT / l**0.5), axis=-1))[:, None],
+            attention(Q, K, V),
+        ),
+    ),
+    "positions rounded": (
+        TURNED,
+        lambda q, k, m, p, t, w: equal(
+            score(q, k, rounded(m + t), rounded(p + t), w), score(q, k, m, p, w)
+        ),
+    ),
+    "query position one more": (
+        TURNED,
+        lambda q, k, m, p, t, w: equal(score(q, k, m + t + 1, p + t, w), score(q, k, m, p, w)),
+    ),
+    "one frequency differs": (
+        TURNED,
+        lambda q, k, m, p, t, w: equal(
+            score(q, k, m + t, p + t, w, rotate_half, differing), score(q, k, m, p, w)
+        ),
+    ),
+    "half and interleaved": (
+        TURNED,
+        lambda q, k, m, p, t, w: equal(
+            score(q, k, m + t, p + t, w, rotate_half, rotate), score(q, k, m, p, w)
+        ),
+    ),
+    "layers out of order": (
+        {"X": real(n, l), "g": orthogonal(l), "h": orthogonal(l)},
+        lambda X, g, h: equal(X @ g @ h, X @ h @ g),
+    ),
     "planes do not commute with mirrors": (
-        {"g": orthogonal(2), "h": orthogonal(2)}, lambda g, h: equal(g @ h, h @ g)),
-    "a function is no parabola": ({"x": real(n), "f": function(0)}, lambda x, f: equal(
-        f(x + 3) - 3 * f(x + 2) + 3 * f(x + 1), f(x))),
+        {"g": orthogonal(2), "h": orthogonal(2)},
+        lambda g, h: equal(g @ h, h @ g),
+    ),
+    "a function is no parabola": (
+        {"x": real(n), "f": function(0)},
+        lambda x, f: equal(f(x + 3) - 3 * f(x + 2) + 3 * f(x + 1), f(x)),
+    ),
     "base of the exponential": (NUMBERS, lambda x, y: equal(xp.exp(2 * x) + y, xp.exp(x) + y)),
-    "a table that forgets to move": (NUMBERS, lambda x, y: equal(
-        rows(n, lambda i: xp.exp(x[i]) + y[i]), rows(n, lambda i: xp.exp(x[0]) + y[i]))),
-    "minus infinity": (NUMBERS, lambda x, y: equal(
-        xp.where(xp.arange(n) > 2, x, -xp.inf) + y, x + y)),
-}  # fmt: skip
+    "a table that forgets to move": (
+        NUMBERS,
+        lambda x, y: equal(
+            rows(n, lambda i: xp.exp(x[i]) + y[i]), rows(n, lambda i: xp.exp(x[0]) + y[i])
+        ),
+    ),
+    "minus infinity": (
+        NUMBERS,
+        lambda x, y: equal(xp.where(xp.arange(n) > 2, x, -xp.inf) + y, x + y),
+    ),
+}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -175,12 +268,18 @@ def test_every_fault_is_caught_by_one_sample(name: str, seed: int) -> None:
         (NUMBERS, lambda x, y: equal(xp.where(x < y, x, y), x), "a field has no order"),
         (NUMBERS, lambda x, y: greater(x, y + 0), "a field has no order"),
         (NUMBERS, lambda x, y: equal(xp.cos(x * y), xp.cos(y * x)), "no whole multiple"),
-        ({"x": real(n), "p": positions(n)}, lambda x, p: equal(
-            xp.where((p + 5) ** 6 > p**6, x, 0), x), "more than 62 bits"),
-        ({**NUMBERS, "m": natural()}, lambda x, y, m: equal(
-            iterate(m, x, lambda k, z: xp.exp(z) + k), y), "the state of a stack"),
+        (
+            {"x": real(n), "p": positions(n)},
+            lambda x, p: equal(xp.where((p + 5) ** 6 > p**6, x, 0), x),
+            "more than 62 bits",
+        ),
+        (
+            {**NUMBERS, "m": natural()},
+            lambda x, y, m: equal(iterate(m, x, lambda k, z: xp.exp(z) + k), y),
+            "the state of a stack",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_has_no_reading_says_so(given: Any, body: Any, why: str) -> None:
     (check,) = exact(stated(given, body), scale="small")
     assert check.status == "skipped"

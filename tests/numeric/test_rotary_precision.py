@@ -90,9 +90,7 @@ def test_the_table_of_the_trials_comes_out_again(form: Format, pairs: Pairs) -> 
             assert found.checked == 2 * len(pairs.m)
 
 
-def test_the_bound_is_one_and_is_not_far(
-    pairs: Pairs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bound_is_one_and_is_not_far(pairs: Pairs, monkeypatch: pytest.MonkeyPatch) -> None:
     form = format_named("float32")
     assert 0.1 < errors(pairs, form, 1e4, 1e6).share <= 1
     wrong = Format("float32", SINGLE, positions=BRAIN)
@@ -191,8 +189,13 @@ def test_right_code_is_not_refused_in_any_format(name: str, layout: str) -> None
 
 def test_the_frequencies_that_are_read_are_those_used() -> None:
     used = declared(77_777, 16) * (1 + 0.01 * torch.arange(16) % 3)
-    found = turned_units(lambda x, p: rotate(x, p.double(), used), places(1 << 14), 16,
-                         "interleaved", dtype=torch.float64)  # fmt: skip
+    found = turned_units(
+        lambda x, p: rotate(x, p.double(), used),
+        places(1 << 14),
+        16,
+        "interleaved",
+        dtype=torch.float64,
+    )
     omega, off = frequencies_of(found, torch.full_like(found.angles, 1e-12))
     assert float(off.max()) < 1e-15
     assert bool(((omega - used).abs() <= off + 1e-16).all())
@@ -218,11 +221,13 @@ def test_what_else_is_refused() -> None:
     assert allowed.status == "held"
     nothing = compared(omega, lambda x, p: plain(x, p, omega) * math.nan)
     assert "numbers that are none" in nothing.why
-    partly = compared(omega, lambda x, p: torch.cat((plain(x[:, :16], p, omega), x[:, 16:]), 1),
-                      width=20)  # fmt: skip
+    partly = compared(
+        omega, lambda x, p: torch.cat((plain(x[:, :16], p, omega), x[:, 16:]), 1), width=20
+    )
     assert partly.status == "held"
-    moved = compared(omega, lambda x, p: torch.cat((plain(x[:, :16], p, omega), 0 * x[:, 16:]), 1),
-                     width=20)  # fmt: skip
+    moved = compared(
+        omega, lambda x, p: torch.cat((plain(x[:, :16], p, omega), 0 * x[:, 16:]), 1), width=20
+    )
     assert "from 16 on are of no pair" in moved.why
     with pytest.raises(ValueError, match="as many of the same width"):
         compared(omega, lambda x, _: x[:, :4])
@@ -237,9 +242,14 @@ def test_what_else_is_refused() -> None:
 def test_the_code_of_transformers() -> None:
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     config = pytest.importorskip("transformers.models.llama.configuration_llama")
-    table = llama.LlamaRotaryEmbedding(config.LlamaConfig(
-        hidden_size=64, head_dim=64, num_attention_heads=1, max_position_embeddings=1 << 17,
-    ))  # fmt: skip
+    table = llama.LlamaRotaryEmbedding(
+        config.LlamaConfig(
+            hidden_size=64,
+            head_dim=64,
+            num_attention_heads=1,
+            max_position_embeddings=1 << 17,
+        )
+    )
 
     def cos_sin(p: Tensor) -> tuple[Tensor, Tensor]:
         cos, sin = table(torch.zeros(1), p[None])

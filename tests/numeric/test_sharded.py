@@ -27,9 +27,13 @@ def found(root: Path) -> dict[str, Any]:
     for _ in range(2):  # on a busy machine a process may abort in the rendezvous; ours fails twice
         done = subprocess.run(
             [*command, "--nproc-per-node", "2", "-m", "tests.numeric.shared_out"],
-            cwd=root, env=os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
-            capture_output=True, text=True, timeout=240, check=False,
-        )  # fmt: skip
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
         if done.returncode == 0:
             break
     assert done.returncode == 0, done.stderr[-2_000:]
@@ -95,9 +99,21 @@ def test_what_was_not_shared_out_is_told(found: dict[str, Any]) -> None:
 
 def test_only_sides_that_differ_are_expected_of_a_control() -> None:
     measured = Measurement(
-        "", "eager", "cpu", "float32", {}, 0, "every entry", 1.0, 0.1, (), 0.0, "violated",
-        f"process 0: {SIDES_DIFFER}", "",
-    )  # fmt: skip
+        "",
+        "eager",
+        "cpu",
+        "float32",
+        {},
+        0,
+        "every entry",
+        1.0,
+        0.1,
+        (),
+        0.0,
+        "violated",
+        f"process 0: {SIDES_DIFFER}",
+        "",
+    )
     misread = replace(measured, reason="process 1: the left side is not the value")
     held = replace(measured, status="held", error=0.0, reason="")
 

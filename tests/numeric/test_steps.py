@@ -25,7 +25,7 @@ from attnproof.symbolic.givens import (
     permutation,
     real,
     sizes,
-)  # fmt: skip
+)
 from tests.numeric.statements import CPU, d, n, stated
 from tests.symbolic.test_recurrences import CASES, SIZES, VALUES
 
@@ -132,8 +132,10 @@ def test_fewer_steps_are_taken_where_rounding_would_hide_everything() -> None:
     """A recurrence that may forget nothing: worst-case bounds double with each token."""
     said = measure(
         stated(RECURRENT, lambda W, X, s: equal(last_state(W, X), last_state(W, X[s]))),
-        device="cpu", dtypes=["float64"], expected="refuted",
-    )  # fmt: skip
+        device="cpu",
+        dtypes=["float64"],
+        expected="refuted",
+    )
     assert [m.status for m in said] == ["violated"]
     assert 4 < said[0].sizes["n"] < 1_024
     assert f"in steps, n = {said[0].sizes['n']}" in said[0].sampled
@@ -143,8 +145,10 @@ def test_all_steps_would_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "_tells", lambda *_: True)
     (said,) = measure(
         stated(RECURRENT, lambda W, X, s: equal(last_state(W, X), last_state(W, X[s]))),
-        device="cpu", dtypes=["float64"], designs=["normal"],
-    )  # fmt: skip
+        device="cpu",
+        dtypes=["float64"],
+        designs=["normal"],
+    )
     assert (said.status, said.sizes["n"]) == ("skipped", 1_024)
 
 

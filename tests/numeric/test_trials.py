@@ -32,7 +32,7 @@ from benchmarks.trials.judging import (
     ruled,
     upper,
     values_in,
-)  # fmt: skip
+)
 from benchmarks.trials.record import (
     Asked,
     TrialsRecord,
@@ -126,12 +126,17 @@ def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> Non
         seen = batch.kind == "fault" and batch.seed % 2 == 0
         return [
             Case(
-                "attention", "some", dtype, batch.design, batch.seed, {"n": 4},
+                "attention",
+                "some",
+                dtype,
+                batch.design,
+                batch.seed,
+                {"n": 4},
                 (Said("residual", seen or (batch.kind == "honest" and dtype == "float32"), 3.0),),
                 size=5.0 if batch.kind == "fault" else None,
             )
             for dtype in batch.dtypes
-        ]  # fmt: skip
+        ]
 
     monkeypatch.setattr(Batch, "cases", counted)
     asked = Asked(1, 4, ("float32", "float16"), ("normal",), "cpu", 0, 1, "benchmarks.trials ..")
@@ -193,8 +198,18 @@ def test_the_confidence_bound_is_where_so_few_are_rare(count: int, trials: int) 
     assert count / trials < p < 1
 
 
-FEW = ["--cases", "1", "--fault-seeds", "0", "--design", "normal", "--dtype", "float32",
-       "--jobs", "1"]  # fmt: skip
+FEW = [
+    "--cases",
+    "1",
+    "--fault-seeds",
+    "0",
+    "--design",
+    "normal",
+    "--dtype",
+    "float32",
+    "--jobs",
+    "1",
+]
 
 
 def test_both_tables_are_printed_and_written(

@@ -120,8 +120,10 @@ class Gated(nn.Module):
     def __init__(self, embed: int = 16) -> None:
         super().__init__()
         self.attention, self.first, self.second = (
-            Heads(groups=2), nn.RMSNorm(embed), nn.RMSNorm(embed),
-        )  # fmt: skip
+            Heads(groups=2),
+            nn.RMSNorm(embed),
+            nn.RMSNorm(embed),
+        )
         self.gate, self.up = (nn.Linear(embed, 24, bias=False) for _ in range(2))
         self.down = nn.Linear(24, embed, bias=False)
 

@@ -61,21 +61,41 @@ def with_cache_unmasked(x: Tensor, y: Tensor, wq: Tensor, wk: Tensor, wv: Tensor
 
 
 pair(
-    "cache", "tinygrad/tinygrad#15949", "a chunk behind a cache is the end of all tokens at once",
-    full_causal, with_cache, STEP, same=True,
-)  # fmt: skip
+    "cache",
+    "tinygrad/tinygrad#15949",
+    "a chunk behind a cache is the end of all tokens at once",
+    full_causal,
+    with_cache,
+    STEP,
+    same=True,
+)
 pair(
-    "cache-from-0", "tinygrad/tinygrad#15949", "the causal mask ignores the past",
-    full_causal, with_cache_from_0, STEP, same=False,
-)  # fmt: skip
+    "cache-from-0",
+    "tinygrad/tinygrad#15949",
+    "the causal mask ignores the past",
+    full_causal,
+    with_cache_from_0,
+    STEP,
+    same=False,
+)
 pair(
-    "cache-is-causal", "tenstorrent/vllm#415", "prefill that resumes from cached keys is wrong",
-    full_causal, with_cache_is_causal, STEP, same=False,
-)  # fmt: skip
+    "cache-is-causal",
+    "tenstorrent/vllm#415",
+    "prefill that resumes from cached keys is wrong",
+    full_causal,
+    with_cache_is_causal,
+    STEP,
+    same=False,
+)
 pair(
-    "cache-unmasked", "lablup/mlxcel#885", "a chunk-local mask does not fit, and is dropped",
-    full_causal, with_cache_unmasked, STEP, same=False,
-)  # fmt: skip
+    "cache-unmasked",
+    "lablup/mlxcel#885",
+    "a chunk-local mask does not fit, and is dropped",
+    full_causal,
+    with_cache_unmasked,
+    STEP,
+    same=False,
+)
 
 
 def no_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -94,14 +114,23 @@ def eager_causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 pair(
-    "is-causal", "pytorch/executorch#22426", "SDPA's is_causal and a triangular mask, r = n",
-    sdpa_causal, eager_causal, SELF, same=True,
-)  # fmt: skip
+    "is-causal",
+    "pytorch/executorch#22426",
+    "SDPA's is_causal and a triangular mask, r = n",
+    sdpa_causal,
+    eager_causal,
+    SELF,
+    same=True,
+)
 pair(
-    "no-caches-no-mask", "meta-pytorch/torchtune#959",
+    "no-caches-no-mask",
+    "meta-pytorch/torchtune#959",
     "without setup_caches there is no causal mask at all",
-    eager_causal, no_mask, SELF, same=False,
-)  # fmt: skip
+    eager_causal,
+    no_mask,
+    SELF,
+    same=False,
+)
 
 
 CHUNK = "q: B H m 4, k: B H n 4, v: B H n 4, k1: B H m 4, v1: B H m 4 -> B H m 4"
@@ -130,13 +159,23 @@ def first_queries(q: Tensor, k: Tensor, v: Tensor, k1: Tensor, v1: Tensor) -> Te
 
 
 pair(
-    "lower-right", "onnx/onnx#8054", "a triangle anchored at the last key, and by positions",
-    last_queries, last_queries_by_places, CHUNK, same=True,
-)  # fmt: skip
+    "lower-right",
+    "onnx/onnx#8054",
+    "a triangle anchored at the last key, and by positions",
+    last_queries,
+    last_queries_by_places,
+    CHUNK,
+    same=True,
+)
 pair(
-    "upper-left", "onnx/onnx#8054", "is_causal anchored at the other corner",
-    last_queries, first_queries, CHUNK, same=False,
-)  # fmt: skip
+    "upper-left",
+    "onnx/onnx#8054",
+    "is_causal anchored at the other corner",
+    last_queries,
+    first_queries,
+    CHUNK,
+    same=False,
+)
 
 
 def window_eager(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -157,18 +196,32 @@ def window_one_too_wide(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 pair(
-    "window", "NVIDIA-NeMo/Megatron-Bridge#2656",
+    "window",
+    "NVIDIA-NeMo/Megatron-Bridge#2656",
     "a window of W is (W - 1, 0) of the other library",
-    window_eager, window_left_right, SELF, same=True,
-)  # fmt: skip
+    window_eager,
+    window_left_right,
+    SELF,
+    same=True,
+)
 pair(
-    "window-too-wide", "NVIDIA-NeMo/Megatron-Bridge#2656", "sliding_window is handed on without -1",
-    window_eager, window_one_too_wide, SELF, same=False,
-)  # fmt: skip
+    "window-too-wide",
+    "NVIDIA-NeMo/Megatron-Bridge#2656",
+    "sliding_window is handed on without -1",
+    window_eager,
+    window_one_too_wide,
+    SELF,
+    same=False,
+)
 pair(
-    "window-ignored", "sgl-project/sglang#26516", "one backend ignores the window",
-    window_eager, eager_causal, SELF, same=False,
-)  # fmt: skip
+    "window-ignored",
+    "sgl-project/sglang#26516",
+    "one backend ignores the window",
+    window_eager,
+    eager_causal,
+    SELF,
+    same=False,
+)
 
 
 def window_chunk(q: Tensor, k: Tensor, v: Tensor, k1: Tensor, v1: Tensor) -> Tensor:
@@ -194,14 +247,23 @@ def window_last_kept(q: Tensor, k: Tensor, v: Tensor, k1: Tensor, v1: Tensor) ->
 
 
 pair(
-    "window-chunk", "pytorch/executorch#21857", "rows of a chunk see more keys than the window",
-    window_chunk, window_chunk_end, CHUNK, same=False,
-)  # fmt: skip
+    "window-chunk",
+    "pytorch/executorch#21857",
+    "rows of a chunk see more keys than the window",
+    window_chunk,
+    window_chunk_end,
+    CHUNK,
+    same=False,
+)
 pair(
-    "ring-cache-overrun", "pytorch/executorch#20346",
+    "ring-cache-overrun",
+    "pytorch/executorch#20346",
     "a chunk longer than the ring cache overwrites keys that its first rows need",
-    window_chunk, window_last_kept, CHUNK, same=False,
-)  # fmt: skip
+    window_chunk,
+    window_last_kept,
+    CHUNK,
+    same=False,
+)
 
 
 DECODE = "q: B H 1 4, k: B H n 4, v: B H n 4, k1: B H 1 4, v1: B H 1 4 -> B H 1 4"
@@ -233,20 +295,36 @@ def decode_wide(q: Tensor, k: Tensor, v: Tensor, k1: Tensor, v1: Tensor) -> Tens
 
 
 pair(
-    "rolling-cache", "huggingface/transformers#37574", "a cache of the last keys is a window",
-    last_window, rolling_cache, DECODE, same=True, open="a slice from -3 on, of any length",
-)  # fmt: skip
+    "rolling-cache",
+    "huggingface/transformers#37574",
+    "a cache of the last keys is a window",
+    last_window,
+    rolling_cache,
+    DECODE,
+    same=True,
+    open="a slice from -3 on, of any length",
+)
 pair(
-    "rolled-early", "huggingface/transformers#37574", "the static cache rolls one step early",
-    last_window, rolled_early, DECODE, same=False,
-)  # fmt: skip
+    "rolled-early",
+    "huggingface/transformers#37574",
+    "the static cache rolls one step early",
+    last_window,
+    rolled_early,
+    DECODE,
+    same=False,
+)
 pair(
-    "decode-window", "ModelTC/LightLLM#1311", "decoding is left at another width than prefill",
-    last_window, decode_wide, DECODE, same=False,
-)  # fmt: skip
+    "decode-window",
+    "ModelTC/LightLLM#1311",
+    "decoding is left at another width than prefill",
+    last_window,
+    decode_wide,
+    DECODE,
+    same=False,
+)
 
 
-ROTARY = ("q: B H m 4, k: B H n 4, k1: B H m 4, freq: 2 -> B H m (n + m)")
+ROTARY = "q: B H m 4, k: B H n 4, k1: B H m 4, freq: 2 -> B H m (n + m)"
 
 
 def rotated_at_once(q: Tensor, k: Tensor, k1: Tensor, freq: Tensor) -> Tensor:
@@ -283,45 +361,77 @@ def rotated_from_7(q: Tensor, k: Tensor, k1: Tensor, freq: Tensor) -> Tensor:
 
 
 pair(
-    "rotated-offset", "ml-explore/mlx-lm#1806", "new keys rotated from the offset of the cache on",
-    rotated_at_once, rotated_by_offset, ROTARY, same=True,
-)  # fmt: skip
+    "rotated-offset",
+    "ml-explore/mlx-lm#1806",
+    "new keys rotated from the offset of the cache on",
+    rotated_at_once,
+    rotated_by_offset,
+    ROTARY,
+    same=True,
+)
 pair(
-    "rotated-advanced", "ml-explore/mlx-lm#1097", "the offset is advanced in place before its use",
-    rotated_at_once, rotated_by_advanced, ROTARY, same=False,
-)  # fmt: skip
+    "rotated-advanced",
+    "ml-explore/mlx-lm#1097",
+    "the offset is advanced in place before its use",
+    rotated_at_once,
+    rotated_by_advanced,
+    ROTARY,
+    same=False,
+)
 pair(
-    "rotated-from-7", "ml-explore/mlx-lm#1097", "positions that begin elsewhere give equal scores",
-    rotated_at_once, rotated_from_7, ROTARY, same=True,
-)  # fmt: skip
+    "rotated-from-7",
+    "ml-explore/mlx-lm#1097",
+    "positions that begin elsewhere give equal scores",
+    rotated_at_once,
+    rotated_from_7,
+    ROTARY,
+    same=True,
+)
 
 
 SHARED_KV = "x: B n 6, y: B n 6, wq: 6 4, wk: 6 4, wv: 6 4, wk2: 6 4, wv2: 6 4 -> B n 4"
 
 
 def shared_from_cache(
-    x: Tensor, y: Tensor, wq: Tensor, wk: Tensor, wv: Tensor, wk2: Tensor, wv2: Tensor  # noqa: ARG001
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    y: Tensor,
+    wq: Tensor,
+    wk: Tensor,
+    wv: Tensor,
+    wk2: Tensor,  # noqa: ARG001
+    wv2: Tensor,  # noqa: ARG001
+) -> Tensor:
     """Gemma 3n: a late layer reads the keys and values of an early one."""
     return attention(y @ wq, x @ wk, x @ wv)
 
 
 def shared_without_cache(
-    x: Tensor, y: Tensor, wq: Tensor, wk: Tensor, wv: Tensor, wk2: Tensor, wv2: Tensor  # noqa: ARG001
-) -> Tensor:  # fmt: skip
+    x: Tensor,  # noqa: ARG001
+    y: Tensor,
+    wq: Tensor,
+    wk: Tensor,  # noqa: ARG001
+    wv: Tensor,  # noqa: ARG001
+    wk2: Tensor,
+    wv2: Tensor,
+) -> Tensor:
     """No cache to read from: the late layer projects its own."""
     return attention(y @ wq, y @ wk2, y @ wv2)
 
 
 pair(
-    "shared-layers", "ml-explore/mlx-swift-lm#333",
+    "shared-layers",
+    "ml-explore/mlx-swift-lm#333",
     "without a cache the layers that share keys and values project their own",
-    shared_from_cache, shared_without_cache, SHARED_KV, same=False,
-)  # fmt: skip
+    shared_from_cache,
+    shared_without_cache,
+    SHARED_KV,
+    same=False,
+)
 
 
-GATED = ("q1: B H n 4, k1: B H n 4, v1: B H n 4, q2: B H m 4, k2: B H m 4, v2: B H m 4 "
-         "-> B H (n + m) 4")  # fmt: skip
+GATED = (
+    "q1: B H n 4, k1: B H n 4, v1: B H n 4, q2: B H m 4, k2: B H m 4, v2: B H m 4 -> B H (n + m) 4"
+)
 
 
 def linear(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -330,28 +440,36 @@ def linear(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def linear_at_once(
     q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return linear(*(torch.cat(x, dim=2) for x in ((q1, q2), (k1, k2), (v1, v2))))
 
 
-def linear_chunks(
-    q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
+def linear_chunks(q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
     state = k1.transpose(-1, -2) @ v1
     return torch.cat((linear(q1, k1, v1), q2 @ state + linear(q2, k2, v2)), dim=2)
 
 
 def linear_stateless(
     q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     return torch.cat((linear(q1, k1, v1), linear(q2, k2, v2)), dim=2)
 
 
 pair(
-    "linear-chunks", "gittensor-ai-lab/sparkinfer#1071", "a state carried from chunk to chunk",
-    linear_at_once, linear_chunks, GATED, same=True,
-)  # fmt: skip
+    "linear-chunks",
+    "gittensor-ai-lab/sparkinfer#1071",
+    "a state carried from chunk to chunk",
+    linear_at_once,
+    linear_chunks,
+    GATED,
+    same=True,
+)
 pair(
-    "linear-stateless", "gittensor-ai-lab/sparkinfer#1071", "the state is not carried on",
-    linear_at_once, linear_stateless, GATED, same=False,
-)  # fmt: skip
+    "linear-stateless",
+    "gittensor-ai-lab/sparkinfer#1071",
+    "the state is not carried on",
+    linear_at_once,
+    linear_stateless,
+    GATED,
+    same=False,
+)

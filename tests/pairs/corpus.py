@@ -82,9 +82,16 @@ _CASES: dict[str, Case] = {}
 
 
 def pair(
-    name: str, thread: str, about: str, first: Callable[..., Any], second: Callable[..., Any],
-    call: str, *, same: bool, **more: Any,
-) -> None:  # fmt: skip
+    name: str,
+    thread: str,
+    about: str,
+    first: Callable[..., Any],
+    second: Callable[..., Any],
+    call: str,
+    *,
+    same: bool,
+    **more: Any,
+) -> None:
     """Collect a pair.  Raises ``ValueError`` for a name that is used twice."""
     if name in _CASES:
         raise ValueError(f"{name}: this name is used already")

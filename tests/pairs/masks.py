@@ -32,13 +32,29 @@ def tokens_first(*given: Tensor) -> tuple[Tensor, ...]:
 
 
 pair(
-    "flash", "marin-community/marin#1879", "an engine's order of axes: tokens before heads",
-    eager, flash, QKV, same=True, other=FLASH, by_hand=tokens_first, back=tokens_first,
-)  # fmt: skip
+    "flash",
+    "marin-community/marin#1879",
+    "an engine's order of axes: tokens before heads",
+    eager,
+    flash,
+    QKV,
+    same=True,
+    other=FLASH,
+    by_hand=tokens_first,
+    back=tokens_first,
+)
 pair(
-    "flash-unscaled", "marin-community/marin#1879", "the engine does not scale its scores",
-    eager, flash_unscaled, QKV, same=False, other=FLASH, by_hand=tokens_first, back=tokens_first,
-)  # fmt: skip
+    "flash-unscaled",
+    "marin-community/marin#1879",
+    "the engine does not scale its scores",
+    eager,
+    flash_unscaled,
+    QKV,
+    same=False,
+    other=FLASH,
+    by_hand=tokens_first,
+    back=tokens_first,
+)
 
 
 MASKED = "q: B H r 4, k: B H n 4, v: B H n 4, mask: B 1 r n keep -> B H r 4"
@@ -60,14 +76,25 @@ def mask_as_numbers(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
 
 
 pair(
-    "mask-added", "vllm-project/speculators#897", "a boolean mask filled in, or added as -inf",
-    mask_filled, mask_added, MASKED, same=True, other=MASKED.replace("mask", "hidden").replace(
-        "keep", "hide"), by_hand=lambda q, k, v, mask: (q, k, v, ~mask),
-)  # fmt: skip
+    "mask-added",
+    "vllm-project/speculators#897",
+    "a boolean mask filled in, or added as -inf",
+    mask_filled,
+    mask_added,
+    MASKED,
+    same=True,
+    other=MASKED.replace("mask", "hidden").replace("keep", "hide"),
+    by_hand=lambda q, k, v, mask: (q, k, v, ~mask),
+)
 pair(
-    "mask-as-numbers", "vllm-project/speculators#897", "an additive mask made of ones and zeros",
-    mask_filled, mask_as_numbers, MASKED, same=False,
-)  # fmt: skip
+    "mask-as-numbers",
+    "vllm-project/speculators#897",
+    "an additive mask made of ones and zeros",
+    mask_filled,
+    mask_as_numbers,
+    MASKED,
+    same=False,
+)
 
 
 IMAGES = "q: B H n 4, k: B H n 4, v: B H n 4, image: n ids -> B H n 4"
@@ -91,13 +118,23 @@ def gemma3_causal(q: Tensor, k: Tensor, v: Tensor, image: Tensor) -> Tensor:  # 
 
 
 pair(
-    "images-all", "huggingface/transformers#38053", "images see later images",
-    gemma3, gemma3_all_images, IMAGES, same=False,
-)  # fmt: skip
+    "images-all",
+    "huggingface/transformers#38053",
+    "images see later images",
+    gemma3,
+    gemma3_all_images,
+    IMAGES,
+    same=False,
+)
 pair(
-    "images-causal", "vllm-project/vllm-gaudi#1797", "image blocks are causal on one backend",
-    gemma3, gemma3_causal, IMAGES, same=False,
-)  # fmt: skip
+    "images-causal",
+    "vllm-project/vllm-gaudi#1797",
+    "image blocks are causal on one backend",
+    gemma3,
+    gemma3_causal,
+    IMAGES,
+    same=False,
+)
 
 
 PACKED = "x: B n 6, y: B m 6, wq: 6 4, wk: 6 4, wv: 6 4 -> B (n + m) 4"
@@ -122,29 +159,38 @@ def packed_causal(x: Tensor, y: Tensor, wq: Tensor, wk: Tensor, wv: Tensor) -> T
 
 
 def apart_causal(x: Tensor, y: Tensor, wq: Tensor, wk: Tensor, wv: Tensor) -> Tensor:
-    outs = [masked(one @ wq, one @ wk, one @ wv, causal(one.shape[1], one.shape[1]))
-            for one in (x, y)]  # fmt: skip
+    outs = [
+        masked(one @ wq, one @ wk, one @ wv, causal(one.shape[1], one.shape[1])) for one in (x, y)
+    ]
     return torch.cat(outs, dim=1)
 
 
 pair(
-    "packed", "NVIDIA-NeMo/Megatron-Bridge#1776", "documents packed are documents apart",
-    packed, apart, PACKED, same=True,
-)  # fmt: skip
+    "packed",
+    "NVIDIA-NeMo/Megatron-Bridge#1776",
+    "documents packed are documents apart",
+    packed,
+    apart,
+    PACKED,
+    same=True,
+)
 pair(
-    "packed-positions", "huggingface/transformers#47342",
+    "packed-positions",
+    "huggingface/transformers#47342",
     "positions tell where a document begins, and are compared all the same",
-    apart_causal, packed_causal, PACKED, same=False,
-)  # fmt: skip
+    apart_causal,
+    packed_causal,
+    PACKED,
+    same=False,
+)
 
 
-SHARDS = ("q1: B H n 4, k1: B H n 4, v1: B H n 4, q2: B H m 4, k2: B H m 4, v2: B H m 4 "
-          "-> B H (n + m) 4")  # fmt: skip
+SHARDS = (
+    "q1: B H n 4, k1: B H n 4, v1: B H n 4, q2: B H m 4, k2: B H m 4, v2: B H m 4 -> B H (n + m) 4"
+)
 
 
-def from_lengths(
-    q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
+def from_lengths(q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
     """cu_seqlens of the whole row: two documents of n and m tokens."""
     position = torch.cat((torch.arange(q1.shape[2]), torch.arange(q2.shape[2])))
     document = (position == 0).cumsum(0)
@@ -152,9 +198,7 @@ def from_lengths(
     return masked(q, k, v, document[:, None] == document)
 
 
-def from_shards(
-    q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
+def from_shards(q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
     """cu_seqlens rebuilt from the positions of each half of the row, and set side by side."""
     position = torch.cat((torch.arange(q1.shape[2]), torch.arange(q2.shape[2])))
     document = torch.cat([(one == 0).cumsum(0) for one in position.tensor_split(2)])
@@ -163,10 +207,14 @@ def from_shards(
 
 
 pair(
-    "lengths-of-shards", "PrimeIntellect-ai/prime-rl#2392",
+    "lengths-of-shards",
+    "PrimeIntellect-ai/prime-rl#2392",
     "cu_seqlens are rebuilt from position ids behind the sharding",
-    from_lengths, from_shards, SHARDS, same=False,
-)  # fmt: skip
+    from_lengths,
+    from_shards,
+    SHARDS,
+    same=False,
+)
 
 
 PROMPT = "padding: B m 4, prompt: B n 4 -> B n 4"
@@ -191,13 +239,23 @@ def prompt_reversed(padding: Tensor, prompt: Tensor) -> Tensor:
 
 
 pair(
-    "gather", "huggingface/diffusers#13930", "gather replaced by an index",
-    prompt_gathered, prompt_indexed, PROMPT, same=True,
-)  # fmt: skip
+    "gather",
+    "huggingface/diffusers#13930",
+    "gather replaced by an index",
+    prompt_gathered,
+    prompt_indexed,
+    PROMPT,
+    same=True,
+)
 pair(
-    "gather-reversed", "huggingface/diffusers#13930", "the index reverses the tokens of the prompt",
-    prompt_gathered, prompt_reversed, PROMPT, same=False,
-)  # fmt: skip
+    "gather-reversed",
+    "huggingface/diffusers#13930",
+    "the index reverses the tokens of the prompt",
+    prompt_gathered,
+    prompt_reversed,
+    PROMPT,
+    same=False,
+)
 
 
 class LowerTriangular:
@@ -228,9 +286,14 @@ def bias_moved(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
 
 
 pair(
-    "bias-moved", "facebookresearch/xformers#1185", "mask.to(..) loses its causality",
-    bias_causal, bias_moved, BIASED, same=False,
-)  # fmt: skip
+    "bias-moved",
+    "facebookresearch/xformers#1185",
+    "mask.to(..) loses its causality",
+    bias_causal,
+    bias_moved,
+    BIASED,
+    same=False,
+)
 
 
 LABELS = "x: B n 4, y: B m 4 -> B (n + m) 4"
@@ -238,8 +301,9 @@ LABELS = "x: B n 4, y: B m 4 -> B (n + m) 4"
 
 def next_of_each(x: Tensor, y: Tensor) -> Tensor:
     """The target of a token is the next one of its document, and nothing behind the last."""
-    return torch.cat([torch.cat((one[:, 1:], torch.zeros_like(one[:, :1])), dim=1)
-                      for one in (x, y)], dim=1)  # fmt: skip
+    return torch.cat(
+        [torch.cat((one[:, 1:], torch.zeros_like(one[:, :1])), dim=1) for one in (x, y)], dim=1
+    )
 
 
 def next_rolled(x: Tensor, y: Tensor) -> Tensor:
@@ -249,6 +313,11 @@ def next_rolled(x: Tensor, y: Tensor) -> Tensor:
 
 
 pair(
-    "labels-rolled", "verl-project/verl#6564", "labels are rolled across packed samples",
-    next_of_each, next_rolled, LABELS, same=False,
-)  # fmt: skip
+    "labels-rolled",
+    "verl-project/verl#6564",
+    "labels are rolled across packed samples",
+    next_of_each,
+    next_rolled,
+    LABELS,
+    same=False,
+)

@@ -53,21 +53,35 @@ def prefix_in_base_2(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor) 
 
 def joined(
     q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor, Tensor]:
     return q, torch.cat((k1, k2), dim=2), torch.cat((v1, v2), dim=2)
 
 
 BOTH = "k: joined of k1, k2 along n; v: joined of v1, v2 along n"
 pair(
-    "merge-prefix", "sgl-project/sglang#40903",
+    "merge-prefix",
+    "sgl-project/sglang#40903",
     "the cached prefix and the new chunk, merged by natural LSE, are attention over both",
-    prefix_and_suffix, attention, TWO_SHARDS, same=True, other=QKV, where=BOTH, by_hand=joined,
-)  # fmt: skip
+    prefix_and_suffix,
+    attention,
+    TWO_SHARDS,
+    same=True,
+    other=QKV,
+    where=BOTH,
+    by_hand=joined,
+)
 pair(
-    "merge-prefix-bases", "sgl-project/sglang#40903",
+    "merge-prefix-bases",
+    "sgl-project/sglang#40903",
     "a kernel that returns base-2 LSE is merged by exp",
-    prefix_in_base_2, attention, TWO_SHARDS, same=False, other=QKV, where=BOTH, by_hand=joined,
-)  # fmt: skip
+    prefix_in_base_2,
+    attention,
+    TWO_SHARDS,
+    same=False,
+    other=QKV,
+    where=BOTH,
+    by_hand=joined,
+)
 
 
 def decode_ranks_base2(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
@@ -90,15 +104,23 @@ def decode_ranks_mixed(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor
 
 
 pair(
-    "decode-ranks", "vllm-project/vllm#43919",
+    "decode-ranks",
+    "vllm-project/vllm#43919",
     "two ranks of decode context parallelism, corrected in base 2 throughout",
-    full, decode_ranks_base2, TWO_SHARDS, same=True,
-)  # fmt: skip
+    full,
+    decode_ranks_base2,
+    TWO_SHARDS,
+    same=True,
+)
 pair(
-    "decode-ranks-bases", "vllm-project/vllm#43919",
+    "decode-ranks-bases",
+    "vllm-project/vllm#43919",
     "two ranks of FlashInfer's base-2 LSE, corrected as if they were natural",
-    full, decode_ranks_mixed, TWO_SHARDS, same=False,
-)  # fmt: skip
+    full,
+    decode_ranks_mixed,
+    TWO_SHARDS,
+    same=False,
+)
 
 
 LSE = "q: B H r 4, k: B H n 4 -> B H r"
@@ -125,20 +147,32 @@ def lse_mixed(q: Tensor, k: Tensor) -> Tensor:
 
 
 pair(
-    "lse-units", "flashinfer-ai/flashinfer#2113",
+    "lse-units",
+    "flashinfer-ai/flashinfer#2113",
     "base-2 LSE times log 2 is the natural one",
-    lse_of_scores, lse_from_base2, LSE, same=True,
-)  # fmt: skip
+    lse_of_scores,
+    lse_from_base2,
+    LSE,
+    same=True,
+)
 pair(
-    "lse-divided", "flashinfer-ai/flashinfer#4485",
+    "lse-divided",
+    "flashinfer-ai/flashinfer#4485",
     "base-2 LSE divided by log 2 where it should be multiplied",
-    lse_of_scores, lse_divided, LSE, same=False,
-)  # fmt: skip
+    lse_of_scores,
+    lse_divided,
+    LSE,
+    same=False,
+)
 pair(
-    "lse-mixed", "lightseekorg/tokenspeed#571",
+    "lse-mixed",
+    "lightseekorg/tokenspeed#571",
     "prefill stores a natural maximum plus a base-2 logarithm",
-    lse_of_scores, lse_mixed, LSE, same=False,
-)  # fmt: skip
+    lse_of_scores,
+    lse_mixed,
+    LSE,
+    same=False,
+)
 
 
 def merged_by_sigmoid(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
@@ -149,19 +183,22 @@ def merged_by_sigmoid(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor)
 
 
 pair(
-    "merge-sigmoid", "meta-pytorch/attention-gym#200",
+    "merge-sigmoid",
+    "meta-pytorch/attention-gym#200",
     "ring-flash-attention's merge by a sigmoid of the difference of LSEs",
-    full, merged_by_sigmoid, TWO_SHARDS, same=True,
-)  # fmt: skip
+    full,
+    merged_by_sigmoid,
+    TWO_SHARDS,
+    same=True,
+)
 
 
-RING = ("q1: B H n 4, k1: B H n 4, v1: B H n 4, q2: B H m 4, k2: B H m 4, v2: B H m 4 "
-        "-> B H (n + m) 4")  # fmt: skip
+RING = (
+    "q1: B H n 4, k1: B H n 4, v1: B H n 4, q2: B H m 4, k2: B H m 4, v2: B H m 4 -> B H (n + m) 4"
+)
 
 
-def one_rank(
-    q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
+def one_rank(q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
     return attention(*(torch.cat(x, dim=2) for x in ((q1, q2), (k1, k2), (v1, v2))))
 
 
@@ -181,17 +218,13 @@ def ring_rank(q: Tensor, blocks: list[tuple[Tensor, Tensor]]) -> Tensor:
     return out / total
 
 
-def ring(
-    q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
+def ring(q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
     one = ring_rank(q1, [(k1, v1), (k2, v2)])
     other = ring_rank(q2, [(k2, v2), (k1, v1)])
     return torch.cat((one, other), dim=2)
 
 
-def ring_at_rest(
-    q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
+def ring_at_rest(q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
     """Each rank sees its own block at every step: nobody sends."""
     one = ring_rank(q1, [(k1, v1), (k1, v1)])
     other = ring_rank(q2, [(k2, v2), (k2, v2)])
@@ -199,14 +232,23 @@ def ring_at_rest(
 
 
 pair(
-    "ring", "sgl-project/sglang#33353", "a ring of two ranks is attention over the whole sequence",
-    one_rank, ring, RING, same=True,
-)  # fmt: skip
+    "ring",
+    "sgl-project/sglang#33353",
+    "a ring of two ranks is attention over the whole sequence",
+    one_rank,
+    ring,
+    RING,
+    same=True,
+)
 pair(
-    "ring-at-rest", "sgl-project/sglang#33353",
+    "ring-at-rest",
+    "sgl-project/sglang#33353",
     "ring degree 2 is accepted, and keys and values are never passed on",
-    one_rank, ring_at_rest, RING, same=False,
-)  # fmt: skip
+    one_rank,
+    ring_at_rest,
+    RING,
+    same=False,
+)
 
 
 DOCUMENTS = "q: B H n 4, k: B H n 4, v: B H n 4, document: n ids -> B H n 4"
@@ -219,22 +261,30 @@ def documents_apart(q: Tensor, k: Tensor, v: Tensor, document: Tensor) -> Tensor
 
 
 def ring_over_documents(
-    q: Tensor, k: Tensor, v: Tensor, document: Tensor  # noqa: ARG001 (which is the fault)
-) -> Tensor:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    document: Tensor,  # noqa: ARG001 (which is the fault)
+) -> Tensor:
     """Two shards of a packed row; where a query may see is asked of positions alone."""
     half, length = q.shape[2] // 2, q.shape[2]
     place = torch.arange(length)
-    first = masked(q[:, :, :half], k[:, :, :half], v[:, :, :half],
-                   place[:half, None] >= place[None, :half])  # fmt: skip
+    first = masked(
+        q[:, :, :half], k[:, :, :half], v[:, :, :half], place[:half, None] >= place[None, :half]
+    )
     second = masked(q[:, :, half:], k, v, place[half:, None] >= place[None])
     return torch.cat((first, second), dim=2)
 
 
 pair(
-    "ring-over-documents", "axolotl-ai-cloud/axolotl#4002",
+    "ring-over-documents",
+    "axolotl-ai-cloud/axolotl#4002",
     "the ring ignores the boundaries of packed documents",
-    documents_apart, ring_over_documents, DOCUMENTS, same=False,
-)  # fmt: skip
+    documents_apart,
+    ring_over_documents,
+    DOCUMENTS,
+    same=False,
+)
 
 
 ROBIN = "q: B H (2 n) 4, k: B H (2 n) 4, v: B H (2 n) 4 -> B H (2 n) 4"
@@ -260,61 +310,81 @@ def round_robin_local(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 pair(
-    "round-robin", "sgl-project/sglang#28463",
+    "round-robin",
+    "sgl-project/sglang#28463",
     "queries dealt out round-robin to two ranks, masked by their global positions",
-    causal_attention, round_robin, ROBIN, same=True,
-)  # fmt: skip
+    causal_attention,
+    round_robin,
+    ROBIN,
+    same=True,
+)
 pair(
-    "round-robin-local", "sgl-project/sglang#28463",
+    "round-robin-local",
+    "sgl-project/sglang#28463",
     "queries dealt out round-robin to two ranks, masked by their local positions",
-    causal_attention, round_robin_local, ROBIN, same=False,
-)  # fmt: skip
+    causal_attention,
+    round_robin_local,
+    ROBIN,
+    same=False,
+)
 
 
-ULYSSES = ("q1: B n 2 4, k1: B n 2 4, v1: B n 2 4, q2: B m 2 4, k2: B m 2 4, v2: B m 2 4 "
-           "-> B (n + m) 2 4")  # fmt: skip
+ULYSSES = (
+    "q1: B n 2 4, k1: B n 2 4, v1: B n 2 4, q2: B m 2 4, k2: B m 2 4, v2: B m 2 4 -> B (n + m) 2 4"
+)
 
 
-def all_heads(
-    q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
+def all_heads(q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
     whole = [torch.cat(x, dim=1).transpose(1, 2) for x in ((q1, q2), (k1, k2), (v1, v2))]
     return attention(*whole).transpose(1, 2)
 
 
-def ulysses(
-    q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
+def ulysses(q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor) -> Tensor:
     """Each rank gets all tokens of its heads, and behind attention all heads of its tokens."""
     outs = []
     for rank in (0, 1):
         own = slice(rank, rank + 1)
-        q, k, v = (torch.cat((a[:, :, own], b[:, :, own]), dim=1).transpose(1, 2)
-                   for a, b in ((q1, q2), (k1, k2), (v1, v2)))  # fmt: skip
+        q, k, v = (
+            torch.cat((a[:, :, own], b[:, :, own]), dim=1).transpose(1, 2)
+            for a, b in ((q1, q2), (k1, k2), (v1, v2))
+        )
         outs.append(attention(q, k, v).transpose(1, 2))
     cut = q1.shape[1]
-    ranks = [torch.cat([out[:, part] for out in outs], dim=2)
-             for part in (slice(None, cut), slice(cut, None))]  # fmt: skip
+    ranks = [
+        torch.cat([out[:, part] for out in outs], dim=2)
+        for part in (slice(None, cut), slice(cut, None))
+    ]
     return torch.cat(ranks, dim=1)
 
 
 def ulysses_never_sent(
     q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: Tensor
-) -> Tensor:  # fmt: skip
-    parts = [attention(*(x.transpose(1, 2) for x in one)).transpose(1, 2)
-             for one in ((q1, k1, v1), (q2, k2, v2))]  # fmt: skip
+) -> Tensor:
+    parts = [
+        attention(*(x.transpose(1, 2) for x in one)).transpose(1, 2)
+        for one in ((q1, k1, v1), (q2, k2, v2))
+    ]
     return torch.cat(parts, dim=1)
 
 
 pair(
-    "ulysses", "ByteDance-Seed/VeOmni#1158", "heads shared out to two ranks, and gathered again",
-    all_heads, ulysses, ULYSSES, same=True,
-)  # fmt: skip
+    "ulysses",
+    "ByteDance-Seed/VeOmni#1158",
+    "heads shared out to two ranks, and gathered again",
+    all_heads,
+    ulysses,
+    ULYSSES,
+    same=True,
+)
 pair(
-    "ulysses-never-sent", "ByteDance-Seed/VeOmni#1158",
+    "ulysses-never-sent",
+    "ByteDance-Seed/VeOmni#1158",
     "the path without overlap never does the all-to-all: each rank sees its own tokens",
-    all_heads, ulysses_never_sent, ULYSSES, same=False,
-)  # fmt: skip
+    all_heads,
+    ulysses_never_sent,
+    ULYSSES,
+    same=False,
+)
 
 
 def keys_twice(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -327,15 +397,23 @@ def keys_twice_summed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 pair(
-    "keys-twice", "vllm-project/vllm-omni#1233",
+    "keys-twice",
+    "vllm-project/vllm-omni#1233",
     "replicated text keys gathered from two ranks: every weight is halved, and nothing changes",
-    attention, keys_twice, QKV, same=True,
-)  # fmt: skip
+    attention,
+    keys_twice,
+    QKV,
+    same=True,
+)
 pair(
-    "keys-twice-summed", "vllm-project/vllm-omni#1233",
+    "keys-twice-summed",
+    "vllm-project/vllm-omni#1233",
     "replicated text keys attended to on both ranks, and the results added",
-    attention, keys_twice_summed, QKV, same=False,
-)  # fmt: skip
+    attention,
+    keys_twice_summed,
+    QKV,
+    same=False,
+)
 
 
 BIASED = "q: B 4 r 4, k: B 4 n 4, v: B 4 n 4, bias: B 4 r n add -> B 4 r 4"
@@ -359,11 +437,20 @@ def biased_shards_first(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor
 
 
 pair(
-    "mask-shards", "huggingface/diffusers#14316", "a mask for each head, sharded with the heads",
-    biased, biased_shards, BIASED, same=True,
-)  # fmt: skip
+    "mask-shards",
+    "huggingface/diffusers#14316",
+    "a mask for each head, sharded with the heads",
+    biased,
+    biased_shards,
+    BIASED,
+    same=True,
+)
 pair(
-    "mask-not-sharded", "huggingface/diffusers#14316",
+    "mask-not-sharded",
+    "huggingface/diffusers#14316",
     "the context-parallel plan leaves the mask's head axis whole",
-    biased, biased_shards_first, BIASED, same=False,
-)  # fmt: skip
+    biased,
+    biased_shards_first,
+    BIASED,
+    same=False,
+)

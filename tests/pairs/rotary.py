@@ -34,17 +34,32 @@ def half_split_rope(x: Tensor, angles: Tensor) -> Tensor:
 
 
 pair(
-    "rope-complex", "huggingface/candle#3612", "rotation of pairs, in complex and in real numbers",
-    complex_rope, fused_rope, ROPE, same=True,
-)  # fmt: skip
+    "rope-complex",
+    "huggingface/candle#3612",
+    "rotation of pairs, in complex and in real numbers",
+    complex_rope,
+    fused_rope,
+    ROPE,
+    same=True,
+)
 pair(
-    "rope-opposite", "huggingface/candle#3612", "the rotation by the opposite angle undoes it",
-    fused_rope, fused_rope_back, ROPE, same=True,
-)  # fmt: skip
+    "rope-opposite",
+    "huggingface/candle#3612",
+    "the rotation by the opposite angle undoes it",
+    fused_rope,
+    fused_rope_back,
+    ROPE,
+    same=True,
+)
 pair(
-    "rope-layout", "ooples/AiDotNet#2074", "half-split in the place of interleaved",
-    complex_rope, half_split_rope, ROPE, same=False,
-)  # fmt: skip
+    "rope-layout",
+    "ooples/AiDotNet#2074",
+    "half-split in the place of interleaved",
+    complex_rope,
+    half_split_rope,
+    ROPE,
+    same=False,
+)
 
 
 PARTIAL = "x: B H n 8, positions: n positions, freq: 2 -> B H n 8"
@@ -75,18 +90,32 @@ def last_part(x: Tensor, positions: Tensor, freq: Tensor) -> Tensor:
 
 
 pair(
-    "partial-zeros", "aws-neuron/neuronx-distributed-inference#106",
+    "partial-zeros",
+    "aws-neuron/neuronx-distributed-inference#106",
     "a part of the head is rotated; or all of it, with zeros among the frequencies",
-    partial_rope, partial_by_zeros, PARTIAL, same=True,
-)  # fmt: skip
+    partial_rope,
+    partial_by_zeros,
+    PARTIAL,
+    same=True,
+)
 pair(
-    "partial-lost", "vllm-project/vllm#43676", "rotary_dim does not reach the fused kernel",
-    partial_rope, whole_head, PARTIAL, same=False,
-)  # fmt: skip
+    "partial-lost",
+    "vllm-project/vllm#43676",
+    "rotary_dim does not reach the fused kernel",
+    partial_rope,
+    whole_head,
+    PARTIAL,
+    same=False,
+)
 pair(
-    "partial-end", "huggingface/transformers#48486", "the last channels rotated for the first",
-    partial_rope, last_part, PARTIAL, same=False,
-)  # fmt: skip
+    "partial-end",
+    "huggingface/transformers#48486",
+    "the last channels rotated for the first",
+    partial_rope,
+    last_part,
+    PARTIAL,
+    same=False,
+)
 
 
 SCALED = "x: B H n 4, positions: n positions, freq: 2 -> B H n 4"
@@ -109,13 +138,23 @@ def scaling_unused(x: Tensor, positions: Tensor, freq: Tensor) -> Tensor:
 
 
 pair(
-    "linear-scaling", "Blaizzy/mlx-vlm#1709", "frequencies divided, or positions",
-    scaled_frequencies, scaled_positions, SCALED, same=True,
-)  # fmt: skip
+    "linear-scaling",
+    "Blaizzy/mlx-vlm#1709",
+    "frequencies divided, or positions",
+    scaled_frequencies,
+    scaled_positions,
+    SCALED,
+    same=True,
+)
 pair(
-    "scaling-unused", "Blaizzy/mlx-vlm#1709", "rope scaling of the global layers is never used",
-    scaled_frequencies, scaling_unused, SCALED, same=False,
-)  # fmt: skip
+    "scaling-unused",
+    "Blaizzy/mlx-vlm#1709",
+    "rope scaling of the global layers is never used",
+    scaled_frequencies,
+    scaling_unused,
+    SCALED,
+    same=False,
+)
 
 
 YARN = "q: B H r 4, k: B H n 4, v: B H n 4, qa: r 2, ka: n 2 -> B H r 4"
@@ -151,25 +190,44 @@ def yarn_no_mscale(q: Tensor, k: Tensor, v: Tensor, qa: Tensor, ka: Tensor) -> T
 
 
 pair(
-    "yarn", "NVIDIA/Megatron-LM#1429", "YaRN's factor in the tables, or its square in the scale",
-    yarn_in_tables, yarn_in_scale, YARN, same=True,
-)  # fmt: skip
+    "yarn",
+    "NVIDIA/Megatron-LM#1429",
+    "YaRN's factor in the tables, or its square in the scale",
+    yarn_in_tables,
+    yarn_in_scale,
+    YARN,
+    same=True,
+)
 pair(
-    "yarn-mscale", "NVIDIA/Megatron-LM#1429", "the scale is made of mscale, not of mscale_all_dim",
-    yarn_in_scale, yarn_wrong_mscale, YARN, same=False,
-)  # fmt: skip
+    "yarn-mscale",
+    "NVIDIA/Megatron-LM#1429",
+    "the scale is made of mscale, not of mscale_all_dim",
+    yarn_in_scale,
+    yarn_wrong_mscale,
+    YARN,
+    same=False,
+)
 pair(
-    "yarn-no-mscale", "huggingface/transformers#47435", "the factor is missing from the scale",
-    yarn_in_scale, yarn_no_mscale, YARN, same=False,
-)  # fmt: skip
+    "yarn-no-mscale",
+    "huggingface/transformers#47435",
+    "the factor is missing from the scale",
+    yarn_in_scale,
+    yarn_no_mscale,
+    YARN,
+    same=False,
+)
 
 
 LONG = "q: B H m 4, k: B H n 4, k1: B H m 4, short: 2, long: 2 -> B H m (n + m)"
 
 
 def long_factors(
-    q: Tensor, k: Tensor, k1: Tensor, short: Tensor, long: Tensor  # noqa: ARG001
-) -> Tensor:  # fmt: skip
+    q: Tensor,
+    k: Tensor,
+    k1: Tensor,
+    short: Tensor,  # noqa: ARG001
+    long: Tensor,
+) -> Tensor:
     k = torch.cat((k, k1), dim=2)
     angles = torch.arange(k.shape[2])[:, None] * long
     return rotate_half(q, angles[-q.shape[2] :]) @ rotate_half(k, angles).transpose(-1, -2)
@@ -184,9 +242,14 @@ def factors_of_each_chunk(q: Tensor, k: Tensor, k1: Tensor, short: Tensor, long:
 
 
 pair(
-    "longrope-chunks", "trymirai/uzu#604", "LongRoPE's factors are chosen for each chunk anew",
-    long_factors, factors_of_each_chunk, LONG, same=False,
-)  # fmt: skip
+    "longrope-chunks",
+    "trymirai/uzu#604",
+    "LongRoPE's factors are chosen for each chunk anew",
+    long_factors,
+    factors_of_each_chunk,
+    LONG,
+    same=False,
+)
 
 
 MROPE = "x: B H n 8, cos: 3 n 8, sin: 3 n 8 -> B H n 8"
@@ -210,33 +273,45 @@ def mrope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def mrope_by_slices(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """The halves of a head rotated, each with the channels of its three axes."""
+
     def half(table: Tensor, first: int) -> Tensor:
         ends = (first, first + 2, first + 3, first + 4)
         return torch.cat([table[axis, :, ends[axis] : ends[axis + 1]] for axis in range(3)], dim=-1)
 
     x1, x2 = x[..., :4], x[..., 4:]
-    return torch.cat((x1 * half(cos, 0) - x2 * half(sin, 0),
-                      x2 * half(cos, 4) + x1 * half(sin, 4)), dim=-1)  # fmt: skip
+    return torch.cat(
+        (x1 * half(cos, 0) - x2 * half(sin, 0), x2 * half(cos, 4) + x1 * half(sin, 4)), dim=-1
+    )
 
 
 def mrope_not_twice(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """The sections are taken to be of the whole head."""
     parts = [2 * size for size in SECTION]
-    cos, sin = (torch.cat([m[i] for i, m in enumerate(torch.split(table, parts, dim=-1))], dim=-1)
-                for table in (cos, sin))  # fmt: skip
+    cos, sin = (
+        torch.cat([m[i] for i, m in enumerate(torch.split(table, parts, dim=-1))], dim=-1)
+        for table in (cos, sin)
+    )
     return rotate(x, cos, sin)
 
 
 pair(
-    "mrope", "NVIDIA-NeMo/Megatron-Bridge#1776",
+    "mrope",
+    "NVIDIA-NeMo/Megatron-Bridge#1776",
     "M-RoPE's sections cut out of a head, or of its halves",
-    mrope, mrope_by_slices, MROPE, same=True,
-)  # fmt: skip
+    mrope,
+    mrope_by_slices,
+    MROPE,
+    same=True,
+)
 pair(
-    "mrope-sections", "NVIDIA-NeMo/Megatron-Bridge#1776",
+    "mrope-sections",
+    "NVIDIA-NeMo/Megatron-Bridge#1776",
     "sections of half a head taken for a head",
-    mrope, mrope_not_twice, MROPE, same=False,
-)  # fmt: skip
+    mrope,
+    mrope_not_twice,
+    MROPE,
+    same=False,
+)
 
 
 INDEXER = "q: B H r 4, k: B n 4 -> B H r n"
@@ -259,17 +334,29 @@ def rotated_query(q: Tensor, k: Tensor) -> Tensor:
 
 
 pair(
-    "hadamard", "ROCm/ATOM#1507", "a Hadamard rotation of queries and keys leaves the scores",
-    indexer, rotated_indexer, INDEXER, same=True,
-)  # fmt: skip
+    "hadamard",
+    "ROCm/ATOM#1507",
+    "a Hadamard rotation of queries and keys leaves the scores",
+    indexer,
+    rotated_indexer,
+    INDEXER,
+    same=True,
+)
 pair(
-    "hadamard-query", "ROCm/ATOM#1507", "the rotation is applied to the query alone",
-    indexer, rotated_query, INDEXER, same=False,
-)  # fmt: skip
+    "hadamard-query",
+    "ROCm/ATOM#1507",
+    "the rotation is applied to the query alone",
+    indexer,
+    rotated_query,
+    INDEXER,
+    same=False,
+)
 
 
-MLA = ("q: B 2 r 4, qr: B 2 r 4, c: B n 3, kr: B n 4, wk: 2 4 3, wv: 2 5 3, "
-       "qa: r 2, ka: n 2 -> B 2 r 5")  # fmt: skip
+MLA = (
+    "q: B 2 r 4, qr: B 2 r 4, c: B n 3, kr: B n 4, wk: 2 4 3, wv: 2 5 3, "
+    "qa: r 2, ka: n 2 -> B 2 r 5"
+)
 MLA_SCALE = 8**-0.5
 
 
@@ -305,10 +392,20 @@ def latent_scaled_by_width(
 
 
 pair(
-    "latent", "vllm-project/vllm#48305", "MLA as the trainer has it, and as the engine decodes",
-    latent_expanded, latent_absorbed, MLA, same=True,
-)  # fmt: skip
+    "latent",
+    "vllm-project/vllm#48305",
+    "MLA as the trainer has it, and as the engine decodes",
+    latent_expanded,
+    latent_absorbed,
+    MLA,
+    same=True,
+)
 pair(
-    "latent-scale", "vllm-project/vllm#48305", "the engine's scale is of the latent's width",
-    latent_expanded, latent_scaled_by_width, MLA, same=False,
-)  # fmt: skip
+    "latent-scale",
+    "vllm-project/vllm#48305",
+    "the engine's scale is of the latent's width",
+    latent_expanded,
+    latent_scaled_by_width,
+    MLA,
+    same=False,
+)

@@ -12,8 +12,7 @@ from .corpus import pair
 from .plain import LOG2E, QKV, SCALE, attention
 
 SINK = "q: B H r 4, k: B H n 4, v: B H n 4, sink: H -> B H r 4"
-SPLIT = ("q: B H r 4, k1: B H n 4, v1: B H n 4, k2: B H m 4, v2: B H m 4, sink: H "
-         "-> B H r 4")  # fmt: skip
+SPLIT = "q: B H r 4, k1: B H n 4, v1: B H n 4, k2: B H m 4, v2: B H m 4, sink: H -> B H r 4"
 
 
 def eager_sink(q: Tensor, k: Tensor, v: Tensor, sink: Tensor) -> Tensor:
@@ -41,18 +40,26 @@ def sink_dropped(q: Tensor, k: Tensor, v: Tensor, sink: Tensor) -> Tensor:  # no
 
 
 pair(
-    "sink", "kekzl/imp#1345", "a column of scores without a value, and a term of the denominator",
-    eager_sink, sink_in_denominator, SINK, same=True,
-)  # fmt: skip
+    "sink",
+    "kekzl/imp#1345",
+    "a column of scores without a value, and a term of the denominator",
+    eager_sink,
+    sink_in_denominator,
+    SINK,
+    same=True,
+)
 pair(
-    "sink-dropped", "kekzl/imp#1345", "decoding from a quantised cache drops the learned sink",
-    eager_sink, sink_dropped, SINK, same=False,
-)  # fmt: skip
+    "sink-dropped",
+    "kekzl/imp#1345",
+    "decoding from a quantised cache drops the learned sink",
+    eager_sink,
+    sink_dropped,
+    SINK,
+    same=False,
+)
 
 
-def whole_sink(
-    q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor, sink: Tensor
-) -> Tensor:  # fmt: skip
+def whole_sink(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor, sink: Tensor) -> Tensor:
     return eager_sink(q, torch.cat((k1, k2), dim=2), torch.cat((v1, v2), dim=2), sink)
 
 
@@ -64,9 +71,7 @@ def split(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return weights @ v, weights.sum(dim=-1, keepdim=True), top
 
 
-def split_kv(
-    q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor, sink: Tensor
-) -> Tensor:  # fmt: skip
+def split_kv(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor, sink: Tensor) -> Tensor:
     """The sink is added where the splits are combined."""
     (a1, z1, m1), (a2, z2, m2) = split(q, k1, v1), split(q, k2, v2)
     top = torch.maximum(m1, m2)
@@ -77,7 +82,7 @@ def split_kv(
 
 def split_kv_each(
     q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor, sink: Tensor
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Each split starts its sum with the sink."""
     (a1, z1, m1), (a2, z2, m2) = split(q, k1, v1), split(q, k2, v2)
     column = sink.reshape(1, -1, 1, 1) * LOG2E
@@ -89,23 +94,38 @@ def split_kv_each(
 
 def split_kv_scale(
     q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor, sink: Tensor
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Scores are times log2(e), and the sink is not."""
     return split_kv(q, k1, v1, k2, v2, sink * math.log(2))
 
 
 pair(
-    "split-sink", "ROCm/rocm-libraries#12227", "the sink enters once, where splits are combined",
-    whole_sink, split_kv, SPLIT, same=True,
-)  # fmt: skip
+    "split-sink",
+    "ROCm/rocm-libraries#12227",
+    "the sink enters once, where splits are combined",
+    whole_sink,
+    split_kv,
+    SPLIT,
+    same=True,
+)
 pair(
-    "split-sink-twice", "ROCm/rocm-libraries#12227", "each of two splits counts the sink",
-    whole_sink, split_kv_each, SPLIT, same=False,
-)  # fmt: skip
+    "split-sink-twice",
+    "ROCm/rocm-libraries#12227",
+    "each of two splits counts the sink",
+    whole_sink,
+    split_kv_each,
+    SPLIT,
+    same=False,
+)
 pair(
-    "split-sink-scale", "ROCm/rocm-libraries#12227", "the sink is not taken to base 2",
-    whole_sink, split_kv_scale, SPLIT, same=False,
-)  # fmt: skip
+    "split-sink-scale",
+    "ROCm/rocm-libraries#12227",
+    "the sink is not taken to base 2",
+    whole_sink,
+    split_kv_scale,
+    SPLIT,
+    same=False,
+)
 
 
 CAP = 30.0
@@ -134,13 +154,23 @@ def softcap_before_scale(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 pair(
-    "softcap", "Dao-AILab/flash-attention#2544", "scale and cap folded into the query",
-    softcap, softcap_folded, CAPPED, same=True,
-)  # fmt: skip
+    "softcap",
+    "Dao-AILab/flash-attention#2544",
+    "scale and cap folded into the query",
+    softcap,
+    softcap_folded,
+    CAPPED,
+    same=True,
+)
 pair(
-    "softcap-before-scale", "Dao-AILab/flash-attention#2544", "scores are capped before the scale",
-    softcap, softcap_before_scale, CAPPED, same=False,
-)  # fmt: skip
+    "softcap-before-scale",
+    "Dao-AILab/flash-attention#2544",
+    "scores are capped before the scale",
+    softcap,
+    softcap_before_scale,
+    CAPPED,
+    same=False,
+)
 
 
 GROUPED = "q: B 4 r 4, k: B 2 n 4, v: B 2 n 4 -> B 4 r 4"
@@ -151,10 +181,11 @@ def repeated_keys(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     batch, count, length, width = k.shape
     repeat = q.shape[1] // count
     k, v = (
-        x[:, :, None].expand(batch, count, repeat, length, width)
+        x[:, :, None]
+        .expand(batch, count, repeat, length, width)
         .reshape(batch, count * repeat, length, width)
         for x in (k, v)
-    )  # fmt: skip
+    )
     return attention(q, k, v)
 
 
@@ -173,15 +204,23 @@ def grouped_by_remainder(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 pair(
-    "grouped", "XunhaoLai/native-sparse-attention-triton#27",
+    "grouped",
+    "XunhaoLai/native-sparse-attention-triton#27",
     "keys repeated for their queries, and queries grouped by their keys",
-    repeated_keys, grouped, GROUPED, same=True,
-)  # fmt: skip
+    repeated_keys,
+    grouped,
+    GROUPED,
+    same=True,
+)
 pair(
-    "grouped-remainder", "XunhaoLai/native-sparse-attention-triton#27",
+    "grouped-remainder",
+    "XunhaoLai/native-sparse-attention-triton#27",
     "heads split by the wrong count: head h reads the keys of h % G",
-    repeated_keys, grouped_by_remainder, GROUPED, same=False,
-)  # fmt: skip
+    repeated_keys,
+    grouped_by_remainder,
+    GROUPED,
+    same=False,
+)
 
 
 def online(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -212,16 +251,29 @@ def zeros_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 pair(
-    "online", "NVIDIA-NeMo/Automodel#3937", "one key first, all others behind it",
-    attention, online, QKV, same=True,
-)  # fmt: skip
+    "online",
+    "NVIDIA-NeMo/Automodel#3937",
+    "one key first, all others behind it",
+    attention,
+    online,
+    QKV,
+    same=True,
+)
 pair(
-    "left-over-keys", "ScalingIntelligence/KernelBench#165",
+    "left-over-keys",
+    "ScalingIntelligence/KernelBench#165",
     "a generated kernel skips the keys behind the last full block",
-    attention, blocks_of_16, QKV, same=False,
-)  # fmt: skip
+    attention,
+    blocks_of_16,
+    QKV,
+    same=False,
+)
 pair(
-    "zeros-when-long", "AMD-AGI/AgentKernelArena#82",
+    "zeros-when-long",
+    "AMD-AGI/AgentKernelArena#82",
     "a generated kernel gives zeros of lengths that are not scored",
-    attention, zeros_when_long, QKV, same=False,
-)  # fmt: skip
+    attention,
+    zeros_when_long,
+    QKV,
+    same=False,
+)

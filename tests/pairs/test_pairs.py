@@ -30,9 +30,12 @@ def told(thing: Callable[..., Any], call: str) -> Told:
 @cache
 def compared(one: Case) -> Verdict:
     return compare(
-        told(one.first, one.call), told(one.second, one.other or one.call),
-        where=one.where, weights=one.weights, seconds=SECONDS[bool(one.open)],
-    )  # fmt: skip
+        told(one.first, one.call),
+        told(one.second, one.other or one.call),
+        where=one.where,
+        weights=one.weights,
+        seconds=SECONDS[bool(one.open)],
+    )
 
 
 def named(one: Case) -> str:

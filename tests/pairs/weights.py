@@ -41,18 +41,32 @@ def scores_permuted_as_one_head(x: Tensor, wq: Tensor, wk: Tensor, angles: Tenso
 
 
 pair(
-    "permuted", "ggml-org/llama.cpp#22611", "halves rotated, of permuted weights of q and k",
-    scores_of_pairs, scores_permuted, SCORES, same=True,
-)  # fmt: skip
+    "permuted",
+    "ggml-org/llama.cpp#22611",
+    "halves rotated, of permuted weights of q and k",
+    scores_of_pairs,
+    scores_permuted,
+    SCORES,
+    same=True,
+)
 pair(
-    "not-permuted", "ggml-org/llama.cpp#22611", "the repack skips the permutation of q and k",
-    scores_of_pairs, scores_of_halves, SCORES, same=False,
-)  # fmt: skip
+    "not-permuted",
+    "ggml-org/llama.cpp#22611",
+    "the repack skips the permutation of q and k",
+    scores_of_pairs,
+    scores_of_halves,
+    SCORES,
+    same=False,
+)
 pair(
-    "permuted-as-one-head", "foundation-model-stack/foundation-model-stack#527",
+    "permuted-as-one-head",
+    "foundation-model-stack/foundation-model-stack#527",
     "heads are counted wrongly: the permutation is of all rows at once",
-    scores_of_pairs, scores_permuted_as_one_head, SCORES, same=False,
-)  # fmt: skip
+    scores_of_pairs,
+    scores_permuted_as_one_head,
+    SCORES,
+    same=False,
+)
 
 
 class Layer(nn.Module):
@@ -90,8 +104,11 @@ LAYER = "x: B n 6, angles: n 2 -> B n 8"
 
 
 def converted(held: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    return {"q_proj.weight": held["wq.weight"][PERMUTED], "v_proj.weight": held["wv.weight"],
-            "k_proj.weight": held["wk.weight"][PERMUTED]}  # fmt: skip
+    return {
+        "q_proj.weight": held["wq.weight"][PERMUTED],
+        "v_proj.weight": held["wv.weight"],
+        "k_proj.weight": held["wk.weight"][PERMUTED],
+    }
 
 
 def loaded(held: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -99,16 +116,28 @@ def loaded(held: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 
 pair(
-    "checkpoint", "nurl-lang/nurl#584", "a checkpoint of pairs, permuted for a layer of halves",
-    MetaLayer(), Layer(), LAYER, same=True, weights_by_hand=converted,
+    "checkpoint",
+    "nurl-lang/nurl#584",
+    "a checkpoint of pairs, permuted for a layer of halves",
+    MetaLayer(),
+    Layer(),
+    LAYER,
+    same=True,
+    weights_by_hand=converted,
     weights="q_proj.weight = wq.weight[[0, 2, 1, 3, 4, 6, 5, 7]], "
     "k_proj.weight = wk.weight[[0, 2, 1, 3, 4, 6, 5, 7]], v_proj.weight = wv.weight",
-)  # fmt: skip
+)
 pair(
-    "checkpoint-as-stored", "nurl-lang/nurl#584", "safetensors are loaded without the permutation",
-    MetaLayer(), Layer(), LAYER, same=False, weights_by_hand=loaded,
+    "checkpoint-as-stored",
+    "nurl-lang/nurl#584",
+    "safetensors are loaded without the permutation",
+    MetaLayer(),
+    Layer(),
+    LAYER,
+    same=False,
+    weights_by_hand=loaded,
     weights="q_proj.weight = wq.weight, k_proj.weight = wk.weight, v_proj.weight = wv.weight",
-)  # fmt: skip
+)
 
 
 class Fused(nn.Module):
@@ -123,8 +152,10 @@ class Fused(nn.Module):
         grouped = self.qkv(x).view(batch, length, 2, 4, 2)
         q, k, v = grouped.split((2, 1, 1), dim=3)
         q = q.reshape(batch, length, 4, 2).transpose(1, 2)
-        k, v = (one.expand(-1, -1, -1, 2, -1).reshape(batch, length, 4, 2).transpose(1, 2)
-                for one in (k, v))  # fmt: skip
+        k, v = (
+            one.expand(-1, -1, -1, 2, -1).reshape(batch, length, 4, 2).transpose(1, 2)
+            for one in (k, v)
+        )
         return joined(scaled_dot_product_attention(q, k, v))
 
 
@@ -147,25 +178,43 @@ K_ROWS, V_ROWS = [4, 5, 12, 13], [6, 7, 14, 15]
 
 def rows(**told: list[int]) -> dict[str, object]:
     """Which rows of the fused weight and bias are those of q, k and v."""
-    def by_hand(held: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {f"{name}.{kind}": held[f"qkv.{kind}"][own]
-                for name, own in told.items() for kind in ("weight", "bias")}  # fmt: skip
 
-    text = ", ".join(f"{name}.{kind} = qkv.{kind}[{own}]"
-                     for name, own in told.items() for kind in ("weight", "bias"))  # fmt: skip
+    def by_hand(held: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {
+            f"{name}.{kind}": held[f"qkv.{kind}"][own]
+            for name, own in told.items()
+            for kind in ("weight", "bias")
+        }
+
+    text = ", ".join(
+        f"{name}.{kind} = qkv.{kind}[{own}]"
+        for name, own in told.items()
+        for kind in ("weight", "bias")
+    )
     return {"weights": text, "weights_by_hand": by_hand}
 
 
 TOKENS = "x: B n 6 -> B n 8"
 pair(
-    "fused-groups", "vllm-project/vllm#55335", "Megatron's fused QKV in groups, taken apart",
-    Fused(), Separate(), TOKENS, same=True, **rows(q=Q_ROWS, k=K_ROWS, v=V_ROWS),
-)  # fmt: skip
+    "fused-groups",
+    "vllm-project/vllm#55335",
+    "Megatron's fused QKV in groups, taken apart",
+    Fused(),
+    Separate(),
+    TOKENS,
+    same=True,
+    **rows(q=Q_ROWS, k=K_ROWS, v=V_ROWS),
+)
 pair(
-    "fused-as-blocks", "AI-Hypercomputer/maxtext#1839", "groups are read as all q, all k, all v",
-    Fused(), Separate(), TOKENS, same=False,
+    "fused-as-blocks",
+    "AI-Hypercomputer/maxtext#1839",
+    "groups are read as all q, all k, all v",
+    Fused(),
+    Separate(),
+    TOKENS,
+    same=False,
     **rows(q=list(range(8)), k=list(range(8, 12)), v=list(range(12, 16))),
-)  # fmt: skip
+)
 
 
 SHARDED = "x: B n 6, qkv: 24 6 -> B n 8"
@@ -197,13 +246,23 @@ def resharded_as_rows(x: Tensor, qkv: Tensor) -> Tensor:
 
 
 pair(
-    "resharded", "ai-dynamo/modelexpress#650", "fused rows resharded part by part",
-    whole_qkv, resharded, SHARDED, same=True,
-)  # fmt: skip
+    "resharded",
+    "ai-dynamo/modelexpress#650",
+    "fused rows resharded part by part",
+    whole_qkv,
+    resharded,
+    SHARDED,
+    same=True,
+)
 pair(
-    "resharded-as-rows", "ai-dynamo/modelexpress#650", "fused rows cut in two as they stand",
-    whole_qkv, resharded_as_rows, SHARDED, same=False,
-)  # fmt: skip
+    "resharded-as-rows",
+    "ai-dynamo/modelexpress#650",
+    "fused rows cut in two as they stand",
+    whole_qkv,
+    resharded_as_rows,
+    SHARDED,
+    same=False,
+)
 
 
 GATED = "x: B n 4, gate: 6 4, up: 6 4, down: 4 6 -> B n 4"
@@ -225,10 +284,20 @@ def merged_up_gate(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
 
 
 pair(
-    "gate-up", "NVIDIA-NeMo/RL#1513", "a fused gate and up projection",
-    swiglu, merged_gate_up, GATED, same=True,
-)  # fmt: skip
+    "gate-up",
+    "NVIDIA-NeMo/RL#1513",
+    "a fused gate and up projection",
+    swiglu,
+    merged_gate_up,
+    GATED,
+    same=True,
+)
 pair(
-    "up-gate", "NVIDIA-NeMo/Automodel#787", "gate and up are stored in the other order",
-    swiglu, merged_up_gate, GATED, same=False,
-)  # fmt: skip
+    "up-gate",
+    "NVIDIA-NeMo/Automodel#787",
+    "gate and up are stored in the other order",
+    swiglu,
+    merged_up_gate,
+    GATED,
+    same=False,
+)

@@ -53,8 +53,11 @@ def half(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
 def turns_as_half(subject: Any, base: float = 10000.0) -> None:
     assert isinstance(subject, Rotary)
     x = torch.randn(2, 3, 4, subject.width, generator=torch.Generator().manual_seed(1))
-    for positions in ([[0, 1, 2, 3], [0, 1, 2, 3]], [[3, 1, 9, 0], [2, 2, 7, 40]],
-                      [[5, 6, 7, 8], [0, 0, 0, 0]]):  # fmt: skip
+    for positions in (
+        [[0, 1, 2, 3], [0, 1, 2, 3]],
+        [[3, 1, 9, 0], [2, 2, 7, 40]],
+        [[5, 6, 7, 8], [0, 0, 0, 0]],
+    ):
         at = torch.tensor(positions)
         for turn in (subject.turn, subject.turn_key):
             torch.testing.assert_close(turn(x, at), half(x, at, base), atol=1e-5, rtol=1e-5)

@@ -116,8 +116,9 @@ class Keeps(Projected):
     def forward(self, x: Tensor, start_pos: int = 0) -> Any:
         q, k, v = self.project(x).chunk(3, -1)
         if start_pos:
-            k, v = (torch.cat((a[:, :start_pos], b), 1)
-                    for a, b in zip(self.kept, (k, v), strict=True))  # fmt: skip
+            k, v = (
+                torch.cat((a[:, :start_pos], b), 1) for a, b in zip(self.kept, (k, v), strict=True)
+            )
         self.kept = (k, v)
         return self.weigh(q, k, None) @ v
 

@@ -16,9 +16,17 @@ CAUSAL = DeclaredAttention(causal=True)
 FULL = DeclaredAttention(causal=False)
 
 
-def eager(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *,  # noqa: C901
-          fault: str = "",
-          causal: bool = False, window: int = 0, scale: float | None = None) -> Tensor:  # fmt: skip
+def eager(  # noqa: C901
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    fault: str = "",
+    causal: bool = False,
+    window: int = 0,
+    scale: float | None = None,
+) -> Tensor:
     """softmax(q kᵀ scale + mask) v, in einsum, with groups of heads; hidden rows read zeros."""
     heads, groups = q.shape[1], k.shape[1]
     each = heads // groups
@@ -72,16 +80,28 @@ def eager(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *,  # noq
     return out
 
 
-def code(fault: str = "", declared: DeclaredAttention | None = None, heads: int = 4,
-         groups: int = 4, masks: tuple[str, ...] = ("bool", "float"),
-         **settings: Any) -> Attention:  # fmt: skip
+def code(
+    fault: str = "",
+    declared: DeclaredAttention | None = None,
+    heads: int = 4,
+    groups: int = 4,
+    masks: tuple[str, ...] = ("bool", "float"),
+    **settings: Any,
+) -> Attention:
     """Eager attention on queries, keys and values."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         return eager(q, k, v, mask, fault=fault, **settings)
 
-    return Attention(name=fault or "eager", attend=attend, heads=heads, groups=groups, width=5,
-                     masks=masks, declared=declared)  # fmt: skip
+    return Attention(
+        name=fault or "eager",
+        attend=attend,
+        heads=heads,
+        groups=groups,
+        width=5,
+        masks=masks,
+        declared=declared,
+    )
 
 
 def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -98,8 +118,15 @@ class Cached(nn.Module):
 
     frequency: Tensor
 
-    def __init__(self, embed: int = 20, heads: int = 4, groups: int = 2, window: int = 0,
-                 dropout: float = 0.0, fault: str = "") -> None:  # fmt: skip
+    def __init__(
+        self,
+        embed: int = 20,
+        heads: int = 4,
+        groups: int = 2,
+        window: int = 0,
+        dropout: float = 0.0,
+        fault: str = "",
+    ) -> None:
         super().__init__()
         self.heads, self.groups, self.width, self.window = heads, groups, embed // heads, window
         self.fault, self.dropout = fault, dropout
@@ -115,9 +142,15 @@ class Cached(nn.Module):
         cos, sin = angles.cos(), angles.sin()
         return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
-    def forward(self, x: Tensor, state: Any = None,  # noqa: C901
-                pads: Tensor | None = None, cached: bool = False, start: int = 0,
-                ids: Tensor | None = None) -> Any:  # fmt: skip
+    def forward(  # noqa: C901
+        self,
+        x: Tensor,
+        state: Any = None,
+        pads: Tensor | None = None,
+        cached: bool = False,
+        start: int = 0,
+        ids: Tensor | None = None,
+    ) -> Any:
         b, t, _ = x.shape
         n = 0 if state is None else state[2]
         place = torch.arange(n, n + t).expand(b, t) + start
@@ -168,19 +201,34 @@ class Cached(nn.Module):
         return (out, state) if cached else out
 
 
-def cached(fault: str = "", declared: DeclaredAttention = CAUSAL, window: int = 0,
-           dropout: float = 0.0, seed: int = 0) -> Attention:  # fmt: skip
+def cached(
+    fault: str = "",
+    declared: DeclaredAttention = CAUSAL,
+    window: int = 0,
+    dropout: float = 0.0,
+    seed: int = 0,
+) -> Attention:
     torch.manual_seed(seed)
     one = Cached(fault=fault, window=window, dropout=dropout)
     return Attention(
-        name=fault or "cached", module=one, layer=one, embed=20, heads=4, groups=2, width=4,
+        name=fault or "cached",
+        module=one,
+        layer=one,
+        embed=20,
+        heads=4,
+        groups=2,
+        width=4,
         step=lambda x, state: one(x, state, cached=True),
         padded_step=lambda x, state, pads: one(x, state, pads, cached=True),
-        hide=lambda x, counts: one(x, None, (~counts).sum(1)) if bool(counts[:, -1].all())
-        else one(x), documents=lambda x, ids: one(x, ids=ids),
-        whole_layer=lambda x, start: one(x, start=start), dropout=dropout, declared=declared,
+        hide=lambda x, counts: (
+            one(x, None, (~counts).sum(1)) if bool(counts[:, -1].all()) else one(x)
+        ),
+        documents=lambda x, ids: one(x, ids=ids),
+        whole_layer=lambda x, start: one(x, start=start),
+        dropout=dropout,
+        declared=declared,
         make=lambda dropout=0.0: cached(fault, declared, window, dropout, seed),
-    )  # fmt: skip
+    )
 
 
 def multihead(fast: bool = True, fault: str = "", seed: int = 0, dropout: float = 0.0) -> Attention:
@@ -196,23 +244,40 @@ def multihead(fast: bool = True, fault: str = "", seed: int = 0, dropout: float 
         hidden = counts if fault == "inverted" else ~counts
         if fault == "ignored":
             hidden = torch.zeros_like(counts)
-        output: Tensor = one(
-            x, x, x, key_padding_mask=hidden, need_weights=not fast
-        )[0]
+        output: Tensor = one(x, x, x, key_padding_mask=hidden, need_weights=not fast)[0]
         return output
 
-    return Attention(name="multihead", module=one, layer=layer, hide=hide, embed=20, heads=4,
-                     groups=4, width=5, dropout=dropout, declared=FULL,
-                     make=lambda dropout=0.0: multihead(fast, fault, seed, dropout))  # fmt: skip
+    return Attention(
+        name="multihead",
+        module=one,
+        layer=layer,
+        hide=hide,
+        embed=20,
+        heads=4,
+        groups=4,
+        width=5,
+        dropout=dropout,
+        declared=FULL,
+        make=lambda dropout=0.0: multihead(fast, fault, seed, dropout),
+    )
 
 
 def encoder(seed: int = 0) -> Attention:
     """nn.TransformerEncoderLayer, in evaluation on its fast path."""
     torch.manual_seed(seed)
     one = nn.TransformerEncoderLayer(20, 4, 24, dropout=0.1, batch_first=True)
-    return Attention(name="encoder", module=one, layer=one, embed=20, heads=4, groups=4, width=5,
-                     hide=lambda x, counts: one(x, src_key_padding_mask=~counts), declared=FULL,
-                     dropout=0.1)  # fmt: skip
+    return Attention(
+        name="encoder",
+        module=one,
+        layer=one,
+        embed=20,
+        heads=4,
+        groups=4,
+        width=5,
+        hide=lambda x, counts: one(x, src_key_padding_mask=~counts),
+        declared=FULL,
+        dropout=0.1,
+    )
 
 
 class Split(nn.Module):
@@ -235,12 +300,21 @@ class Split(nn.Module):
         return output
 
 
-def split(fault: str = "", declared: DeclaredAttention | None = FULL, heads: int = 4,
-          seed: int = 0) -> Attention:  # fmt: skip
+def split(
+    fault: str = "", declared: DeclaredAttention | None = FULL, heads: int = 4, seed: int = 0
+) -> Attention:
     torch.manual_seed(seed)
     one = Split(fault, heads=heads)
-    return Attention(name=fault or "split", module=one, layer=one, embed=20, heads=heads,
-                     groups=heads, width=20 // heads, declared=declared)  # fmt: skip
+    return Attention(
+        name=fault or "split",
+        module=one,
+        layer=one,
+        embed=20,
+        heads=heads,
+        groups=heads,
+        width=20 // heads,
+        declared=declared,
+    )
 
 
 def any_layer(one: nn.Module, embed: int = 20, declared: DeclaredAttention | None = None) -> Layer:

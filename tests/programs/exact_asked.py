@@ -20,8 +20,23 @@ def not_right(subject: Subject) -> dict[str, str]:
     return {k: f.verdict for k, f in of(subject).items() if f.verdict not in ("holds", "not asked")}
 
 
-TURNS = ("relative", "norm", "composition", "linear", "identity-at-zero", "every-head-alike",
-         "follows-its-ids", "rows-of-batch-apart")  # fmt: skip
-ATTENTION = ("order-of-keys", "rows-sum-to-one", "shift-of-scores", "groups-of-heads",
-             "heads-apart", "rows-of-batch-apart", "hidden-keys-do-nothing",
-             "permutation")  # fmt: skip
+TURNS = (
+    "relative",
+    "norm",
+    "composition",
+    "linear",
+    "identity-at-zero",
+    "every-head-alike",
+    "follows-its-ids",
+    "rows-of-batch-apart",
+)
+ATTENTION = (
+    "order-of-keys",
+    "rows-sum-to-one",
+    "shift-of-scores",
+    "groups-of-heads",
+    "heads-apart",
+    "rows-of-batch-apart",
+    "hidden-keys-do-nothing",
+    "permutation",
+)

@@ -19,8 +19,7 @@ def plain(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor
     k, v = k.repeat_interleave(often, 1), v.repeat_interleave(often, 1)
     scores = torch.einsum("bhtd,bhsd->bhts", q, k) / q.shape[-1] ** 0.5
     if mask is not None:
-        scores = (scores.masked_fill(~mask, -1e9) if mask.dtype == torch.bool
-                  else scores + mask)  # fmt: skip
+        scores = scores.masked_fill(~mask, -1e9) if mask.dtype == torch.bool else scores + mask
     return torch.einsum("bhts,bhsd->bhtd", scores.softmax(-1), v)
 
 
@@ -95,7 +94,7 @@ def small_mask(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> T
 def top_left(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
     return functional.scaled_dot_product_attention(
         q, k, v, is_causal=mask is None, attn_mask=mask, enable_gqa=True
-    )  # fmt: skip
+    )
 
 
 class Block(nn.Module):
@@ -187,9 +186,12 @@ class Documents(nn.Module):
 def documents(fault: str = "") -> Attention:
     module = Documents(fault)
     return Attention(
-        name="packed", layer=lambda x: module(x, torch.arange(x.shape[1]).expand(x.shape[:2])),
-        documents=module, module=module, embed=D,
-    )  # fmt: skip
+        name="packed",
+        layer=lambda x: module(x, torch.arange(x.shape[1]).expand(x.shape[:2])),
+        documents=module,
+        module=module,
+        embed=D,
+    )
 
 
 def with_(subject: Any, **more: Any) -> Any:

@@ -32,12 +32,21 @@ def neighbours(x: Tensor) -> Tensor:
 
 
 def rotary(
-    width: int = 32, base: float = 10_000.0, *, rotate: Rotate = half, tiled: bool = True,
-    omega: Tensor | None = None, positions: torch.dtype = torch.float32,
-    frequencies: torch.dtype = torch.float32, angles: torch.dtype = torch.float32,
-    length: float = 1.0, head: int = 0, most: int = 1 << 20, table: torch.dtype | None = None,
+    width: int = 32,
+    base: float = 10_000.0,
+    *,
+    rotate: Rotate = half,
+    tiled: bool = True,
+    omega: Tensor | None = None,
+    positions: torch.dtype = torch.float32,
+    frequencies: torch.dtype = torch.float32,
+    angles: torch.dtype = torch.float32,
+    length: float = 1.0,
+    head: int = 0,
+    most: int = 1 << 20,
+    table: torch.dtype | None = None,
     wide: bool = False,
-) -> Rotary:  # fmt: skip
+) -> Rotary:
     """Rotary code with any of its parts another: layouts of table and rotation, dtypes, length."""
     used = ladder(base, width // 2) if omega is None else omega
     used = used if wide else used.float().to(frequencies)
@@ -56,16 +65,25 @@ def rotary(
 
 
 def attention(
-    *, tile: bool = False, scale: float | None = None, causal: str = "", window: int = 0,
-    axis: int = -1, fill: float = -math.inf, slopes: Tensor | None = None, dropout: float = 0.0,
-    heads: int = 4, groups: int = 2,
-) -> Attention:  # fmt: skip
+    *,
+    tile: bool = False,
+    scale: float | None = None,
+    causal: str = "",
+    window: int = 0,
+    axis: int = -1,
+    fill: float = -math.inf,
+    slopes: Tensor | None = None,
+    dropout: float = 0.0,
+    heads: int = 4,
+    groups: int = 2,
+) -> Attention:
     """Attention code with any of its parts another."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         H, G, T, S = q.shape[1], k.shape[1], q.shape[2], k.shape[2]
-        k, v = (x.repeat(1, H // G, 1, 1) if tile else x.repeat_interleave(H // G, 1)
-                for x in (k, v))  # fmt: skip
+        k, v = (
+            x.repeat(1, H // G, 1, 1) if tile else x.repeat_interleave(H // G, 1) for x in (k, v)
+        )
         z = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
         t, s = torch.arange(T)[:, None], torch.arange(S)[None, :]
         end = t + S - T
@@ -82,5 +100,11 @@ def attention(
         w = torch.nn.functional.dropout(z.softmax(axis), dropout)
         return w @ v
 
-    return Attention(name="attention", attend=attend, heads=heads, groups=groups, width=8,
-                     masks=("bool", "float"))  # fmt: skip
+    return Attention(
+        name="attention",
+        attend=attend,
+        heads=heads,
+        groups=groups,
+        width=8,
+        masks=("bool", "float"),
+    )

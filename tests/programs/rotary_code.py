@@ -130,9 +130,11 @@ def llama(width: int = 16) -> Rotary:
     from transformers.models.llama import modeling_llama
 
     config = LlamaConfig(
-        hidden_size=2 * width, num_attention_heads=2, max_position_embeddings=2048,
+        hidden_size=2 * width,
+        num_attention_heads=2,
+        max_position_embeddings=2048,
         rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
-    )  # fmt: skip
+    )
     module = modeling_llama.LlamaRotaryEmbedding(config)
 
     def turn(x: Tensor, positions: Tensor) -> Tensor:
@@ -153,8 +155,9 @@ def yarn(width: int = 16, factor: float = 16.0, length: float | None = None) -> 
     low, high = max(math.floor(index(32)), 0), min(math.ceil(index(1)), width - 1)
     ramp = ((torch.arange(width // 2) - low) / max(high - low, 1e-3)).clamp(0, 1)
     longer = 0.1 * math.log(factor) + 1
-    declared = DeclaredRotary(base=10_000.0, layout="half", width=width, scaling="yarn",
-                              factor=factor, original=original)  # fmt: skip
+    declared = DeclaredRotary(
+        base=10_000.0, layout="half", width=width, scaling="yarn", factor=factor, original=original
+    )
     turn = half(omega * (1 - ramp) + omega / factor * ramp, factor=length or longer)
     return code(turn, width, declared=declared)
 
@@ -165,8 +168,9 @@ def llama3(width: int = 16, scaled: bool = True) -> Rotary:
     if scaled:
         share = ((8192 * omega / math.tau - 1) / 3).clamp(0, 1)
         omega = omega * (share + (1 - share) / 8)
-    declared = DeclaredRotary(base=500_000.0, layout="half", width=width, scaling="llama3",
-                              factor=8.0, original=8192)  # fmt: skip
+    declared = DeclaredRotary(
+        base=500_000.0, layout="half", width=width, scaling="llama3", factor=8.0, original=8192
+    )
     return code(half(omega), width, declared=declared)
 
 

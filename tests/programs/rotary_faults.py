@@ -143,9 +143,10 @@ def permuted(weight: Tensor, heads: int) -> Tensor:
 
 def converted(keys_too: bool) -> Rotary:
     return code(
-        half(OMEGA), converts_to=code(interleaved(OMEGA), declared=interleaved_declared()),
+        half(OMEGA),
+        converts_to=code(interleaved(OMEGA), declared=interleaved_declared()),
         convert=lambda q, k, h: (permuted(q, h), permuted(k, h) if keys_too else k),
-    )  # fmt: skip
+    )
 
 
 def blind_axis() -> Rotary:

@@ -23,17 +23,20 @@ ATTENTION = {
     "plain": plain,
     "torch": torch.nn.functional.scaled_dot_product_attention,
     "tokens before heads": lambda q, k, v: plain(
-        q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)).transpose(1, 2),
+        q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    ).transpose(1, 2),
     "one head": lambda q, k, v: torch.einsum(
-        "bts,bsd->btd", (torch.einsum("btd,bsd->bts", q, k) / q.shape[-1] ** 0.5).softmax(-1), v),
-    "merged heads come back": lambda query, key, value: plain(query, key, value)
-    .transpose(1, 2).flatten(2),
-    "with weights": lambda q, k, v: (
-        plain(q, k, v), (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)),
+        "bts,bsd->btd", (torch.einsum("btd,bsd->bts", q, k) / q.shape[-1] ** 0.5).softmax(-1), v
+    ),
+    "merged heads come back": lambda query, key, value: (
+        plain(query, key, value).transpose(1, 2).flatten(2)
+    ),
+    "with weights": lambda q, k, v: (plain(q, k, v), (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)),
     "True hides": lambda q, k, v, mask=None: plain(q, k, v, None if mask is None else ~mask),
     "True hides, mask of (B, T, S)": lambda q, k, v, mask=None: plain(
-        q, k, v, None if mask is None else ~rows_of(mask)[:, None]),
-}  # fmt: skip
+        q, k, v, None if mask is None else ~rows_of(mask)[:, None]
+    ),
+}
 
 
 @pytest.mark.parametrize("form", ATTENTION)
@@ -91,9 +94,12 @@ def test_torch_modules_know_whether_rows_come_first(first: bool) -> None:
     keep[:, 3:] = False
     torch.testing.assert_close(subject.hide(x, keep)[:, :3], subject.layer(x[:, :3]))
     assert set(subject.paths) == {
-        "need_weights=True", "need_weights=False", "no fast path", "a mask that shows every key",
+        "need_weights=True",
+        "need_weights=False",
+        "no fast path",
+        "a mask that shows every key",
         "one tensor for query, key, value",
-    }  # fmt: skip
+    }
     for path in subject.paths.values():
         torch.testing.assert_close(path(x), subject.layer(x))
     assert (subject.heads, subject.embed) == (2, 16)
@@ -115,9 +121,12 @@ def test_an_attention_of_transformers_steps_with_its_cache() -> None:
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("deepseek_v3", "DeepseekV3Attention"), ("qwen2_vl", "Qwen2VLAttention"),
-     ("stablelm", "StableLmAttention")],
-)  # fmt: skip
+    [
+        ("deepseek_v3", "DeepseekV3Attention"),
+        ("qwen2_vl", "Qwen2VLAttention"),
+        ("stablelm", "StableLmAttention"),
+    ],
+)
 def test_attention_of_transformers_of_odd_sizes_is_built(module: str, name: str) -> None:
     """Keys from a latent; positions of three axes, each with its share of the pairs."""
     file = pytest.importorskip(f"transformers.models.{module}.modeling_{module}")

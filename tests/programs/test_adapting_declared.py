@@ -57,9 +57,10 @@ class Alibi(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("made", "declared"), [(rope, 64), (sixteen, 16), (quarter, 16), (Rope, 64)],
+    ("made", "declared"),
+    [(rope, 64), (sixteen, 16), (quarter, 16), (Rope, 64)],
     ids=["function", "part", "quarter", "class"],
-)  # fmt: skip
+)
 def test_code_that_takes_any_width_is_called_with_the_declared_one(
     made: Any, declared: int
 ) -> None:
@@ -79,11 +80,16 @@ def test_code_that_turns_another_width_is_broken_and_raises_nothing() -> None:
 
 
 def test_which_code_takes_any_width() -> None:
-    wide = {made: adapted_as(made, kind="rotary", width=width)
-            for made, width in ((rope, 0), (sixteen, 32), (quarter, 0), (Rope, 0))}  # fmt: skip
+    wide = {
+        made: adapted_as(made, kind="rotary", width=width)
+        for made, width in ((rope, 0), (sixteen, 32), (quarter, 0), (Rope, 0))
+    }
     assert {m.__name__: s.any_width for m, s in wide.items() if isinstance(s, Rotary)} == {
-        "rope": True, "sixteen": False, "quarter": False, "Rope": False,
-    }  # fmt: skip
+        "rope": True,
+        "sixteen": False,
+        "quarter": False,
+        "Rope": False,
+    }
     told = check_rotary(rope, legs=["identity", "measured"])
     assert told.identity is not None
     assert "any width (called with 8)" in told.identity.sentence
@@ -100,13 +106,19 @@ def test_declared_heads_reach_functions_and_constructors(
 
 
 def test_another_number_of_heads_than_declared_is_broken() -> None:
-    record = check_bias(Alibi(4), ["slopes-as-declared"], declared="bias:name=alibi,heads=8",
-                        legs=["measured"])  # fmt: skip
+    record = check_bias(
+        Alibi(4), ["slopes-as-declared"], declared="bias:name=alibi,heads=8", legs=["measured"]
+    )
     assert "another number of heads" in record.law("slopes-as-declared").why
-    table = check_bias(lambda length: alibi(4, length), ["buckets-as-declared"],
-                       declared="bias:name=t5,heads=8", legs=["measured"])  # fmt: skip
+    table = check_bias(
+        lambda length: alibi(4, length),
+        ["buckets-as-declared"],
+        declared="bias:name=t5,heads=8",
+        legs=["measured"],
+    )
     assert table.law("buckets-as-declared").why == (
-        "the bias has another number of heads than is declared")  # fmt: skip
+        "the bias has another number of heads than is declared"
+    )
 
 
 def test_code_of_no_telling_name_is_told_to_be_called_so() -> None:

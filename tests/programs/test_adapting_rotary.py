@@ -121,11 +121,17 @@ def test_the_end_of_a_table_is_found(tmp_path: Path) -> None:
     assert subject.most == 64
 
 
-@pytest.mark.parametrize(("model", "name", "axes"), [
-    ("llama", "LlamaRotaryEmbedding", 0), ("gemma3", "Gemma3RotaryEmbedding", 0),
-    ("deepseek_v2", "DeepseekV2RotaryEmbedding", 0), ("gpt_oss", "GptOssRotaryEmbedding", 0),
-    ("qwen2_vl", "Qwen2VLRotaryEmbedding", 3), ("qwen2_vl", "Qwen2VLVisionRotaryEmbedding", 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "name", "axes"),
+    [
+        ("llama", "LlamaRotaryEmbedding", 0),
+        ("gemma3", "Gemma3RotaryEmbedding", 0),
+        ("deepseek_v2", "DeepseekV2RotaryEmbedding", 0),
+        ("gpt_oss", "GptOssRotaryEmbedding", 0),
+        ("qwen2_vl", "Qwen2VLRotaryEmbedding", 3),
+        ("qwen2_vl", "Qwen2VLVisionRotaryEmbedding", 2),
+    ],
+)
 def test_rotary_classes_of_transformers_adapt(model: str, name: str, axes: int) -> None:
     pytest.importorskip("transformers")
     from attnproof.programs.pretrained import rotary_classes, the_class

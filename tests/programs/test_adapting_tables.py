@@ -35,11 +35,12 @@ BIASES = {
     "f(T, S)": lambda T, S: slopes(4)[:, None, None] * distance(T, S),
     "f(heads, T)": lambda heads, n: slopes(heads)[:, None, None] * distance(n, n),
     "f(T), one head": lambda seq_len: distance(seq_len, seq_len) * 0.25,
-    "f(q_len, kv_len, heads), heads last": lambda q_len, kv_len, num_heads: distance(q_len, kv_len)[
-        ..., None] * slopes(num_heads),
+    "f(q_len, kv_len, heads), heads last": lambda q_len, kv_len, num_heads: (
+        distance(q_len, kv_len)[..., None] * slopes(num_heads)
+    ),
     "a row for all queries": lambda heads, n: slopes(heads)[:, None, None] * torch.arange(n),
     "module": Table,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", BIASES)
@@ -76,8 +77,9 @@ def test_a_window_is_read_through_its_index() -> None:
             rows, columns = window_size
             self.window_size, self.num_heads = window_size, num_heads
             count = (2 * rows - 1) * (2 * columns - 1)
-            self.relative_position_bias_table = nn.Parameter(torch.arange(
-                2.0 * count).reshape(count, 2))  # fmt: skip
+            self.relative_position_bias_table = nn.Parameter(
+                torch.arange(2.0 * count).reshape(count, 2)
+            )
             at = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))
             off = at[:, None] - at[None] + torch.tensor([rows - 1, columns - 1])
             index = off[..., 0] * (2 * columns - 1) + off[..., 1]
@@ -146,10 +148,15 @@ class Rows(Adds):
         return x + self.get_buffer("pe")[: x.size(0)]
 
 
-@pytest.mark.parametrize(("call", "scale", "most"), [
-    (table, 1.0, 4096), (lambda positions, d_model: table(len(positions), d_model), 1.0, 4096),
-    (Adds, 4.0, 40), (lambda x: x + table(x.shape[1], x.shape[2]), 1.0, 4096),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "scale", "most"),
+    [
+        (table, 1.0, 4096),
+        (lambda positions, d_model: table(len(positions), d_model), 1.0, 4096),
+        (Adds, 4.0, 40),
+        (lambda x: x + table(x.shape[1], x.shape[2]), 1.0, 4096),
+    ],
+)
 def test_a_table_of_each_form_is_added(call: Any, scale: float, most: int) -> None:
     subject: Any = adapted_as(call, kind="additive")
     assert subject.most == most

@@ -54,10 +54,14 @@ def wrong(name: str, rule: Callable[..., Any] | None = None) -> bool:
     session, (args, keywords) = Session(), CASES[name]
     word, overload = name.split(".")
     want = getattr(getattr(torch.ops.aten, word), overload)(*args, **keywords)
-    given = [session.constant(x) if isinstance(x, Tensor) and x.is_floating_point() else x
-             for x in args]  # fmt: skip
-    found = (ruled(word, session, given, keywords) if rule is None
-             else plain(rule(Residues(session), *given, **keywords)))  # fmt: skip
+    given = [
+        session.constant(x) if isinstance(x, Tensor) and x.is_floating_point() else x for x in args
+    ]
+    found = (
+        ruled(word, session, given, keywords)
+        if rule is None
+        else plain(rule(Residues(session), *given, **keywords))
+    )
     parts = zip(found, want, strict=True) if isinstance(want, tuple) else [(found, want)]
     return not all(_same(session, a, b) for a, b in parts)
 
@@ -77,11 +81,12 @@ WRONG: dict[str, Callable[..., Any]] = {
     "sub.Tensor": lambda xp, a, b, **_: xp.number(b) - xp.number(a),
     "div.Tensor": lambda xp, a, b: xp.number(b) / xp.number(a),
     "var.correction": lambda xp, x, axes, **_: ROWS["aten.var.correction"].function(
-        xp, x, axes, correction=1, keepdim=True),
+        xp, x, axes, correction=1, keepdim=True
+    ),
     "masked_fill.Scalar": lambda xp, x, seen, value: xp.where(seen, x, value),
     "cumsum.default": lambda xp, x, axis: xp.sum(xp.number(x), axis=(axis,), keepdims=True),
     "view_as_complex.default": lambda xp, x: xp.pair(xp.number(x)[..., 1], xp.number(x)[..., 0]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", sorted(WRONG))

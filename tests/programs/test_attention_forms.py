@@ -30,32 +30,38 @@ LINES: dict[str, tuple[Make, str]] = {
     "heads": (lambda: plain, f"{THREE}, mask: B 1 r n keep or add -> B H r D"),
     "torch": (
         lambda: sdpa,
-        ("query: B H r D, key: B G n D, value: B G n D, enable_gqa = True, "
-         "attn_mask: B 1 r n keep or add -> B H r D"),
+        (
+            "query: B H r D, key: B G n D, value: B G n D, enable_gqa = True, "
+            "attn_mask: B 1 r n keep or add -> B H r D"
+        ),
     ),
-    "a mask of keys": (
-        lambda: code.by_key, f"{THREE}, key_padding_mask: B n hide -> B H r D"),
+    "a mask of keys": (lambda: code.by_key, f"{THREE}, key_padding_mask: B n hide -> B H r D"),
     "one length, causal": (lambda: code.causal, f"{ONE}, pad_mask: B 1 n n keep -> B H n D"),
     "the same, True hides": (
-        lambda: code.causal_hides, f"{ONE}, pad_mask: B 1 n n hide -> B H n D"),
+        lambda: code.causal_hides,
+        f"{ONE}, pad_mask: B 1 n n hide -> B H n D",
+    ),
     "a scale": (lambda: code.scaled, f"{THREE}, scale: scale -> B H r D"),
     "heads in one axis": (
         lambda: code.flattened,
         "q: B r (H D), k: B n (H D), v: B n (H D), num_heads = H -> B r (H D)",
     ),
-    "tokens": (
-        code.SelfAttention, "x: B n E, attention_mask: B n ones -> B n E"),
+    "tokens": (code.SelfAttention, "x: B n E, attention_mask: B n ones -> B n E"),
     "tokens before rows": (
         code.multihead,
         "query: n B E, key: n B E, value: n B E, key_padding_mask: B n hide or add -> n B E, _",
     ),
     "a cache that is given back": (
-        code.GivesBack, "x: B n E -> B n E, _; step: x: B n E, cache -> B n E, cache"),
+        code.GivesBack,
+        "x: B n E -> B n E, _; step: x: B n E, cache -> B n E, cache",
+    ),
     "a cache that is written to": (
-        code.WritesInPlace, "x: B n E -> B n E; step: x: B n E, cache = {} -> B n E"),
+        code.WritesInPlace,
+        "x: B n E -> B n E; step: x: B n E, cache = {} -> B n E",
+    ),
     "a context": (code.Cross, "x: B n E, context: B n E tokens -> B n E"),
     "an object with a field": (code.Model, "x: B n E -> {last_hidden_state: B n E}"),
-}  # fmt: skip
+}
 
 
 def fields(subject: Subject) -> dict[str, Any]:
@@ -150,8 +156,10 @@ def test_what_padding_itself_becomes_is_nobodys_and_what_it_does_to_others_is_to
 
 
 def test_padding_that_stays_a_number_is_not_told_of() -> None:
-    layer = adapted_as(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval(),
-                       "src: B n E, src_key_padding_mask: B n hide -> B n E")  # fmt: skip
+    layer = adapted_as(
+        nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval(),
+        "src: B n E, src_key_padding_mask: B n hide -> B n E",
+    )
     assert "NaN" not in identify(layer).sentence
 
 
@@ -237,10 +245,13 @@ def test_steps_that_forget_are_found() -> None:
         (code.first_tokens, "q: r B H D, k: n B H D, v: n B H D -> r B H D"),
         (code.OfImages, "x: B E h w -> x"),
         (code.Cross, "x: B n E, context: B m E tokens -> x"),
-        (sdpa, THREE.replace("q:", "query:").replace("k:", "key:").replace("v:", "value:")
-         + ", scale = 0.25, is_causal = True -> B H r D"),
+        (
+            sdpa,
+            THREE.replace("q:", "query:").replace("k:", "key:").replace("v:", "value:")
+            + ", scale = 0.25, is_causal = True -> B H r D",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_told_and_not_guessed(made: Any, line: str) -> None:
     found = subject_of(made, line, "attention")
     assert found.line == str(parse(line))
@@ -252,24 +263,42 @@ def test_what_is_told_and_not_guessed(made: Any, line: str) -> None:
 REFUSED: dict[str, tuple[Any, str, str]] = {
     "a state before the step": (code.GivesBack, "x: B n E, cache -> x, _", "stands behind step:"),
     "a step without a state": (
-        code.by_key, "q: B n E, k: B n E, v: B n E -> q; step: q: B n E, k: B n E, v: B n E -> q",
-        "is no module with state of its own"),
+        code.by_key,
+        "q: B n E, k: B n E, v: B n E -> q; step: q: B n E, k: B n E, v: B n E -> q",
+        "is no module with state of its own",
+    ),
     "an object of no such name": (
-        code.GivesBack, "x: B n E -> x, _; step: x: B n E, cache = NoCache() -> x, _",
-        r"wanted NoCache\(\) beside"),
+        code.GivesBack,
+        "x: B n E -> x, _; step: x: B n E, cache = NoCache() -> x, _",
+        r"wanted NoCache\(\) beside",
+    ),
     "a step that raises": (
-        code.GivesBack, "x: B n E -> x, _; step: x: B n E, cache = {} -> x, _", "called as step"),
+        code.GivesBack,
+        "x: B n E -> x, _; step: x: B n E, cache = {} -> x, _",
+        "called as step",
+    ),
     "a mask without keys": (
-        code.by_key, f"{THREE}, key_padding_mask: B r hide -> B H r D", "with an axis of keys n"),
+        code.by_key,
+        f"{THREE}, key_padding_mask: B r hide -> B H r D",
+        "with an axis of keys n",
+    ),
     "a mask that says nothing": (
-        plain, f"{THREE}, mask: B 1 r n -> B H r D", "what True means in mask: keep or hide"),
+        plain,
+        f"{THREE}, mask: B 1 r n -> B H r D",
+        "what True means in mask: keep or hide",
+    ),
     "two kinds that are one": (
-        plain, f"{THREE}, mask: B 1 r n keep or keep -> B H r D", "wanted two kinds"),
+        plain,
+        f"{THREE}, mask: B 1 r n keep or keep -> B H r D",
+        "wanted two kinds",
+    ),
     "queries of no length": (
-        plain, "q: B H D, k: B H n D, v: B H n D -> q", "wanted queries of length r"),
-    "an array that is nothing": (
-        code.scaled, f"{THREE}, scale: H r -> B H r D", "what scale is"),
-}  # fmt: skip
+        plain,
+        "q: B H D, k: B H n D, v: B H n D -> q",
+        "wanted queries of length r",
+    ),
+    "an array that is nothing": (code.scaled, f"{THREE}, scale: H r -> B H r D", "what scale is"),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -37,8 +37,13 @@ def rotary(*lacking: str) -> type[nn.Module]:
 
         def forward(self, x: Tensor, offset: int = 0) -> Tensor:
             n = x.shape[-2]
-            key = {"length": n, "start": offset, "base": self.base, "dtype": x.dtype,
-                   "width": x.shape[-1]}  # fmt: skip
+            key = {
+                "length": n,
+                "start": offset,
+                "base": self.base,
+                "dtype": x.dtype,
+                "width": x.shape[-1],
+            }
             at = tuple(value for name, value in key.items() if name not in lacking)
             if at not in kept:
                 omega = self.base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
@@ -61,11 +66,14 @@ def test_a_table_kept_under_all_that_it_depends_on_is_right() -> None:
     assert forgets().verdict == "holds"
 
 
-@pytest.mark.parametrize(("part", "after"), [
-    ("start", "another start of the same length"),
-    ("base", "base 777"),
-    ("dtype", "bfloat16"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "after"),
+    [
+        ("start", "another start of the same length"),
+        ("base", "base 777"),
+        ("dtype", "bfloat16"),
+    ],
+)
 def test_a_table_kept_under_a_part_of_it_is_found(part: str, after: str) -> None:
     seen = forgets(part)
     assert seen.verdict == "broken"
@@ -88,9 +96,14 @@ def function(*lacking: str) -> Callable[[Tensor, Tensor], Tensor]:
     return turn
 
 
-@pytest.mark.parametrize(("part", "after"), [
-    ("", ""), ("width", "fewer channels"), ("device", "another device (meta)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "after"),
+    [
+        ("", ""),
+        ("width", "fewer channels"),
+        ("device", "another device (meta)"),
+    ],
+)
 def test_a_table_of_a_function_is_of_one_width_and_device(part: str, after: str) -> None:
     subject = Rotary(name="turn", turn=function(part), width=8, heads=2, most=4096)
     (found,) = examine(subject, (Draw(0),), ("calls-forget",))
@@ -137,15 +150,21 @@ class CappedLayer(nn.Module):
         self.q_proj, self.k_proj, self.v_proj, self.out = (nn.Linear(8, 8) for _ in range(4))
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (part(x).unflatten(-1, (2, 4)).transpose(1, 2)
-                   for part in (self.q_proj, self.k_proj, self.v_proj))  # fmt: skip
+        q, k, v = (
+            part(x).unflatten(-1, (2, 4)).transpose(1, 2)
+            for part in (self.q_proj, self.k_proj, self.v_proj)
+        )
         found: Tensor = self.out(self.attend(q, k, v).transpose(1, 2).flatten(2))
         return found
 
 
-@pytest.mark.parametrize(("tanh", "verdict"), [
-    (by_exponentials, "broken"), (torch.tanh, "not asked"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tanh", "verdict"),
+    [
+        (by_exponentials, "broken"),
+        (torch.tanh, "not asked"),
+    ],
+)
 def test_a_softcap_that_overflows_inside_a_layer_is_found(tanh: Any, verdict: str) -> None:
     layer = CappedLayer(tanh)
     subject = Attention(name="capped", layer=layer, module=layer, heads=2, embed=8)

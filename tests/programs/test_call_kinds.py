@@ -84,9 +84,13 @@ class ColumnAttention(nn.Module):
         self.out = nn.Conv2d(embed_dim, embed_dim, 1)
 
     def forward(
-        self, q: Tensor, k: Tensor, v: Tensor, qk_mask: Tensor | None = None,
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        qk_mask: Tensor | None = None,
         k_mask: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         scores = torch.einsum("bchq,bchk->bkhq", q, k)
         scores = scores + sum(one for one in (qk_mask, k_mask) if one is not None)
         out: Tensor = self.out(torch.einsum("bkhq,bchk->bchq", scores.softmax(1), v))
@@ -125,27 +129,36 @@ class KeyBias(nn.Module):
 COLUMNS = "q: B E 1 r, k: B E 1 n, v: B E 1 n, qk_mask: B n 1 r add, k_mask: B n 1 1 add -> B E 1 r"
 
 
-@pytest.mark.parametrize(("code", "line", "settings"), [
-    (LearnedPositions, "x: B 5 E -> B 5 E", {"seq_len": 5, "dim": 16}),
-    (SignedPositions, "inputs: B n ids -> (2 n) E", {}),
-    (ContextAttention, "xs: B r D, ys: B n D, mask_ys: B n keep -> B r D", {}),
-    (WantingAttention, "query: B n E, mask: B n keep -> B n E",
-     {"opt": {"n_heads": 2, "embedding_size": 16}}),
-    (MultiplyingAttention, "query: B n E, mask: B n ones -> B n E", {}),
-    (ColumnAttention, COLUMNS, {}),
-    (LengthAttention, "x: B n E, lengths: B lengths -> B n E", {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "line", "settings"),
+    [
+        (LearnedPositions, "x: B 5 E -> B 5 E", {"seq_len": 5, "dim": 16}),
+        (SignedPositions, "inputs: B n ids -> (2 n) E", {}),
+        (ContextAttention, "xs: B r D, ys: B n D, mask_ys: B n keep -> B r D", {}),
+        (
+            WantingAttention,
+            "query: B n E, mask: B n keep -> B n E",
+            {"opt": {"n_heads": 2, "embedding_size": 16}},
+        ),
+        (MultiplyingAttention, "query: B n E, mask: B n ones -> B n E", {}),
+        (ColumnAttention, COLUMNS, {}),
+        (LengthAttention, "x: B n E, lengths: B lengths -> B n E", {}),
+    ],
+)
 def test_what_a_line_says(code: Any, line: str, settings: dict[str, Any]) -> None:
     assert subject_of(code, line, settings=settings).line == line
 
 
-@pytest.mark.parametrize(("code", "line"), [
-    (LearnedPositions, "x: B 2048 E -> B 2048 E"),
-    (SignedPositions, "inputs: B n E -> (2 n) E"),
-    (WantingAttention, "query: B n E, mask: B n keep -> B n E"),
-    (LengthAttention, "x: B n E, lengths: B lengths -> B n E"),
-    (KeyBias, "key_layer: B H n D -> 1 H 1 n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (LearnedPositions, "x: B 2048 E -> B 2048 E"),
+        (SignedPositions, "inputs: B n E -> (2 n) E"),
+        (WantingAttention, "query: B n E, mask: B n keep -> B n E"),
+        (LengthAttention, "x: B n E, lengths: B lengths -> B n E"),
+        (KeyBias, "key_layer: B H n D -> 1 H 1 n"),
+    ],
+)
 def test_what_names_say(code: Any, line: str) -> None:
     assert adapted_as(code).line == line
 
@@ -170,8 +183,9 @@ def test_rows_of_signed_offsets_are_read_from_0_on() -> None:
 
 
 def test_a_context_without_values_is_no_tokens_of_its_own() -> None:
-    made = subject_of(ContextAttention, "xs: B r D, ys: B n D, mask_ys: B n keep -> B r D",
-                      kind="attention")  # fmt: skip
+    made = subject_of(
+        ContextAttention, "xs: B r D, ys: B n D, mask_ys: B n keep -> B r D", kind="attention"
+    )
     assert isinstance(made, Attention)
     assert made.given["context"] == "m"
     assert made.layer is not None
@@ -208,10 +222,13 @@ def test_what_a_helper_makes_is_not_what_the_object_gives() -> None:
     assert "method" not in made.line
 
 
-@pytest.mark.parametrize(("code", "line", "why"), [
-    (LearnedPositions, "x: B n E -> B n E", "called as"),
-    (ColumnAttention, COLUMNS.replace("B n 1 r", "B 1 1 r"), "an axis of keys n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "line", "why"),
+    [
+        (LearnedPositions, "x: B n E -> B n E", "called as"),
+        (ColumnAttention, COLUMNS.replace("B n 1 r", "B 1 1 r"), "an axis of keys n"),
+    ],
+)
 def test_what_is_not_so_is_refused(code: Any, line: str, why: str) -> None:
     with pytest.raises((SignatureError, NoAdapter), match=why):
         subject_of(code, line)

@@ -96,7 +96,7 @@ OF_GRID = (
         (OfLength, OF_LENGTH),
         (OfGrid, OF_GRID),
     ],
-)  # fmt: skip
+)
 def test_tables_in_any_form_rotate_by_offsets(code: Any, call: str) -> None:
     found = subject_of(code, call)
     assert isinstance(found, Rotary)

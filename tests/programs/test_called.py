@@ -40,8 +40,7 @@ LINES: dict[str, tuple[Any, str]] = {
         code.OnlyAngles,
         "seq: n positions -> pos: n D; then apply_rotary(t: B H n D, pos: n D angles -> t)",
     ),
-    "a mask in an object": (
-        code.causal_of, "query: B H r D, key: B H n D -> {seen: 1 1 r n keep}"),
+    "a mask in an object": (code.causal_of, "query: B H r D, key: B H n D -> {seen: 1 1 r n keep}"),
     "a mask by a config": (
         code.causal_by,
         "inputs_embeds: B n E, attention_mask: B n keep, past_key_values = None -> B 1 n n keep",
@@ -50,7 +49,7 @@ LINES: dict[str, tuple[Any, str]] = {
     "offsets beside tokens": (code.offsets_and_tokens, "x: B n E -> _, 1 (2 n - 1) E"),
     "an image": (code.of_image, "x: B E h w -> B E h w"),
     "a start": (code.started, "qlen = r, klen = n, step = (n - r) -> 1 r n"),
-}  # fmt: skip
+}
 KINDS = {"offsets beside tokens": "additive", "an image": "additive", "a start": "bias"}
 
 
@@ -67,9 +66,10 @@ TOLD = {
     "cross": (code.ForcedMask, "query: B r E, key: B n E, value: B n E, mask: B 1 n keep -> B r E"),
     "streams": (
         code.Streams,
-        "queries: B r E, keys: B n E, query_pe: B r E, key_pe: B n E -> out: B r E, _"),
+        "queries: B r E, keys: B n E, query_pe: B r E, key_pe: B n E -> out: B r E, _",
+    ),
     "multiples": (code.Pooler, "x: B (4 n) E -> B 3 E"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", TOLD)

@@ -75,18 +75,24 @@ def from_the_start(x: Tensor) -> Tensor:
 ROTARY: dict[str, tuple[Callable[..., Any], str]] = {
     "transformers": (both, "q: B H n D, k: B G n D, cos: B n D, sin: B n D -> q, k"),
     "another axis": (
-        both, "q: B n H D, k: B n G D, cos: B n D, sin: B n D, unsqueeze_dim = 2 -> q, k"),
+        both,
+        "q: B n H D, k: B n G D, cos: B n D, sin: B n D, unsqueeze_dim = 2 -> q, k",
+    ),
     "ids into a table": (
-        by_ids, "q: B H n D, k: B H n D, cos: m D, sin: m D, position_ids: B n -> q, k"),
+        by_ids,
+        "q: B H n D, k: B H n D, cos: m D, sin: m D, position_ids: B n -> q, k",
+    ),
     "neighbours": (neighbours, "x: B H n D, cos: n D, sin: n D -> x"),
     "complex": (complex_, "xq: B n H D, xk: B n G D, freqs_cis: n D/2 cis -> xq, xk"),
     "positions": (at_positions, "x: n D, positions: n -> x"),
     "positions of rows": (at_positions, "x: B n D, positions: B n -> x"),
     "two coordinates": (in_two_axes, "x: n D, at: 2 n positions -> x"),
     "one axis of heads": (
-        flattened, "x: B n (H D), rope = (cos: n D/2, sin: n D/2) -> {turned: B n (H D)}"),
+        flattened,
+        "x: B n (H D), rope = (cos: n D/2, sin: n D/2) -> {turned: B n (H D)}",
+    ),
     "no positions": (from_the_start, "x: H n D -> x"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ROTARY)
@@ -160,8 +166,11 @@ def test_attention_and_its_mask() -> None:
     assert found.weights is not None
     q, k = torch.randn(2, 4, 5, 8), torch.randn(2, 4, 7, 8)
     seen = torch.ones(2, 1, 5, 7, dtype=torch.bool).tril(2)
-    assert torch.allclose(found.attend(q, k, k, seen),
-                          nn.functional.scaled_dot_product_attention(q, k, k, seen), atol=1e-6)
+    assert torch.allclose(
+        found.attend(q, k, k, seen),
+        nn.functional.scaled_dot_product_attention(q, k, k, seen),
+        atol=1e-6,
+    )
     assert torch.allclose(found.weights(q, k).sum(-1), torch.ones(2, 4, 5), atol=1e-6)
     laws = ["hidden-keys-do-nothing", "order-of-keys", "rows-sum-to-one"]
     assert_attention(attend, laws, call=CALL)
@@ -201,11 +210,15 @@ def test_a_layer_with_a_mask_of_padding() -> None:
     found = subject_of(Block, "x: B n E, padding: B n keep -> B n E")
     assert isinstance(found, Attention)
     assert found.hide is not None
-    assert_attention(Block, ["hidden-keys-do-nothing", "permutation"],
-                     call="x: B n E, padding: B n keep -> B n E")
+    assert_attention(
+        Block,
+        ["hidden-keys-do-nothing", "permutation"],
+        call="x: B n E, padding: B n keep -> B n E",
+    )
     with pytest.raises(CodeBreaksLaw):
-        assert_attention(Block, ["hidden-keys-do-nothing"],
-                         call="x: B n E, padding: B n hide -> B n E")
+        assert_attention(
+            Block, ["hidden-keys-do-nothing"], call="x: B n E, padding: B n hide -> B n E"
+        )
 
 
 def test_layers_additive_code_biases_and_masks() -> None:
@@ -215,13 +228,17 @@ def test_layers_additive_code_biases_and_masks() -> None:
     added = subject_of(lambda x: x + torch.arange(x.shape[0])[:, None], "x: n E -> n E", "additive")
     assert isinstance(added, Additive)
     assert added.added(torch.zeros(2, 3, 16))[1, 2, 0] == 2
-    bias = subject_of(lambda n: -(torch.arange(n)[:, None] - torch.arange(n)).abs().expand(3, n, n),
-                      "n = n -> H n n", heads=3)
+    bias = subject_of(
+        lambda n: -(torch.arange(n)[:, None] - torch.arange(n)).abs().expand(3, n, n),
+        "n = n -> H n n",
+        heads=3,
+    )
     assert isinstance(bias, Bias)
     assert bias.bias is not None
     assert bias.bias(2, 4)[0].tolist() == [[-2, -1, 0, -1], [-3, -2, -1, 0]]
-    mask = subject_of(lambda r, n: torch.ones(r, n, dtype=torch.bool).triu(n - r + 1),
-                      "r = r, n = n -> r n hide")
+    mask = subject_of(
+        lambda r, n: torch.ones(r, n, dtype=torch.bool).triu(n - r + 1), "r = r, n = n -> r n hide"
+    )
     assert isinstance(mask, Mask)
     assert mask.true_means == "hidden"
     assert mask.mask(2, 3).tolist() == [[False, False, True], [False, False, False]]
@@ -229,20 +246,32 @@ def test_layers_additive_code_biases_and_masks() -> None:
 
 REFUSED: dict[str, tuple[Any, str, str]] = {
     "a name that is no parameter": (
-        both, "q: B H n D, k: B H n D, cosine: n D, sin: n D -> q, k", "no parameter 'cosine'"),
+        both,
+        "q: B H n D, k: B H n D, cosine: n D, sin: n D -> q, k",
+        "no parameter 'cosine'",
+    ),
     "axes in another order": (
-        both, "q: B n H D, k: B n H D, cos: B n D, sin: B n D -> q, k", "raised RuntimeError|back"),
+        both,
+        "q: B n H D, k: B n H D, cos: B n D, sin: B n D -> q, k",
+        "raised RuntimeError|back",
+    ),
     "fewer results": (both, "q: B H n D, k: B H n D, cos: B n D, sin: B n D -> q", "back"),
     "more results": (at_positions, "x: n D, positions: n -> x, w: n n", "wanted 2 back"),
     "another shape": (at_positions, "x: n D, positions: n -> out: D n", r"wanted \(8, 5\) back"),
     "tables of no width": (neighbours, "x: n D, cos: n 3, sin: n 3 -> x", "with D or D/2 numbers"),
     "a mask that says nothing": (
-        attend, CALL.replace(" hide", ""), "what True means in mask: keep or hide"),
+        attend,
+        CALL.replace(" hide", ""),
+        "what True means in mask: keep or hide",
+    ),
     "one length for queries and keys": (
-        attend, CALL.replace("r", "n"), "no parameter|queries of length r"),
+        attend,
+        CALL.replace("r", "n"),
+        "no parameter|queries of length r",
+    ),
     "no tokens": (Block, "x: B E, padding: B keep -> B E", "wanted tokens, such as x: B n E"),
     "no mapping": (at_positions, "x: n D, positions: n -> {x: n D}", "wanted a mapping with x"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -91,8 +91,9 @@ class OfNeighbours(nn.Module):
 def test_what_an_array_made_here_says_of_padding_is_no_fault_of_the_code() -> None:
     line = "x: B n E, mask: B n keep, adj: B n n constant -> B n E"
     subject = adapted_as(OfNeighbours, line, kind="attention", name="attention")
-    heard = Collected(Asked(target="<f>", legs=("exact", "measured"),
-                            laws=("hidden-keys-do-nothing",)))  # fmt: skip
+    heard = Collected(
+        Asked(target="<f>", legs=("exact", "measured"), laws=("hidden-keys-do-nothing",))
+    )
     heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
     look(subject, heard.asked, heard.hear, OfNeighbours)
     heard.hear({"event": "ended"})

@@ -45,10 +45,13 @@ def test_a_config_that_lacks_what_is_read_of_it_is_made_of_what_is_read() -> Non
     assert "config.n_embd=16" in subject.adapted
 
 
-@pytest.mark.parametrize("words", [
-    ["n_embd=32", "n_head=2", "block_size=64"],
-    ["config.n_embd=32", "config.n_head=2", "config.block_size=64"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["n_embd=32", "n_head=2", "block_size=64"],
+        ["config.n_embd=32", "config.n_head=2", "config.block_size=64"],
+    ],
+)
 def test_settings_of_a_config_are_told_by_their_names(words: list[str]) -> None:
     subject = adapted_as(CausalSelfAttention, "x: B n E -> B n E", settings=settings_of(words))
     assert isinstance(subject, Attention)

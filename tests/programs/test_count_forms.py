@@ -126,32 +126,55 @@ LINES: dict[str, tuple[str, Any, str]] = {
     "lengths of queries and keys": ("bias", BIASES["f(T, S)"], "T = r, S = n -> H r n"),
     "heads and a length": ("bias", BIASES["f(heads, T)"], "heads = H, n = n -> H n n"),
     "one head": ("bias", BIASES["f(T), one head"], "seq_len = n -> n n"),
-    "heads last": ("bias", BIASES["f(q_len, kv_len, heads), heads last"],
-                   "q_len = r, kv_len = n, num_heads = H -> r n H"),
+    "heads last": (
+        "bias",
+        BIASES["f(q_len, kv_len, heads), heads last"],
+        "q_len = r, kv_len = n, num_heads = H -> r n H",
+    ),
     "a row for all queries": ("bias", BIASES["a row for all queries"], "heads = H, n = n -> H 1 n"),
-    "a mask to count": ("bias", alibi, (
-        "attention_mask: B n keep, num_heads = H, dtype = torch.float32 -> (B H) 1 n")),
-    "a method": ("bias", Buckets, (
-        "query_length = r, key_length = n, past_seen_tokens = (n - r) -> 1 H r n; "
-        "method compute_bias; built with has_relative_attention_bias = True")),
+    "a mask to count": (
+        "bias",
+        alibi,
+        ("attention_mask: B n keep, num_heads = H, dtype = torch.float32 -> (B H) 1 n"),
+    ),
+    "a method": (
+        "bias",
+        Buckets,
+        (
+            "query_length = r, key_length = n, past_seen_tokens = (n - r) -> 1 H r n; "
+            "method compute_bias; built with has_relative_attention_bias = True"
+        ),
+    ),
     "a window": ("bias", Window, "-> H (h w) (h w); built with window_size = (h, w)"),
     "an index": ("bias", relative_index, "sizes = (h, w) -> (h w) (h w) index"),
     "an index of two sizes": ("bias", index_of, "rows = h, columns = w -> (h w) (h w) index"),
     "a mask": ("mask", lambda T, S: distance(T, S) <= 0, "T = r, S = n -> r n keep"),
-    "a mask that hides": ("mask", lambda q_len, kv_len: distance(q_len, kv_len) > 0,
-                          "q_len = r, kv_len = n -> r n hide"),
-    "a mask to add": ("mask", lambda n: torch.zeros(n, n).masked_fill(
-        distance(n, n) > 0, -torch.inf), "n = n -> n n add"),
-    "a mask of tokens": ("mask", lambda x: torch.ones(x.shape[1], x.shape[1]).tril(),
-                         "x: B n E -> n n keep"),
+    "a mask that hides": (
+        "mask",
+        lambda q_len, kv_len: distance(q_len, kv_len) > 0,
+        "q_len = r, kv_len = n -> r n hide",
+    ),
+    "a mask to add": (
+        "mask",
+        lambda n: torch.zeros(n, n).masked_fill(distance(n, n) > 0, -torch.inf),
+        "n = n -> n n add",
+    ),
+    "a mask of tokens": (
+        "mask",
+        lambda x: torch.ones(x.shape[1], x.shape[1]).tril(),
+        "x: B n E -> n n keep",
+    ),
     "no arguments": ("mask", Triangle, "-> n n keep; built with size = n"),
     "a table of a length": ("additive", table, "length = n, width = E -> n E"),
-    "a table of positions": ("additive", lambda positions, d_model: table(len(positions), d_model),
-                             "positions: n, d_model = E -> n E"),
+    "a table of positions": (
+        "additive",
+        lambda positions, d_model: table(len(positions), d_model),
+        "positions: n, d_model = E -> n E",
+    ),
     "ids": ("additive", Learned, "input_ids: B n ids -> B n E"),
     "a whole table": ("additive", Whole, "-> n E; built with max_len = n"),
     "tokens before rows": ("additive", Adds, "x: n B E -> n B E"),
-}  # fmt: skip
+}
 
 
 def seen(subject: Any) -> Tensor:
@@ -223,7 +246,6 @@ def test_rows_of_features_are_a_table_and_no_bias() -> None:
         adapted_as(Fixed, kind="bias")
 
 
-
 @pytest.mark.parametrize("case", REFUSED)
 def test_code_that_is_nearly_of_a_form_is_not_taken_for_it(case: str) -> None:
     kind, code = REFUSED[case]
@@ -271,8 +293,9 @@ def test_what_arrays_hold_that_we_choose_is_a_condition() -> None:
 
 
 def test_tables_of_tokens_alone_have_no_such_condition() -> None:
-    subject = adapted_as(lambda x: x + torch.arange(x.shape[1])[:, None], "x: B n E -> B n E",
-                         kind="additive")  # fmt: skip
+    subject = adapted_as(
+        lambda x: x + torch.arange(x.shape[1])[:, None], "x: B n E -> B n E", kind="additive"
+    )
     assert "values" not in subject.given
 
 
@@ -308,10 +331,13 @@ def test_complex_numbers_are_no_table_that_is_added() -> None:
         adapted_as(turns, kind="additive")
 
 
-@pytest.mark.parametrize("code", [
-    lambda t: t[..., None] == t[..., None, :],
-    of_rows_and_heads,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        lambda t: t[..., None] == t[..., None, :],
+        of_rows_and_heads,
+    ],
+)
 def test_no_fault_of_ours_is_told_of_what_makes_a_mask(code: Any) -> None:
     for kind in ("rotary", "additive"):
         with pytest.raises(NoAdapter) as refused:

@@ -121,8 +121,13 @@ def test_shards_are_joined_along_a_letter() -> None:
     where = "k, v: joined of 2 shards along n"
     with pytest.raises(SignatureError, match="k2"):
         equal(ring, whole, line, plain, where="k, v: joined of 3 shards along n")
-    found = equal(base_two, whole, line, plain, where="k: joined of k1, k2 along n; "
-                                                     "v: joined of v1, v2 along n")  # fmt: skip
+    found = equal(
+        base_two,
+        whole,
+        line,
+        plain,
+        where="k: joined of k1, k2 along n; v: joined of v1, v2 along n",
+    )
     assert found.verdict == "counterexample"
     assert equal(ring, whole, line, plain, where=where).verdict in ("proved", "exact")
 
@@ -221,9 +226,13 @@ def test_what_overflows_alone_is_no_counterexample() -> None:
 
 @pytest.mark.parametrize(
     ("text", "verdict"),
-    [("attention:", "proved"), ("attention:scale=0.5", "counterexample"),
-     ("attention:causal", "counterexample"), ("linear:", "counterexample")],
-)  # fmt: skip
+    [
+        ("attention:", "proved"),
+        ("attention:scale=0.5", "counterexample"),
+        ("attention:causal", "counterexample"),
+        ("linear:", "counterexample"),
+    ],
+)
 def test_a_specification_stands_for_the_second(text: str, verdict: str) -> None:
     found = compare(Told(fused, "fused", QKV), Told(text, text))
     assert found.verdict == verdict
@@ -231,9 +240,12 @@ def test_a_specification_stands_for_the_second(text: str, verdict: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("attention:casual", "nearest: causal"), ("attention:rope=both", "wanted a layout"),
-     ("delta:", "takes beta")],
-)  # fmt: skip
+    [
+        ("attention:casual", "nearest: causal"),
+        ("attention:rope=both", "wanted a layout"),
+        ("delta:", "takes beta"),
+    ],
+)
 def test_a_wrong_specification_is_refused(text: str, told: str) -> None:
     with pytest.raises((WrongSpecification, SignatureError), match=told):
         compare(Told(fused, "fused", QKV), Told(text, text))
@@ -241,9 +253,14 @@ def test_a_wrong_specification_is_refused(text: str, told: str) -> None:
 
 def test_expressions_are_read() -> None:
     x = torch.arange(6.0).reshape(2, 3)
-    for text, wanted in (("a.T", x.T), ("a[1:]", x[1:]), ("-a * 2", -x * 2),
-                         ("a[[1, 0]]", x[[1, 0]]), ("cat(a, a, dim=1)", torch.cat((x, x), 1)),
-                         ("a[..., 0]", x[..., 0])):  # fmt: skip
+    for text, wanted in (
+        ("a.T", x.T),
+        ("a[1:]", x[1:]),
+        ("-a * 2", -x * 2),
+        ("a[[1, 0]]", x[[1, 0]]),
+        ("cat(a, a, dim=1)", torch.cat((x, x), 1)),
+        ("a[..., 0]", x[..., 0]),
+    ):
         made = expressions(f"w = {text}")["w"]
         assert torch.equal(made.of({"a": x}), wanted)
 
@@ -307,9 +324,12 @@ def turned_at(x: Tensor, positions: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     ("text", "same"),
-    [("rope:base=500000,layout=half,scaling=llama3,factor=8,original=8192", True),
-     ("rope:base=500000,layout=half", False), ("rope:base=10000,scaling=linear,factor=8", False)],
-)  # fmt: skip
+    [
+        ("rope:base=500000,layout=half,scaling=llama3,factor=8,original=8192", True),
+        ("rope:base=500000,layout=half", False),
+        ("rope:base=10000,scaling=linear,factor=8", False),
+    ],
+)
 def test_a_rotation_is_specified_as_it_is_declared(text: str, same: bool) -> None:
     line = "x: B H n 8, positions: B n positions -> x"
     found = compare(Told(turned_at, "turned_at", line), Told(text, text), seconds=4.0)

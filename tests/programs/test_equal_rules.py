@@ -48,30 +48,55 @@ def largest_first(x: Tensor) -> Tensor:
 
 NUMBERS: dict[str, tuple[Code, Code, Code, str]] = {
     "sigmoid by exp(−x)": (
-        torch.sigmoid, lambda x: 1 / (1 + torch.exp(-x)), lambda x: 1 / (1 + torch.exp(x)), EACH),
+        torch.sigmoid,
+        lambda x: 1 / (1 + torch.exp(-x)),
+        lambda x: 1 / (1 + torch.exp(x)),
+        EACH,
+    ),
     "sigmoid by exp x": (
-        torch.sigmoid, lambda x: x.exp() / (1 + x.exp()), lambda x: x.exp() / (2 + x.exp()), EACH),
+        torch.sigmoid,
+        lambda x: x.exp() / (1 + x.exp()),
+        lambda x: x.exp() / (2 + x.exp()),
+        EACH,
+    ),
     "silu": (functional.silu, lambda x: x / (1 + (-x).exp()), lambda x: x / (1 + x.exp()), EACH),
     "log of a sigmoid": (
-        functional.logsigmoid, lambda x: torch.sigmoid(x).log(),
-        lambda x: torch.sigmoid(-x).log(), EACH),
+        functional.logsigmoid,
+        lambda x: torch.sigmoid(x).log(),
+        lambda x: torch.sigmoid(-x).log(),
+        EACH,
+    ),
     "softmax by logsumexp": (
         lambda x: torch.softmax(x, -1),
         lambda x: torch.exp(x - torch.logsumexp(x, -1, keepdim=True)),
-        lambda x: torch.exp(x - torch.logsumexp(x, -2, keepdim=True)), ROWS),
+        lambda x: torch.exp(x - torch.logsumexp(x, -2, keepdim=True)),
+        ROWS,
+    ),
     "softmax by log_softmax": (
-        lambda x: torch.softmax(x, -1), lambda x: torch.log_softmax(x, -1).exp(),
-        lambda x: torch.log_softmax(2 * x, -1).exp(), ROWS),
+        lambda x: torch.softmax(x, -1),
+        lambda x: torch.log_softmax(x, -1).exp(),
+        lambda x: torch.log_softmax(2 * x, -1).exp(),
+        ROWS,
+    ),
     "softmax less its largest": (
-        lambda x: torch.softmax(x, -1), largest_first, lambda x: largest_first(x) * x.sigmoid(),
-        ROWS),
+        lambda x: torch.softmax(x, -1),
+        largest_first,
+        lambda x: largest_first(x) * x.sigmoid(),
+        ROWS,
+    ),
     "logcumsumexp": (
-        lambda x: torch.logcumsumexp(x, -1), lambda x: x.exp().cumsum(-1).log(),
-        lambda x: x.exp().cumsum(-2).log(), ROWS),
+        lambda x: torch.logcumsumexp(x, -1),
+        lambda x: x.exp().cumsum(-1).log(),
+        lambda x: x.exp().cumsum(-2).log(),
+        ROWS,
+    ),
     "logaddexp": (
-        lambda x: torch.logaddexp(x, 2 * x), lambda x: x + torch.log1p(x.exp()),
-        lambda x: x + torch.log1p((-x).exp()), EACH),
-}  # fmt: skip
+        lambda x: torch.logaddexp(x, 2 * x),
+        lambda x: x + torch.log1p(x.exp()),
+        lambda x: x + torch.log1p((-x).exp()),
+        EACH,
+    ),
+}
 
 
 # attention in two parts of its keys
@@ -135,8 +160,12 @@ MERGED: dict[str, tuple[Code, Code, Code, str]] = {
     "by logaddexp": (added, whole, added_wrongly, PARTS),
     "by a sigmoid": (by_sigmoid, whole, by_sigmoid_turned, PARTS),
     "their logarithms, by the log of a sigmoid": (
-        lse_of_two, lse_of_all, lse_of_two_turned, OF_KEYS),
-}  # fmt: skip
+        lse_of_two,
+        lse_of_all,
+        lse_of_two_turned,
+        OF_KEYS,
+    ),
+}
 
 
 # a cache, and documents in one row
@@ -313,7 +342,7 @@ MATRICES: dict[str, tuple[Code, Code, Code, str]] = {
     "Hadamard's, written down": (written_down, product, turned_by(BROKEN), KEYS.format(4)),
     "of 1/√2": (turned_by(ROOTS), product, turned_by(ROOTS * 2), KEYS.format(2)),
     "fast": (lambda x: x @ HADAMARD, fast, lambda x: x @ BROKEN, "x: B n 4 -> B n 4"),
-}  # fmt: skip
+}
 FORMS = {**NUMBERS, **MERGED, **ROWS_OF_TOKENS, **MATRICES}
 
 
@@ -354,11 +383,16 @@ def test_a_window_is_proved_one_in_each_form(name: str) -> None:
     assert asked(seeing(between), seeing(WINDOWS[name]), PLAIN).verdict == "holds"
 
 
-@pytest.mark.parametrize("form", [
-    lambda s: between(s, WINDOW + 1), lambda s: between(s, WINDOW - 1), lambda s: ones(s).tril(),
-    lambda s: ones(s).tril() & ~ones(s).tril(1 - WINDOW),
-    lambda s: ones(s).tril(1).triu(1 - WINDOW),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda s: between(s, WINDOW + 1),
+        lambda s: between(s, WINDOW - 1),
+        lambda s: ones(s).tril(),
+        lambda s: ones(s).tril() & ~ones(s).tril(1 - WINDOW),
+        lambda s: ones(s).tril(1).triu(1 - WINDOW),
+    ],
+)
 def test_another_window_is_not_proved(form: Callable[[Tensor], Tensor]) -> None:
     assert asked(seeing(between), seeing(form), PLAIN).verdict == "broken"
 

@@ -31,8 +31,9 @@ def test_a_convolution_of_one_place_is_a_product_at_every_place() -> None:
     assert verdict(convolved(1), "rows-of-batch-apart") == "holds"
     found = of(convolved(3), "permutation")["permutation"]
     assert (found.verdict, found.why) == (
-        "not asked", "a convolution wider than one place is not read in a finite field"
-    )  # fmt: skip
+        "not asked",
+        "a convolution wider than one place is not read in a finite field",
+    )
 
 
 def test_an_operation_without_meaning_is_named() -> None:

@@ -120,20 +120,29 @@ class OneMemory(nn.Module):
 PERMUTED: dict[str, Callable[[], Subject]] = {
     "swallowed by a number taken for −inf": lambda: layer(lambda x: x.cumsum(1) - 20000),
     "multiplied by a number taken for −inf": lambda: layer(
-        lambda x: torch.cat((x, x.cumsum(1) * -20000), -1)),
+        lambda x: torch.cat((x, x.cumsum(1) * -20000), -1)
+    ),
     "hidden, and back again": lambda: layer(lambda x: (x.cumsum(1) - 20000) + 20000),
     "relu of what is taken for −inf": lambda: layer(lambda x: (x.cumsum(1) - 20000).sigmoid() + x),
-    "cut by a maximum": lambda: layer(
-        lambda x: x + (x.cumsum(1) - 20000).amax(-1, keepdim=True)),
-    "cut by a minimum": lambda: layer(
-        lambda x: x + (x.cumsum(1) - 20000).amin(-1, keepdim=True)),
+    "cut by a maximum": lambda: layer(lambda x: x + (x.cumsum(1) - 20000).amax(-1, keepdim=True)),
+    "cut by a minimum": lambda: layer(lambda x: x + (x.cumsum(1) - 20000).amin(-1, keepdim=True)),
     "NaN in the field alone": lambda: layer(
-        lambda x: x + (x.cumsum(1) - 20000).softmax(-1).nan_to_num()),
+        lambda x: x + (x.cumsum(1) - 20000).softmax(-1).nan_to_num()
+    ),
     "a row that is hidden by a finite number": lambda: layer(
-        lambda x: x + (x @ x.mT).masked_fill(torch.ones(4, 4).bool(), -1e9).cumsum(1)
-        .softmax(-1).nan_to_num() @ x),
+        lambda x: (
+            x
+            + (x @ x.mT)
+            .masked_fill(torch.ones(4, 4).bool(), -1e9)
+            .cumsum(1)
+            .softmax(-1)
+            .nan_to_num()
+            @ x
+        )
+    ),
     "isnan of a row that is hidden": lambda: layer(
-        lambda x: torch.where((x - 2e4).softmax(-1).isnan(), x, x.cumsum(1))),
+        lambda x: torch.where((x - 2e4).softmax(-1).isnan(), x, x.cumsum(1))
+    ),
     "memory that was not written": lambda: layer(unwritten),
     "new memory that was not written": lambda: layer(unwritten_new),
     "plain memory that was not written": lambda: layer(unwritten_plain),
@@ -146,14 +155,18 @@ PERMUTED: dict[str, Callable[[], Subject]] = {
     "calls counted beside any module": lambda: layer(Counts("python")),
     "a write through .data": lambda: of_module(Data()),
     "bits read as another number": lambda: layer(
-        lambda x: x.view(torch.int32).float() + x.cumsum(1)),
+        lambda x: x.view(torch.int32).float() + x.cumsum(1)
+    ),
     "a little of all before": lambda: layer(lambda x: x + 1e-9 * x.cumsum(1)),
     "a place by place factor": lambda: layer(
-        lambda x: x * (1 + torch.arange(x.shape[1])[:, None] // 2)),
+        lambda x: x * (1 + torch.arange(x.shape[1])[:, None] // 2)
+    ),
     "narrow sums": lambda: layer(
-        lambda x: x * (100 + torch.arange(4)).to(torch.int8).cumsum(0, dtype=torch.int8)[:, None]),
+        lambda x: x * (100 + torch.arange(4)).to(torch.int8).cumsum(0, dtype=torch.int8)[:, None]
+    ),
     "a half in whole numbers": lambda: layer(
-        lambda x: x * torch.arange(4).masked_fill(torch.arange(4) > 2, 1)[:, None]),
+        lambda x: x * torch.arange(4).masked_fill(torch.arange(4) > 2, 1)[:, None]
+    ),
     "cut to whole numbers": lambda: layer(lambda x: x + x.cumsum(1).long()),
     "summed as whole numbers": lambda: layer(lambda x: x + x.sum(-1, True, dtype=torch.int64)),
     "the largest": lambda: layer(lambda x: x + torch.maximum(x, x.roll(1, 1))),
@@ -162,10 +175,12 @@ PERMUTED: dict[str, Callable[[], Subject]] = {
     "random numbers like it": lambda: layer(lambda x: x + torch.rand_like(x)),
     "a power of a number": lambda: layer(lambda x: x + torch.pow(2.0, x.cumsum(1))),
     "a part in memory": lambda: layer(
-        lambda x: x.transpose(1, 2).as_strided((2, 4, 4), (16, 4, 1)).cumsum(1)),
+        lambda x: x.transpose(1, 2).as_strided((2, 4, 4), (16, 4, 1)).cumsum(1)
+    ),
     "strides in memory": lambda: layer(
-        lambda x: x[:, 1:].as_strided((2, 3, 4), (12, 4, 1)).roll(1, 1).sum(1, True) + x),
-}  # fmt: skip
+        lambda x: x[:, 1:].as_strided((2, 3, 4), (12, 4, 1)).roll(1, 1).sum(1, True) + x
+    ),
+}
 
 
 @pytest.mark.parametrize("name", PERMUTED)
@@ -184,19 +199,24 @@ def filled_up(x: Tensor) -> Tensor:
 RIGHT: dict[str, Callable[[], Subject]] = {
     "memory that was written": lambda: layer(filled_up),
     "a row with something hidden": lambda: layer(
-        lambda x: (x @ x.mT).masked_fill(torch.eye(4).bool(), -1e9).softmax(-1) @ x),
+        lambda x: (x @ x.mT).masked_fill(torch.eye(4).bool(), -1e9).softmax(-1) @ x
+    ),
     "a largest number taken away": lambda: layer(
-        lambda x: (x - x.amax(1, True)).exp() / (x - x.amax(1, True)).exp().sum(1, True)),
+        lambda x: (x - x.amax(1, True)).exp() / (x - x.amax(1, True)).exp().sum(1, True)
+    ),
     "a root": lambda: layer(lambda x: x * (x.pow(2).mean(-1, True) + 1e-6).rsqrt()),
     "a factor in float32": lambda: layer(lambda x: 0.1 * x + x.mean(1, True) / 3),
     "calls counted for nothing": lambda: of_module(Counts("buffer", 1000)),
     "numbers that are told apart by nothing": lambda: layer(
-        lambda x: x + torch.arange(4).to(torch.int8)),
+        lambda x: x + torch.arange(4).to(torch.int8)
+    ),
     "complex numbers": lambda: layer(
         lambda x: torch.view_as_real(
-            torch.view_as_complex(x.reshape(*x.shape[:-1], 2, 2)) * (1 + 2j)).flatten(-2)),
+            torch.view_as_complex(x.reshape(*x.shape[:-1], 2, 2)) * (1 + 2j)
+        ).flatten(-2)
+    ),
     "nothing": lambda: layer(lambda x: x[:, :0].sum(1, True) + x),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", RIGHT)

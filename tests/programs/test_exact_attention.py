@@ -31,13 +31,20 @@ def test_causal_attention_is_causal_and_ends_at_the_last_key() -> None:
     assert verdict(code.attention(code.top_left, declared=code.CAUSAL), "alignment") == "broken"
 
 
-@pytest.mark.parametrize(("law", "name"), [
-    ("order-of-keys", "by_key"), ("rows-sum-to-one", "over_queries"),
-    ("rows-sum-to-one", "one_denominator"), ("shift-of-scores", "one_denominator"),
-    ("groups-of-heads", "tiled"), ("heads-apart", "heads_mixed"),
-    ("rows-of-batch-apart", "rows_mixed"), ("hidden-keys-do-nothing", "small_mask"),
-    ("permutation", "by_key"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("law", "name"),
+    [
+        ("order-of-keys", "by_key"),
+        ("rows-sum-to-one", "over_queries"),
+        ("rows-sum-to-one", "one_denominator"),
+        ("shift-of-scores", "one_denominator"),
+        ("groups-of-heads", "tiled"),
+        ("heads-apart", "heads_mixed"),
+        ("rows-of-batch-apart", "rows_mixed"),
+        ("hidden-keys-do-nothing", "small_mask"),
+        ("permutation", "by_key"),
+    ],
+)
 def test_a_fault_planted_in_attention_is_seen(law: str, name: str) -> None:
     assert verdict(code.attention(getattr(code, name)), law) == "broken"
 
@@ -95,8 +102,13 @@ def padded(fault: bool = False) -> Attention:
     def path(x: Tensor) -> Tensor:
         return torch.softmax(x @ x.mT, -1) @ x
 
-    return Attention(name="padded", layer=lambda x: hide(x, torch.ones(x.shape[:2]).bool()),
-                     hide=hide, embed=6, paths={"other": path})  # fmt: skip
+    return Attention(
+        name="padded",
+        layer=lambda x: hide(x, torch.ones(x.shape[:2]).bool()),
+        hide=hide,
+        embed=6,
+        paths={"other": path},
+    )
 
 
 def test_tokens_of_the_padding_do_nothing() -> None:
@@ -106,8 +118,10 @@ def test_tokens_of_the_padding_do_nothing() -> None:
     assert verdict(padded(fault=True), "paths-agree") == "broken"
 
 
-@pytest.mark.parametrize("fault", ["", "heads by view alone", "causal", "a token of the past",
-                                   "norm over tokens and causal"])  # fmt: skip
+@pytest.mark.parametrize(
+    "fault",
+    ["", "heads by view alone", "causal", "a token of the past", "norm over tokens and causal"],
+)
 def test_a_layer_of_a_decoder_without_positions(fault: str) -> None:
     module = code.Block(fault)
     layer = Layer(name="block", call=module, module=module, embed=12)
@@ -147,6 +161,7 @@ def test_modules_of_torch_run_as_they_are() -> None:
     layer = Layer(name="encoder", call=encoder, module=encoder, embed=16)
     assert verdict(layer, "permutation") == "holds"
     sequence_first = nn.MultiheadAttention(16, 4)
-    wrong = Layer(name="wrong", call=lambda x: sequence_first(x, x, x)[0], module=sequence_first,
-                  embed=16)  # fmt: skip
+    wrong = Layer(
+        name="wrong", call=lambda x: sequence_first(x, x, x)[0], module=sequence_first, embed=16
+    )
     assert verdict(wrong, "rows-of-batch-apart") == "broken"

@@ -26,6 +26,7 @@ def paths(here: One, there: One) -> str:
 
 def turning(call: Callable[[Tensor], Tensor], other: Callable[[Tensor], Tensor]) -> str:
     """Two paths of factors at positions (B, T)."""
+
     def turn(factor: Callable[[Tensor], Tensor]) -> Any:
         return lambda x, p: x * factor(p)[:, None, :, None]
 
@@ -54,28 +55,41 @@ FALSE: dict[str, tuple[One, One]] = {
     "a little more": (lambda x: x, lambda x: x * (1 + 1e-5)),
     "a little added": (lambda x: x, lambda x: x + 1e-12),
     "constants that nearly agree": (lambda x: x * 0.1, lambda x: x * 0.100002),
-    "another small constant in a root": (lambda x: x * (x * x + 1e-6).rsqrt(),
-                                         lambda x: x * (x * x + 1e-5).rsqrt()),
+    "another small constant in a root": (
+        lambda x: x * (x * x + 1e-6).rsqrt(),
+        lambda x: x * (x * x + 1e-5).rsqrt(),
+    ),
     "a product of both primes": (lambda x: x * PRIMES, lambda x: x * 0),
     "a multiple of the prime in an exponential": (
-        lambda x: (x * 2097143).exp(), lambda x: (x * 2097143 * 2).exp()),
+        lambda x: (x * 2097143).exp(),
+        lambda x: (x * 2097143 * 2).exp(),
+    ),
     "a bound that no input met": (lambda x: x, lambda x: x.clamp(-1e5, 1e5)),
     "a threshold that no input met": (lambda x: x, lambda x: functional.threshold(x, -1e5, 0.0)),
-    "the imaginary part left out": (lambda x: (as_complex(x) * (1 + 2j)).real,
-                                    lambda x: as_complex(x).real),
-    "conjugates": (lambda x: torch.view_as_real(as_complex(x).conj()),
-                   lambda x: torch.view_as_real(as_complex(x))),
+    "the imaginary part left out": (
+        lambda x: (as_complex(x) * (1 + 2j)).real,
+        lambda x: as_complex(x).real,
+    ),
+    "conjugates": (
+        lambda x: torch.view_as_real(as_complex(x).conj()),
+        lambda x: torch.view_as_real(as_complex(x)),
+    ),
     "the imaginary part": (lambda x: as_complex(x).imag, lambda x: as_complex(x).real),
     "numbers of which the lower are −inf": (lambda x: x - 20000, lambda x: x - 30000),
     "products with what is −inf": (lambda x: x * -20000, lambda x: x * -30000),
     "a mean of one less": (lambda x: x.var(-1), lambda x: x.var(-1, correction=0)),
-    "nearer to one of two": (lambda x: torch.lerp(x, x * x, 0.25),
-                             lambda x: torch.lerp(x * x, x, 0.25)),
-    "normed by groups and whole": (lambda x: functional.group_norm(x, x.shape[1], eps=0.5),
-                                   lambda x: functional.group_norm(x, 1, eps=0.5)),
+    "nearer to one of two": (
+        lambda x: torch.lerp(x, x * x, 0.25),
+        lambda x: torch.lerp(x * x, x, 0.25),
+    ),
+    "normed by groups and whole": (
+        lambda x: functional.group_norm(x, x.shape[1], eps=0.5),
+        lambda x: functional.group_norm(x, 1, eps=0.5),
+    ),
     "the gate and what is gated": (
         lambda x: functional.glu(torch.cat((x, 2 * x), -1)),
-        lambda x: functional.glu(torch.cat((2 * x, x), -1))),
+        lambda x: functional.glu(torch.cat((2 * x, x), -1)),
+    ),
     "a norm of order 1": (lambda x: x.norm(p=1, dim=-1), lambda x: x.norm(dim=-1)),
     "the largest": (lambda x: x.amax(-1), lambda x: x.amax(-1).abs()),
     "the largest and the smallest": (lambda x: x.amax(-1), lambda x: x.amin(-1)),
@@ -87,11 +101,17 @@ FALSE: dict[str, tuple[One, One]] = {
     "signs": (lambda x: x * x.sign(), lambda x: x),
     "a choice by size": (lambda x: torch.where(x < 1e5, x, 0.0), lambda x: x),
     "all that is finite": (lambda x: torch.where(x.isfinite(), x, 0.0), lambda x: x),
-    "accumulated": (lambda x: x * torch.arange(4.0).index_put(
-        (torch.tensor([1, 1]),), torch.tensor([2.0, 3.0]), accumulate=True),
-                    lambda x: x * torch.arange(4.0)),
+    "accumulated": (
+        lambda x: (
+            x
+            * torch.arange(4.0).index_put(
+                (torch.tensor([1, 1]),), torch.tensor([2.0, 3.0]), accumulate=True
+            )
+        ),
+        lambda x: x * torch.arange(4.0),
+    ),
     "set behind whole axes": (lambda x: _set(x, 7.0), lambda x: x),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FALSE)
@@ -106,8 +126,10 @@ TRUE: dict[str, tuple[One, One]] = {
     "tenths": (lambda x: 0.1 * x + 0.2 * x, lambda x: 0.3 * x),
     "complex products": (
         lambda x: torch.view_as_real(as_complex(x) * as_complex(x)).flatten(-2),
-        lambda x: torch.stack((x[..., ::2] ** 2 - x[..., 1::2] ** 2,
-                               2 * x[..., ::2] * x[..., 1::2]), -1).flatten(-2)),
+        lambda x: torch.stack(
+            (x[..., ::2] ** 2 - x[..., 1::2] ** 2, 2 * x[..., ::2] * x[..., 1::2]), -1
+        ).flatten(-2),
+    ),
     "the real part": (lambda x: (as_complex(x) * 1j).real, lambda x: -as_complex(x).imag),
     "what is not NaN": (lambda x: torch.where(x.isnan(), 0.0, x), lambda x: x),
     "a mean": (lambda x: x.mean(1), lambda x: x.sum(1) / x.shape[1]),
@@ -115,23 +137,38 @@ TRUE: dict[str, tuple[One, One]] = {
     "a softmax of shifted scores": (lambda x: x.softmax(-1), lambda x: (x + 7).softmax(-1)),
     "a softmax of what is seen": (
         lambda x: x.masked_fill(torch.arange(4) > 1, -math.inf).softmax(-1)[..., :2],
-        lambda x: x[..., :2].softmax(-1)),
+        lambda x: x[..., :2].softmax(-1),
+    ),
     "large whole numbers": (lambda x: x * 2**30, lambda x: x * 2**15 * 2**15),
-    "accumulated": (lambda x: x * torch.arange(4.0).index_put(
-        (torch.tensor([1, 1]),), torch.tensor([2.0, 3.0]), accumulate=True),
-                    lambda x: x * torch.tensor([0.0, 6.0, 2.0, 3.0])),
+    "accumulated": (
+        lambda x: (
+            x
+            * torch.arange(4.0).index_put(
+                (torch.tensor([1, 1]),), torch.tensor([2.0, 3.0]), accumulate=True
+            )
+        ),
+        lambda x: x * torch.tensor([0.0, 6.0, 2.0, 3.0]),
+    ),
     "between two": (lambda x: torch.lerp(x, x * x, 0.25), lambda x: 0.75 * x + x * x / 4),
-    "normed by groups": (lambda x: functional.group_norm(x, 1, eps=0.5),
-                         lambda x: functional.layer_norm(x, x.shape[1:], eps=0.5)),
-    "a product and a sum": (lambda x: torch.addbmm(x[0], x, x.mT, beta=2.0, alpha=3.0)
-                            if x.shape[1] == x.shape[2] else x,
-                            lambda x: 2 * x[0] + 3 * (x @ x.mT).sum(0)
-                            if x.shape[1] == x.shape[2] else x),
-    "a product behind a gate": (lambda x: functional.glu(torch.cat((x, x), -1)),
-                                lambda x: x * torch.sigmoid(x)),
+    "normed by groups": (
+        lambda x: functional.group_norm(x, 1, eps=0.5),
+        lambda x: functional.layer_norm(x, x.shape[1:], eps=0.5),
+    ),
+    "a product and a sum": (
+        lambda x: (
+            torch.addbmm(x[0], x, x.mT, beta=2.0, alpha=3.0) if x.shape[1] == x.shape[2] else x
+        ),
+        lambda x: 2 * x[0] + 3 * (x @ x.mT).sum(0) if x.shape[1] == x.shape[2] else x,
+    ),
+    "a product behind a gate": (
+        lambda x: functional.glu(torch.cat((x, x), -1)),
+        lambda x: x * torch.sigmoid(x),
+    ),
     "set behind whole axes": (
-        lambda x: _set(x, 7.0), lambda x: torch.where(torch.arange(4) % 2 > 0, 7.0, x)),
-}  # fmt: skip
+        lambda x: _set(x, 7.0),
+        lambda x: torch.where(torch.arange(4) % 2 > 0, 7.0, x),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", TRUE)
@@ -143,21 +180,24 @@ ANGLES_FALSE: dict[str, tuple[One, One]] = {
     "cosine and sine": (torch.cos, torch.sin),
     "the sine of the opposite": (lambda p: torch.sin(-p), torch.sin),
     "half an angle": (lambda p: torch.cos(p * 0.5), lambda p: torch.cos(p) * 0.5),
-    "a frequency that nearly agrees": (lambda p: torch.cos(p * 0.5),
-                                       lambda p: torch.cos(p * 0.501)),
+    "a frequency that nearly agrees": (
+        lambda p: torch.cos(p * 0.5),
+        lambda p: torch.cos(p * 0.501),
+    ),
     "a full turn, nearly": (lambda p: torch.cos(p * 6.28), lambda p: p * 0 + 1),
     "hyperbolic": (lambda p: torch.cosh(p * 0.1), lambda p: torch.cos(p * 0.1)),
     "a square of a position": (lambda p: torch.cos(p * p), torch.cos),
-}  # fmt: skip
+}
 ANGLES_TRUE: dict[str, tuple[One, One]] = {
     "twice an angle": (lambda p: torch.cos(2 * p), lambda p: 2 * torch.cos(p) ** 2 - 1),
     "squares": (lambda p: torch.cos(p * 0.3) ** 2 + torch.sin(p * 0.3) ** 2, lambda p: p * 0 + 1),
     "the opposite": (lambda p: torch.sin(-p), lambda p: -torch.sin(p)),
     "a full turn": (lambda p: torch.cos(p * (2 * math.pi)), lambda p: p * 0 + 1),
-    "a sum": (lambda p: torch.cos(p * 0.3 + p * 0.5),
-              lambda p: torch.cos(p * 0.3) * torch.cos(p * 0.5)
-              - torch.sin(p * 0.3) * torch.sin(p * 0.5)),
-}  # fmt: skip
+    "a sum": (
+        lambda p: torch.cos(p * 0.3 + p * 0.5),
+        lambda p: torch.cos(p * 0.3) * torch.cos(p * 0.5) - torch.sin(p * 0.3) * torch.sin(p * 0.5),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", ANGLES_FALSE)

@@ -66,8 +66,7 @@ POSITIONS: dict[str, Callable[[], Rotary]] = {
     "bits": lambda: at(lambda p: p & 1023),
     "a shift of bits": lambda: at(lambda p: p + (p >> 12)),
     "whole quotients": lambda: at(lambda p: p + p // 4096),
-    "quotients rounded": lambda: at(
-        lambda p: p + torch.div(p, 4096, rounding_mode="floor").long()),
+    "quotients rounded": lambda: at(lambda p: p + torch.div(p, 4096, rounding_mode="floor").long()),
     "cut to whole numbers": lambda: at(lambda p: p + (p / 4096).long()),
     "cut by type": lambda: at(lambda p: p + (p * 0.0001).type(torch.int64)),
     "floor": lambda: at(lambda p: p + (p / 4096).floor()),
@@ -85,10 +84,20 @@ POSITIONS: dict[str, Callable[[], Rotary]] = {
     "copied and cut": lambda: at(lambda p: _copied(p).clamp(max=99)),
     "copied by its places": lambda: at(lambda p: _put(p).clamp(max=99)),
     "heaviside": lambda: at(lambda p: p + torch.heaviside(p - 500.5, torch.tensor(0.0))),
-    **{f"through {dtype}": (lambda dtype=dtype: through(dtype))  # type: ignore[misc]
-       for dtype in (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.float16,
-                     torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)},
-}  # fmt: skip
+    **{
+        f"through {dtype}": (lambda dtype=dtype: through(dtype))  # type: ignore[misc]
+        for dtype in (
+            torch.uint8,
+            torch.int8,
+            torch.int16,
+            torch.uint16,
+            torch.float16,
+            torch.bfloat16,
+            torch.float8_e4m3fn,
+            torch.float8_e5m2,
+        )
+    },
+}
 
 
 @pytest.mark.parametrize("name", POSITIONS)

@@ -29,13 +29,21 @@ def test_a_table_made_beforehand_is_built_anew_with_positions_followed() -> None
 
 
 FAULTS = [
-    ("relative", "mixed_layouts"), ("relative", "own_frequency"), ("relative", "longer"),
-    ("norm", "mixed_layouts"), ("norm", "longer"), ("composition", "own_frequency"),
+    ("relative", "mixed_layouts"),
+    ("relative", "own_frequency"),
+    ("relative", "longer"),
+    ("norm", "mixed_layouts"),
+    ("norm", "longer"),
+    ("composition", "own_frequency"),
     ("composition", "reversed_later"),
-    ("linear", "same_sign"), ("linear", "affine"), ("identity-at-zero", "one_more"),
-    ("every-head-alike", "by_heads"), ("follows-its-ids", "ignores_ids"),
-    ("follows-its-ids", "first_row"), ("rows-of-batch-apart", "first_row"),
-]  # fmt: skip
+    ("linear", "same_sign"),
+    ("linear", "affine"),
+    ("identity-at-zero", "one_more"),
+    ("every-head-alike", "by_heads"),
+    ("follows-its-ids", "ignores_ids"),
+    ("follows-its-ids", "first_row"),
+    ("rows-of-batch-apart", "first_row"),
+]
 
 
 @pytest.mark.parametrize(("law", "name"), FAULTS)
@@ -71,14 +79,29 @@ def other_uses(fault: str = "") -> Rotary:
         return one(q), k if fault else one(k)
 
     return Rotary(
-        name="uses", turn=turn, width=code.D, heads=code.H, all_three=three, shift=shift,
-        evict=evict, convert=convert, converts_to=code.rotary(code.interleaved),
+        name="uses",
+        turn=turn,
+        width=code.D,
+        heads=code.H,
+        all_three=three,
+        shift=shift,
+        evict=evict,
+        convert=convert,
+        converts_to=code.rotary(code.interleaved),
         paths={"other": code.one_more if fault else code.turn},
-    )  # fmt: skip
+    )
 
 
-@pytest.mark.parametrize("law", ["turned-once", "shift-of-cached-keys", "cache-keeps-its-positions",
-                                 "conversion-keeps-scores", "paths-agree"])  # fmt: skip
+@pytest.mark.parametrize(
+    "law",
+    [
+        "turned-once",
+        "shift-of-cached-keys",
+        "cache-keeps-its-positions",
+        "conversion-keeps-scores",
+        "paths-agree",
+    ],
+)
 def test_other_uses_of_turns_hold_and_break(law: str) -> None:
     assert verdict(other_uses(), law) == "holds"
     assert verdict(other_uses("wrong"), law) == "broken"
@@ -122,8 +145,14 @@ def test_biases_of_whole_offsets() -> None:
 
 def sinusoid(fault: bool = False) -> Additive:
     module = code.Sinusoid(fault)
-    return Additive(name="sinusoid", added=module, width=code.D, module=module,
-                    make=lambda: sinusoid(fault), declared=DeclaredAdditive())  # fmt: skip
+    return Additive(
+        name="sinusoid",
+        added=module,
+        width=code.D,
+        module=module,
+        make=lambda: sinusoid(fault),
+        declared=DeclaredAdditive(),
+    )
 
 
 def test_products_of_a_table_of_sines_are_those_of_offsets() -> None:

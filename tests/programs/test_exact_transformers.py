@@ -54,11 +54,16 @@ def test_llama_of_transformers_obeys_exactly() -> None:
     assert {f.verdict for f in of(attention, *ATTENTION).values()} == {"holds"}
 
 
-@pytest.mark.parametrize(("variant", "law"), [
-    ("interleaved table", "relative"), ("cosines of the next position", "norm"),
-    ("tiled heads", "groups-of-heads"), ("a key dropped", "order-of-keys"),
-    ("a factor", "rows-sum-to-one"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("variant", "law"),
+    [
+        ("interleaved table", "relative"),
+        ("cosines of the next position", "norm"),
+        ("tiled heads", "groups-of-heads"),
+        ("a key dropped", "order-of-keys"),
+        ("a factor", "rows-sum-to-one"),
+    ],
+)
 def test_llama_of_transformers_used_wrongly_is_refused(variant: str, law: str) -> None:
     pytest.importorskip("transformers")
     rotary, attention = llama(variant)

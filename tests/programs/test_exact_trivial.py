@@ -39,17 +39,25 @@ TRIVIAL: dict[str, tuple[Subject, tuple[str, ...]]] = {
     "rotary of powers that vanish": (rotary(vanishing), ("composition", "identity-at-zero")),
     "rotary of zeros": (
         rotary(nothing),
-        ("relative", "composition", "linear", "identity-at-zero", "every-head-alike",
-         "follows-its-ids", "rows-of-batch-apart"),
+        (
+            "relative",
+            "composition",
+            "linear",
+            "identity-at-zero",
+            "every-head-alike",
+            "follows-its-ids",
+            "rows-of-batch-apart",
+        ),
     ),
     "attention of zeros": (
         Attention(name="a", attend=nothing, heads=4, groups=4, width=4),
         ("order-of-keys", "shift-of-scores", "heads-apart", "causal", "permutation"),
     ),
     "a layer of zeros": (
-        Layer(name="zero", call=lambda x: x * 0, embed=6), ("permutation", "rows-of-batch-apart"),
+        Layer(name="zero", call=lambda x: x * 0, embed=6),
+        ("permutation", "rows-of-batch-apart"),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -75,8 +83,9 @@ def distance(queries: int, keys: int) -> Tensor:
 
 
 def bias(how: Callable[[int, int], Tensor]) -> Bias:
-    return Bias(name="b", bias=lambda t, s: how(t, s) * torch.tensor([0.5, 0.25])[:, None, None],
-                heads=2)  # fmt: skip
+    return Bias(
+        name="b", bias=lambda t, s: how(t, s) * torch.tensor([0.5, 0.25])[:, None, None], heads=2
+    )
 
 
 def of_one_length(queries: int, keys: int) -> Tensor:

@@ -39,9 +39,7 @@ METHODS: dict[str, Callable[[Attention], Any]] = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_fault_of_ours_is_an_internal_error(
-    method: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_ours_is_an_internal_error(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert METHODS[method](subject()).verdict == "holds"
     monkeypatch.setattr(HOOK, planted("programs/identify/weights.py"))
     found = METHODS[method](subject())
@@ -55,6 +53,11 @@ def test_what_the_code_raises_says_nothing_against_asking() -> None:
         raise ValueError("this code takes no such thing")
 
     code = Attention(name="fails", attend=fails, heads=2, groups=2, width=4)
-    (formula, *_) = (f for law in laws_of("attention") if law.id == LAW for f in law.formulas
-                     if f.kind == "attention")  # fmt: skip
+    (formula, *_) = (
+        f
+        for law in laws_of("attention")
+        if law.id == LAW
+        for f in law.formulas
+        if f.kind == "attention"
+    )
     assert no_formula(formula, code) == ""

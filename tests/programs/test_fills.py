@@ -64,9 +64,14 @@ def layer(fill: float, *, normed: bool = False) -> Layer:
 def code(fill: float, law: str = "causal", *, added: bool = False) -> Attention:
     masks = ("bool",) if law != "causal" else ()
     return Attention(
-        name="filled", attend=filled(fill, added=added), heads=4, groups=4, width=5, masks=masks,
+        name="filled",
+        attend=filled(fill, added=added),
+        heads=4,
+        groups=4,
+        width=5,
+        masks=masks,
         declared=FULL if masks else CAUSAL,
-    )  # fmt: skip
+    )
 
 
 def told(subject: Subject, law: str = "causal") -> str:
@@ -76,16 +81,16 @@ def told(subject: Subject, law: str = "causal") -> str:
 
 
 ROWS = [
-    (law, added, fill, score) for law in LAWS for added in (False, True)
+    (law, added, fill, score)
+    for law in LAWS
+    for added in (False, True)
     for fill, score in ((-1e4, -2e4), (-1e5, -2e6), (-1e9, -2e10), (-1e15, -2e16), (-1e30, -2e31))
     if law == "causal" or not added or fill < -1e4  # numbers of 1e4 in a hidden key show through
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("law", "added", "fill", "score"), ROWS)
-def test_scores_beyond_the_fill_are_tried(
-    law: str, added: bool, fill: float, score: float
-) -> None:
+def test_scores_beyond_the_fill_are_tried(law: str, added: bool, fill: float, score: float) -> None:
     why = told(code(fill, law, added=added), law)
     assert FINITE in why
     assert f"a query whose scores are all {score:g} would read it" in why

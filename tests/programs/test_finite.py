@@ -48,17 +48,20 @@ def rotary(spoil: Spoil) -> Rotary:
 def attended(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
     scores = q @ k.mT / q.shape[-1] ** 0.5
     if mask is not None:
-        scores = (
-            scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
-        )
+        scores = scores.masked_fill(~mask, -math.inf) if mask.dtype == torch.bool else scores + mask
     return torch.softmax(scores, -1) @ v
 
 
 def attention(spoil: Callable[[Tensor], Tensor] = lambda x: x) -> Attention:
     return Attention(
-        name="f", attend=lambda *given: spoil(attended(*given)), heads=4, groups=4, width=5,
-        masks=("bool", "float"), declared=DeclaredAttention(causal=False),
-    )  # fmt: skip
+        name="f",
+        attend=lambda *given: spoil(attended(*given)),
+        heads=4,
+        groups=4,
+        width=5,
+        masks=("bool", "float"),
+        declared=DeclaredAttention(causal=False),
+    )
 
 
 def at_zero(y: Tensor, p: Tensor) -> Tensor:
@@ -87,7 +90,7 @@ PLANTS = {
     "at one length": (rotary(at_one_length), torch.float32),
     "in bfloat16": (rotary(only_in_bfloat16), torch.bfloat16),
     "everywhere": (rotary(lambda y, _: y - y / 0), torch.float32),
-}  # fmt: skip
+}
 
 
 def of(findings: Sequence[Finding], law: str) -> list[Finding]:

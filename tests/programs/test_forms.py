@@ -25,29 +25,28 @@ LINES = {
     "f(x, positions), no heads": "x: B n D, positions: B n -> x",
     "f(x, positions), one row": "x: n D, positions: n -> x",
     "f(q, k, positions) of all rows": "q: B H n D, k: B G n D, pos: n -> q, k",
-    "f(q, k, cos, sin), with a function that makes them":
-        "q: B H n D, k: B G n D, cos: n D/2, sin: n D/2 -> q, k; "
-        "cos, sin from precompute_cos_sin(head_dim = D, max_seq_len = m -> m D/2, m D/2)",
-    "f(q, k, cos, sin, position_ids), with a module of a table":
-        "q: B H n D, k: B G n D, cos: m D/2, sin: m D/2, position_ids: B n -> q, k; "
-        "cos, sin from RotaryTable(x: B m D, seq_len = m -> m D/2, m D/2)",
+    "f(q, k, cos, sin), with a function that makes them": "q: B H n D, k: B G n D, cos: n D/2, "
+    "sin: n D/2 -> q, k; "
+    "cos, sin from precompute_cos_sin(head_dim = D, max_seq_len = m -> m D/2, m D/2)",
+    "f(q, k, cos, sin, position_ids), with a module of a table": "q: B H n D, k: B G n D, cos: m "
+    "D/2, sin: m D/2, position_ids: B n -> q, k; "
+    "cos, sin from RotaryTable(x: B m D, seq_len = m -> m D/2, m D/2)",
     "f(x, cos, sin) alone": "x: B H n D, cos: n D/2, sin: n D/2 -> x",
-    "f(x, freqs_cis), complex":
-        "xq: B n H D, xk: B n G D, freqs_cis: n D/2 cis -> xq, xk; "
-        "freqs_cis from precompute_freqs_cis(dim = D, end = m -> m D/2)",
-    "a module with a table, f(x, input_pos=None), tokens before heads":
-        "x: B n H D, input_pos: B n -> x",
+    "f(x, freqs_cis), complex": "xq: B n H D, xk: B n G D, freqs_cis: n D/2 cis -> xq, xk; "
+    "freqs_cis from precompute_freqs_cis(dim = D, end = m -> m D/2)",
+    "a module with a table, f(x, input_pos=None), tokens before heads": "x: B n H D, input_pos: B "
+    "n -> x",
     "positions that must not be integers": "x: B H n D, pos: B n -> x",
     "f(x), running": "x: B H n D -> x",
     "f(x), running, tokens before heads": "x: B n H D -> x",
     "f(x, offset)": "x: B H n D, offset = p -> x",
     "a factory": "x: B H n D, positions: B n -> x",
-    "a module with a method that turns":
-        "t: B H n D, offset = p -> t; method rotate_queries_or_keys",
-    "a module that makes cos and sin, and a function beside it":
-        "x: B m D, position_ids: B n -> cos: B n D/2, sin: B n D/2; then "
-        "apply_rotary_pos_emb(q: B H n D, k: B G n D, cos: B n D/2, sin: B n D/2 -> q, k)",
-}  # fmt: skip
+    "a module with a method that turns": "t: B H n D, offset = p -> t; method "
+    "rotate_queries_or_keys",
+    "a module that makes cos and sin, and a function beside it": "x: B m D, position_ids: B n -> "
+    "cos: B n D/2, sin: B n D/2; then "
+    "apply_rotary_pos_emb(q: B H n D, k: B G n D, cos: B n D/2, sin: B n D/2 -> q, k)",
+}
 
 
 @pytest.mark.parametrize("form", LINES)
@@ -83,11 +82,14 @@ def stacked(x: Tensor, rope_cache: Tensor) -> Tensor:
     return x * cos + halves(x) * sin
 
 
-@pytest.mark.parametrize(("code", "line"), [
-    (both, "q: B H n D, k: B G n D, cos: B n D, sin: B n D -> q, k"),
-    (complex_, "xq: B n H D, xk: B n G D, freqs_cis: n D/2 cis -> xq, xk"),
-    (stacked, "x: B H n D, rope_cache: B n D/2 2 cos_sin -> x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (both, "q: B H n D, k: B G n D, cos: B n D, sin: B n D -> q, k"),
+        (complex_, "xq: B n H D, xk: B n G D, freqs_cis: n D/2 cis -> xq, xk"),
+        (stacked, "x: B H n D, rope_cache: B n D/2 2 cos_sin -> x"),
+    ],
+)
 def test_tables_made_here_are_said(code: Callable[..., Any], line: str) -> None:
     found = adapted_as(code, "", kind="rotary")
     assert f"called as --call '{line}'" in found.adapted
@@ -146,8 +148,10 @@ MODULES = {
             half = freqs.shape[-1] // 2
             return turn_half(t, freqs[..., :half].cos(), freqs[..., :half].sin()) * scale
         """,
-        ("t: n positions -> freqs: n D, _; "
-        "then apply_rotary_pos_emb(t: B H n D, freqs: n D angles -> t)"),
+        (
+            "t: n positions -> freqs: n D, _; "
+            "then apply_rotary_pos_emb(t: B H n D, freqs: n D angles -> t)"
+        ),
         0,
     ),
     "positions of three coordinates": (
@@ -166,8 +170,10 @@ MODULES = {
         def apply_rotary(q, cos, sin):
             return turn_half(q, cos[:, None], sin[:, None])
         """,
-        ("x: B m D, position_ids: 3 B n -> cos: B n D/2, sin: B n D/2; "
-        "then apply_rotary(q: B H n D, cos: B n D/2, sin: B n D/2 -> q)"),
+        (
+            "x: B m D, position_ids: 3 B n -> cos: B n D/2, sin: B n D/2; "
+            "then apply_rotary(q: B H n D, cos: B n D/2, sin: B n D/2 -> q)"
+        ),
         3,
     ),
     "positions of two coordinates, without rows": (
@@ -185,11 +191,13 @@ MODULES = {
         def apply_rotary(q, cos, sin):
             return turn_half(q, cos[:, None], sin[:, None])
         """,
-        ("coords: B n 2 -> cos: B n D/2, sin: B n D/2; "
-        "then apply_rotary(q: B H n D, cos: B n D/2, sin: B n D/2 -> q)"),
+        (
+            "coords: B n 2 -> cos: B n D/2, sin: B n D/2; "
+            "then apply_rotary(q: B H n D, cos: B n D/2, sin: B n D/2 -> q)"
+        ),
         2,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", MODULES)
@@ -215,18 +223,22 @@ def test_a_scale_by_which_nothing_is_multiplied_is_not_left_aside(tmp_path: Path
 
 NEARLY = {
     "tables of too few rows": (
-        "def rope(x, cos, sin):\n    return turn_half(x, cos[..., :-1, :], sin[..., :-1, :])"),
+        "def rope(x, cos, sin):\n    return turn_half(x, cos[..., :-1, :], sin[..., :-1, :])"
+    ),
     "one result for two": "def rope(q, k, cos, sin):\n    return turn_half(q, cos, sin)",
     "an unknown parameter": (
         "def rope(x, positions, colour):\n    angle = angles(positions, x.shape[-1])[:, None]\n"
-        "    return turn_half(x, angle.cos(), angle.sin())"),
+        "    return turn_half(x, angle.cos(), angle.sin())"
+    ),
     "a longer head": (
         "def rope(x, positions):\n    angle = angles(positions, x.shape[-1])[:, None]\n"
-        "    return torch.cat((turn_half(x, angle.cos(), angle.sin()), x), -1)"),
+        "    return torch.cat((turn_half(x, angle.cos(), angle.sin()), x), -1)"
+    ),
     "a table that no function takes": (
         "class rope(nn.Module):\n    def forward(self, x, position_ids):\n"
-        "        angle = angles(position_ids, 8)\n        return angle.cos(), angle.sin()"),
-}  # fmt: skip
+        "        angle = angles(position_ids, 8)\n        return angle.cos(), angle.sin()"
+    ),
+}
 
 
 @pytest.mark.parametrize("case", NEARLY)
@@ -272,12 +284,15 @@ def test_a_second_table_of_the_file_is_an_error_if_its_name_says_that_it_is_one(
     turns_as_half(adapted_as(file.rope, "", kind="rotary"))
 
 
-@pytest.mark.parametrize(("tail", "why"), [
-    ("; cos, sin of tables(n = m -> m D, m D)", "wanted NAMES from FUNCTION"),
-    ("; cos, sines from tables(n = m -> m D, m D)", "got 'sines'"),
-    ("; cos, sin from tables(n = m -> m D)", "wanted 2 back of tables"),
-    ("; cos, sin from no_tables(n = m -> m D, m D)", "wanted no_tables beside both"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tail", "why"),
+    [
+        ("; cos, sin of tables(n = m -> m D, m D)", "wanted NAMES from FUNCTION"),
+        ("; cos, sines from tables(n = m -> m D, m D)", "got 'sines'"),
+        ("; cos, sin from tables(n = m -> m D)", "wanted 2 back of tables"),
+        ("; cos, sin from no_tables(n = m -> m D, m D)", "wanted no_tables beside both"),
+    ],
+)
 def test_a_source_that_is_none_is_told(tail: str, why: str) -> None:
     with pytest.raises(SignatureError, match=why):
         subject_of(both, f"q: B H n D, k: B H n D, cos: B n D, sin: B n D -> q, k{tail}")

@@ -122,10 +122,13 @@ def test_each_axis_is_identified() -> None:
     assert words in other.sentence
 
 
-@pytest.mark.parametrize(("code", "law"), [
-    (transposed, "products-of-offset"),
-    (rows_twice, "sees-positions"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "law"),
+    [
+        (transposed, "products-of-offset"),
+        (rows_twice, "sees-positions"),
+    ],
+)
 def test_faults_of_grids_are_seen(code: Callable[..., Tensor], law: str) -> None:
     assert asked(called(code, SIZES), law).verdict == "broken"
 
@@ -146,8 +149,10 @@ def test_a_sum_over_axes_is_not_held_to_what_it_is_not() -> None:
 
 
 def test_one_channel_of_two_axes_is_seen() -> None:
-    assert asked(called(Video(fault=True), CODE["a module for videos"][1]),
-                 "sees-positions").verdict == "holds"  # fmt: skip
+    assert (
+        asked(called(Video(fault=True), CODE["a module for videos"][1]), "sees-positions").verdict
+        == "holds"
+    )
     found = identify(called(Video(fault=True), CODE["a module for videos"][1]), Draw(0))
     assert "rows (channels 4 to 7, 12 to 15): " in found.sentence
 

@@ -29,10 +29,17 @@ def test_plain_attention_in_a_sentence() -> None:
     assert found.answers == ()
 
 
-@pytest.mark.parametrize(("scale", "words"), [
-    (None, "1/√D = 0.353553"), (1.0, "1"), (1 / 8, "1/D = 0.125"), (8**0.5, "√D = 2.82843"),
-    (32**-0.5, "1/√E, E the width of all heads = 0.176777"), (0.123, "0.123"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [
+        (None, "1/√D = 0.353553"),
+        (1.0, "1"),
+        (1 / 8, "1/D = 0.125"),
+        (8**0.5, "√D = 2.82843"),
+        (32**-0.5, "1/√E, E the width of all heads = 0.176777"),
+        (0.123, "0.123"),
+    ],
+)
 def test_the_scale(scale: float | None, words: str) -> None:
     one = part(identify(attention(scale=scale)), "scale")
     assert one.words == f"scale {words}"
@@ -43,9 +50,13 @@ def test_scores_that_are_no_multiple_of_the_product_are_said_to_be_none() -> Non
     plain = attention(groups=4)
     assert plain.attend is not None
     inner = plain.attend
-    bent = Attention(name="x", heads=4, groups=4, width=8,
-                     attend=lambda q, k, v, _=None: torch.softmax(
-                         (q @ k.mT) ** 2, -1) @ v)  # fmt: skip
+    bent = Attention(
+        name="x",
+        heads=4,
+        groups=4,
+        width=8,
+        attend=lambda q, k, v, _=None: torch.softmax((q @ k.mT) ** 2, -1) @ v,
+    )
     assert part(identify(bent), "scale").value is None
     assert not part(identify(bent), "scale").certain
     assert identify(bent).part("soft cap") is None
@@ -121,8 +132,9 @@ def test_rows_that_see_nothing() -> None:
     def fused(q: Tensor, k: Tensor, v: Tensor, m: Tensor | None = None) -> Tensor:
         return scaled_dot_product_attention(q, k, v, m, is_causal=m is None, enable_gqa=True)
 
-    found = identify(Attention(name="x", attend=fused, heads=4, groups=2, width=8,
-                               masks=("bool", "float")))  # fmt: skip
+    found = identify(
+        Attention(name="x", attend=fused, heads=4, groups=2, width=8, masks=("bool", "float"))
+    )
     assert part(found, "hidden rows").value["all False"] == "zeros"
     assert part(found, "alignment").value == "start"
     assert part(found, "scale").words == "scale 1/√D = 0.353553"
@@ -141,8 +153,9 @@ def test_what_a_mask_says() -> None:
                 return inner(q, k, v, ~m if change == "inverted" else m)
             return inner(q, k, v, {"inverted": m, "scaled": m / 2, "truth": m == 0}[change])
 
-        return Attention(name="x", attend=attend, heads=4, groups=2, width=8,
-                         masks=("bool", "float"))  # fmt: skip
+        return Attention(
+            name="x", attend=attend, heads=4, groups=2, width=8, masks=("bool", "float")
+        )
 
     assert part(identify(plain), "polarity").value == "visible"
     assert part(identify(attention(fill=-1e-9)), "polarity").value == "none"
@@ -185,26 +198,33 @@ def test_layers_that_take_tokens_only() -> None:
     assert found.sentence == "attention, random in evaluation (dropout stays on)"
     place = torch.randn(64, 16, generator=torch.Generator().manual_seed(0))
     made.eval()
-    found = identify(Attention(name="x", embed=16, heads=4,
-                               layer=lambda x: plain(x + place[: x.shape[1]])))  # fmt: skip
+    found = identify(
+        Attention(name="x", embed=16, heads=4, layer=lambda x: plain(x + place[: x.shape[1]]))
+    )
     assert part(found, "positions of tokens").value is True
 
 
-@pytest.mark.parametrize(("words", "rule"), [
-    ("causal", lambda t, s: s <= t), ("no mask", lambda t, s: s <= s + t),
-    ("causal, a window of 3 keys", lambda t, s: (s <= t) & (s > t - 3)),
-    ("a window of 2 before and 1 after", lambda t, s: (s <= t + 1) & (s >= t - 2)),
-    ("blocks of 4 keys", lambda t, s: s // 4 == t // 4),
-    ("causal within blocks of 4 keys", lambda t, s: (s // 4 == t // 4) & (s <= t)),
-    ("causal after a prefix of 3 keys that all see", lambda t, s: (s <= t) | (s < 3)),
-    ("causal, a window of 3 keys and the first 2",
-     lambda t, s: (s <= t) & ((s > t - 3) | (s < 2))),
-    ("a query sees itself and later keys only (causal the other way)", lambda t, s: s >= t),
-    ("a query sees later keys only (the inverse of a causal mask)", lambda t, s: s > t),
-    ("causal, without the query's own key", lambda t, s: s < t),
-    ("an irregular mask", lambda t, s: (s * 7 + t * 3) % 5 < 2),
-    ("nothing visible", lambda t, s: s < t - 99),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        ("causal", lambda t, s: s <= t),
+        ("no mask", lambda t, s: s <= s + t),
+        ("causal, a window of 3 keys", lambda t, s: (s <= t) & (s > t - 3)),
+        ("a window of 2 before and 1 after", lambda t, s: (s <= t + 1) & (s >= t - 2)),
+        ("blocks of 4 keys", lambda t, s: s // 4 == t // 4),
+        ("causal within blocks of 4 keys", lambda t, s: (s // 4 == t // 4) & (s <= t)),
+        ("causal after a prefix of 3 keys that all see", lambda t, s: (s <= t) | (s < 3)),
+        (
+            "causal, a window of 3 keys and the first 2",
+            lambda t, s: (s <= t) & ((s > t - 3) | (s < 2)),
+        ),
+        ("a query sees itself and later keys only (causal the other way)", lambda t, s: s >= t),
+        ("a query sees later keys only (the inverse of a causal mask)", lambda t, s: s > t),
+        ("causal, without the query's own key", lambda t, s: s < t),
+        ("an irregular mask", lambda t, s: (s * 7 + t * 3) % 5 < 2),
+        ("nothing visible", lambda t, s: s < t - 99),
+    ],
+)
 def test_rules_of_masks(words: str, rule: object) -> None:
     t, s = torch.arange(12)[:, None], torch.arange(12)[None, :]
     assert callable(rule)
@@ -219,10 +239,12 @@ def test_masks_as_they_are_made() -> None:
         return torch.zeros(1, 1, T, S).masked_fill(~causal(T, S), torch.finfo(torch.float32).min)
 
     assert identify(Mask(name="m", mask=causal)).sentence == (
-        "mask, causal, aligned at the end, True means visible, bool")  # fmt: skip
+        "mask, causal, aligned at the end, True means visible, bool"
+    )
     hiding = Mask(name="m", mask=lambda T, S: ~causal(T, S), true_means="hidden")
     assert identify(hiding).sentence == (
-        "mask, causal, aligned at the end, True means hidden, bool")  # fmt: skip
+        "mask, causal, aligned at the end, True means hidden, bool"
+    )
     wrong = identify(Mask(name="m", mask=lambda T, S: ~causal(T, S)))
     assert wrong.answers[0].startswith("is the mask causal? no")
     assert identify(Mask(name="m", mask=least)).sentence == (

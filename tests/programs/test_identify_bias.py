@@ -81,13 +81,21 @@ def test_more_than_the_offset() -> None:
     found = identify(Bias(name="x", heads=2, bias=lambda T, S: table[:, :T, :S]))
     assert "which depends on more than the offset" in found.sentence
     by = torch.randn(2, 2000, generator=torch.Generator().manual_seed(0))
-    any_offset = Bias(name="x", heads=2, bias=lambda T, S: by[
-        :, torch.arange(S) - torch.arange(S - T, S)[:, None] + 1000])  # fmt: skip
+    any_offset = Bias(
+        name="x",
+        heads=2,
+        bias=lambda T, S: by[:, torch.arange(S) - torch.arange(S - T, S)[:, None] + 1000],
+    )
     found = identify(any_offset)
     assert "a function of the offset with 600 values before the query" in found.sentence
     assert not part(found, "function").certain
-    clipped = Bias(name="x", heads=2, bias=lambda T, S: by[
-        :, (torch.arange(S) - torch.arange(S - T, S)[:, None]).clamp(-9, 9) + 9])  # fmt: skip
+    clipped = Bias(
+        name="x",
+        heads=2,
+        bias=lambda T, S: by[
+            :, (torch.arange(S) - torch.arange(S - T, S)[:, None]).clamp(-9, 9) + 9
+        ],
+    )
     assert "one beyond distance 9" in identify(clipped).sentence
     zero = Bias(name="x", heads=2, bias=lambda T, S: torch.zeros(2, T, S))
     assert "nothing can be read" in identify(zero).sentence
@@ -105,9 +113,16 @@ def _buckets(buckets: int, distance: int, both: bool) -> Bias:
     return Bias(name="t5", heads=3, bias=bias)
 
 
-@pytest.mark.parametrize(("buckets", "distance", "both"), [
-    (32, 128, True), (32, 128, False), (16, 64, True), (64, 256, True), (8, 20, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("buckets", "distance", "both"),
+    [
+        (32, 128, True),
+        (32, 128, False),
+        (16, 64, True),
+        (64, 256, True),
+        (8, 20, False),
+    ],
+)
 def test_buckets_of_t5(buckets: int, distance: int, both: bool) -> None:
     one = part(identify(_buckets(buckets, distance, both)), "buckets")
     sides = "both directions" if both else "one direction"
@@ -130,8 +145,7 @@ def test_the_bias_of_t5_in_transformers(decoder: bool) -> None:
     drawn = torch.Generator().manual_seed(0)
     torch.nn.init.normal_(made.relative_attention_bias.weight, generator=drawn)
     compute: Any = made.compute_bias
-    bias = Bias(name="t5", heads=6,
-                bias=lambda T, S: compute(T, S, past_seen_tokens=S - T)[0])  # fmt: skip
+    bias = Bias(name="t5", heads=6, bias=lambda T, S: compute(T, S, past_seen_tokens=S - T)[0])
     sides = "one direction" if decoder else "both directions"
     assert f"T5 buckets: 32, {sides}, distance 128" in identify(bias).sentence
 
@@ -191,7 +205,8 @@ def test_the_window_of_swin_in_transformers() -> None:
 
     found = identify(Bias(name="swin", heads=3, index=index))
     assert "an index with a place of its own for each offset of 3 × 5, query less key" in (
-        found.sentence)  # fmt: skip
+        found.sentence
+    )
     assert not part(found, "index of 3 axes").certain
 
 
@@ -201,44 +216,77 @@ def test_a_query_that_does_not_see_itself() -> None:
         by_offset(hidden, torch.float32)
 
 
-def _sines(layout: str = "interleaved", base: float = 1e4, scale: float = 1.0, over: int = 8,
-           sine_only: bool = False, times: float | tuple[float, ...] = 1.0, start: float = 0
-           ) -> Additive:  # fmt: skip
+def _sines(
+    layout: str = "interleaved",
+    base: float = 1e4,
+    scale: float = 1.0,
+    over: int = 8,
+    sine_only: bool = False,
+    times: float | tuple[float, ...] = 1.0,
+    start: float = 0,
+) -> Additive:
     def added(x: Tensor) -> Tensor:
         T, D = x.shape[1:]
         w = base ** (-torch.arange(D // 2).float() / over)
         a = (torch.arange(T) + start).float()[:, None] * w
         c = a.sin() if sine_only else a.cos()
-        both = torch.stack((a.sin(), c), -1).flatten(1) if layout == "interleaved" else (
-            torch.cat((a.sin(), c) if layout == "concatenated" else (c, a.sin()), -1))  # fmt: skip
+        both = (
+            torch.stack((a.sin(), c), -1).flatten(1)
+            if layout == "interleaved"
+            else (torch.cat((a.sin(), c) if layout == "concatenated" else (c, a.sin()), -1))
+        )
         return x * scale + both * torch.tensor(times)
 
     return Additive(name="sines", added=added, width=16)
 
 
-@pytest.mark.parametrize(("code", "words"), [
-    (_sines(), "additive, sinusoidal, interleaved, sin first, base 10000"),
-    (_sines("concatenated"), "additive, sinusoidal, concatenated, sin first, base 10000"),
-    (_sines("cosines"), "additive, sinusoidal, concatenated, cos first, base 10000"),
-    (_sines(scale=4.0),
-     "additive, sinusoidal, interleaved, sin first, base 10000, tokens times √16"),
-    (_sines(base=1.0001), "additive, sinusoidal, interleaved, sin first, base 1.0001"),
-    (_sines("concatenated", over=7),
-     ("additive, sinusoidal, concatenated, sin first, base 10000, exponents b/7, to the end of "
-      "the ladder")),
-    (_sines("concatenated", over=7, start=2),
-     ("additive, sinusoidal, concatenated, from position 2, base 10000, exponents b/7, to the end "
-      "of the ladder")),
-    (_sines(start=0.5),
-     "additive, sinusoidal, interleaved, from another position than 0, base 10000"),
-    (_sines(times=0.25),
-     "additive, sinusoidal, interleaved, sin first, base 10000, sines and cosines times 0.25"),
-    (_sines(times=8**-0.5),
-     "additive, sinusoidal, interleaved, sin first, base 10000, rows of length 1"),
-    (_sines(times=(1.0, 1.0) * 7 + (2.0, 2.0)), "additive, a table of no known formula"),
-    (_sines(times=(1.0, 2.0) * 8), "additive, a table of no known formula"),
-    (_sines(sine_only=True), "additive, a table of no known formula"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (_sines(), "additive, sinusoidal, interleaved, sin first, base 10000"),
+        (_sines("concatenated"), "additive, sinusoidal, concatenated, sin first, base 10000"),
+        (_sines("cosines"), "additive, sinusoidal, concatenated, cos first, base 10000"),
+        (
+            _sines(scale=4.0),
+            "additive, sinusoidal, interleaved, sin first, base 10000, tokens times √16",
+        ),
+        (_sines(base=1.0001), "additive, sinusoidal, interleaved, sin first, base 1.0001"),
+        (
+            _sines("concatenated", over=7),
+            (
+                "additive, sinusoidal, concatenated, sin first, base 10000, exponents b/7, to the "
+                "end of "
+                "the ladder"
+            ),
+        ),
+        (
+            _sines("concatenated", over=7, start=2),
+            (
+                "additive, sinusoidal, concatenated, from position 2, base 10000, exponents b/7, "
+                "to the end "
+                "of the ladder"
+            ),
+        ),
+        (
+            _sines(start=0.5),
+            "additive, sinusoidal, interleaved, from another position than 0, base 10000",
+        ),
+        (
+            _sines(times=0.25),
+            (
+                "additive, sinusoidal, interleaved, sin first, base 10000, sines and cosines times "
+                "0.25"
+            ),
+        ),
+        (
+            _sines(times=8**-0.5),
+            "additive, sinusoidal, interleaved, sin first, base 10000, rows of length 1",
+        ),
+        (_sines(times=(1.0, 1.0) * 7 + (2.0, 2.0)), "additive, a table of no known formula"),
+        (_sines(times=(1.0, 2.0) * 8), "additive, a table of no known formula"),
+        (_sines(sine_only=True), "additive, a table of no known formula"),
+    ],
+)
 def test_tables_that_are_added(code: Additive, words: str) -> None:
     assert identify(code).sentence == words
 
@@ -256,8 +304,9 @@ def test_each_column_with_a_frequency_of_its_own_is_no_sinusoid() -> None:
 
 def test_learned_tables_and_none() -> None:
     table = torch.randn(64, 16, generator=torch.Generator().manual_seed(0))
-    learned = Additive(name="x", added=lambda x: x + table[: x.shape[1]], width=16, most=64,
-                       learned=True)  # fmt: skip
+    learned = Additive(
+        name="x", added=lambda x: x + table[: x.shape[1]], width=16, most=64, learned=True
+    )
     assert identify(learned).sentence == "additive, a learned table"
     batch = Additive(name="x", added=lambda x: x + table[: x.shape[0], None], width=16)
     assert "without positions" in identify(batch).sentence

@@ -18,9 +18,15 @@ def apply_rotary_emb(x: Tensor, freqs_cis: Tensor) -> Tensor:
     return torch.view_as_real(pairs * freqs_cis).flatten(-2).type_as(x)
 
 
-OF_ANGLES = ("frequencies-as-declared", "length-as-declared", "angles-are-exact",
-             "neighbours-differ", "survives-casting", "follows-its-arguments",
-             "width-as-declared")  # fmt: skip
+OF_ANGLES = (
+    "frequencies-as-declared",
+    "length-as-declared",
+    "angles-are-exact",
+    "neighbours-differ",
+    "survives-casting",
+    "follows-its-arguments",
+    "width-as-declared",
+)
 
 
 def test_no_law_of_angles_is_asked_of_code_that_is_given_them() -> None:
@@ -71,9 +77,14 @@ def test_a_mask_that_is_left_out_is_told() -> None:
 def test_a_mask_that_is_handed_in_is_told(kernel: str) -> None:
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     config = llama.LlamaConfig(
-        hidden_size=32, num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=1,
-        vocab_size=40, intermediate_size=48, attn_implementation=kernel,
-    )  # fmt: skip
+        hidden_size=32,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_hidden_layers=1,
+        vocab_size=40,
+        intermediate_size=48,
+        attn_implementation=kernel,
+    )
     code = adapted_as(llama.LlamaAttention(config, layer_idx=0))
     assert isinstance(code, Attention)
     mask = identify(code).part("mask")
@@ -118,9 +129,12 @@ def _turned(x: Tensor, angle: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     ("turns", "layers", "words"),
-    [(True, 1, "looks at positions"), (False, 1, "positions not seen at these weights"),
-     (False, 3, "looks at the order of tokens")],
-)  # fmt: skip
+    [
+        (True, 1, "looks at positions"),
+        (False, 1, "positions not seen at these weights"),
+        (False, 3, "looks at the order of tokens"),
+    ],
+)
 def test_small_weights_do_not_hide_positions(turns: bool, layers: int, words: str) -> None:
     module = Turning(turns, layers)
     before = [one.clone() for one in module.parameters()]

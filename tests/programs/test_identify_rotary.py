@@ -40,9 +40,13 @@ def test_the_sentence_of_the_example() -> None:
         assert abs(a - b) <= r + 1e-6 * b
 
 
-@pytest.mark.parametrize(("code", "layout"), [
-    (rotary(), "half"), (rotary(rotate=neighbours, tiled=False), "interleaved"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "layout"),
+    [
+        (rotary(), "half"),
+        (rotary(rotate=neighbours, tiled=False), "interleaved"),
+    ],
+)
 def test_both_layouts_are_right(code: Rotary, layout: str) -> None:
     found = identify(code)
     assert part(found, "layout").value == layout
@@ -51,16 +55,31 @@ def test_both_layouts_are_right(code: Rotary, layout: str) -> None:
     assert found.answers[0].startswith("rotate_half is right")
 
 
-@pytest.mark.parametrize(("code", "answer"), [
-    (rotary(rotate=neighbours),
-     "no: the table is half-split and the rotation pairs neighbours: the relative law fails"),
-    (rotary(tiled=False),
-     ("no: the table is interleaved and the rotation pairs channel i with i + 16: the relative "
-      "law fails")),
-    (rotary(rotate=lambda x: torch.cat(x.chunk(2, -1)[::-1], -1)),
-     ("no: no minus sign stands before one of the two sines, so that pairs are not turned: the "
-      "relative law fails")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        (
+            rotary(rotate=neighbours),
+            "no: the table is half-split and the rotation pairs neighbours: the relative law fails",
+        ),
+        (
+            rotary(tiled=False),
+            (
+                "no: the table is interleaved and the rotation pairs channel i with i + 16: the "
+                "relative "
+                "law fails"
+            ),
+        ),
+        (
+            rotary(rotate=lambda x: torch.cat(x.chunk(2, -1)[::-1], -1)),
+            (
+                "no: no minus sign stands before one of the two sines, so that pairs are not "
+                "turned: the "
+                "relative law fails"
+            ),
+        ),
+    ],
+)
 def test_layouts_that_do_not_go_together_are_refused(code: Rotary, answer: str) -> None:
     found = identify(code)
     assert found.answers == (answer,)
@@ -75,16 +94,25 @@ def test_the_other_way_round_is_a_convention() -> None:
     assert part(identify(rotary()), "sign").value == "textbook"
 
 
-@pytest.mark.parametrize(("options", "words", "exact"), [
-    ({"frequencies": BRAIN}, "frequencies rounded to bfloat16", (1, 64)),
-    ({"frequencies": HALF}, "frequencies rounded to float16", (16, 128)),
-    ({"positions": BRAIN}, "positions rounded to bfloat16", (256, 256)),
-    ({"positions": HALF}, "positions rounded to float16", (2048, 2048)),
-    ({"angles": BRAIN}, ("positions rounded to bfloat16 and frequencies rounded to bfloat16 and "
-                         "angles rounded to bfloat16"), (1, 32)),
-    ({}, "angles computed in float32", (1 << 17, 1 << 20)),
-    ({"wide": True}, "angles computed in float64", ((1 << 20) - 1, 1 << 20)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "words", "exact"),
+    [
+        ({"frequencies": BRAIN}, "frequencies rounded to bfloat16", (1, 64)),
+        ({"frequencies": HALF}, "frequencies rounded to float16", (16, 128)),
+        ({"positions": BRAIN}, "positions rounded to bfloat16", (256, 256)),
+        ({"positions": HALF}, "positions rounded to float16", (2048, 2048)),
+        (
+            {"angles": BRAIN},
+            (
+                "positions rounded to bfloat16 and frequencies rounded to bfloat16 and "
+                "angles rounded to bfloat16"
+            ),
+            (1, 32),
+        ),
+        ({}, "angles computed in float32", (1 << 17, 1 << 20)),
+        ({"wide": True}, "angles computed in float64", ((1 << 20) - 1, 1 << 20)),
+    ],
+)
 def test_the_precision_of_angles(options: Any, words: str, exact: tuple[int, int]) -> None:
     found = identify(rotary(**options))
     assert part(found, "angles").words == words
@@ -109,7 +137,8 @@ def test_short_tables_leave_precision_and_length_open() -> None:
     assert part(found, "table").words == "cosines and sines rounded to bfloat16"
     assert part(found, "angles").words == "angles computed in float32 or finer"
     assert identify(rotary(), Draw(dtype=BRAIN)).part("base") == part(
-        identify(rotary(), Draw(dtype=BRAIN)), "base")  # fmt: skip
+        identify(rotary(), Draw(dtype=BRAIN)), "base"
+    )
     assert part(identify(rotary(), Draw(dtype=BRAIN)), "base").value == 10_000
 
 
@@ -118,10 +147,12 @@ def test_short_tables_leave_precision_and_length_open() -> None:
 def test_every_scaling_is_told_from_the_others(stored: torch.dtype, pairs: int) -> None:
     pure = ladder(500_000, pairs)
     ladders = {
-        "": pure, "linear": pure / 8, "ntk": ladder(ntk_base(10_000, 8, pairs), pairs),
+        "": pure,
+        "linear": pure / 8,
+        "ntk": ladder(ntk_base(10_000, 8, pairs), pairs),
         "llama3": by_parts(pure, 8, 8192, 1, 4),
         "yarn": yarn(pure, 4, *ramp_of(500_000, pairs, 32768, 32, 1)),
-    }  # fmt: skip
+    }
     for name, omega in ladders.items():
         if stored != torch.float32 and name == "ntk":
             continue  # a base that is known to three digits is no evidence of a factor
@@ -168,15 +199,20 @@ def test_lengths() -> None:
     assert any("right? no" in a for a in twice.answers)
     assert part(identify(rotary(omega=omega)), "attention factor").words == "no attention factor"
     base = rotary()
-    grows = Rotary(name="x", width=32, most=2048,
-                   turn=lambda x, p: base.turn(x, p) * (1.0003**p)[:, None, :, None])  # fmt: skip
+    grows = Rotary(
+        name="x",
+        width=32,
+        most=2048,
+        turn=lambda x, p: base.turn(x, p) * (1.0003**p)[:, None, :, None],
+    )
     assert part(identify(grows), "attention factor").value is None
 
 
 def test_whose_positions_are_followed() -> None:
     base = rotary()
-    running = Rotary(name="x", width=32, turn=lambda x, p: base.turn(
-        x, torch.arange(x.shape[2]).expand_as(p)))  # fmt: skip
+    running = Rotary(
+        name="x", width=32, turn=lambda x, p: base.turn(x, torch.arange(x.shape[2]).expand_as(p))
+    )
     found = identify(running)
     assert part(found, "position ids").value == "index"
     assert part(found, "base").value == 10_000
@@ -218,12 +254,19 @@ def test_keys_values_and_channels_that_are_treated_otherwise() -> None:
     assert part(identify(keys), "keys").value == "other"
     same = Rotary(name="x", turn=base.turn, key=base.turn, width=32)
     assert part(identify(same), "keys").value == "alike"
-    every = Rotary(name="x", turn=base.turn, width=32, all_three=lambda q, k, v, p: (
-        base.turn(q, p), base.turn(k, p), base.turn(v, p)))  # fmt: skip
+    every = Rotary(
+        name="x",
+        turn=base.turn,
+        width=32,
+        all_three=lambda q, k, v, p: (base.turn(q, p), base.turn(k, p), base.turn(v, p)),
+    )
     assert part(identify(every), "values").value == "turned"
     four = rotary(4)
-    odd = Rotary(name="x", width=5, turn=lambda x, p: torch.cat(
-        (four.turn(x[..., :4], p), 0 * x[..., 4:]), -1))  # fmt: skip
+    odd = Rotary(
+        name="x",
+        width=5,
+        turn=lambda x, p: torch.cat((four.turn(x[..., :4], p), 0 * x[..., 4:]), -1),
+    )
     assert "the channels that do not turn dropped" in identify(odd).sentence
     assert identify(rotary(4, head=5)).part("other channels") is None
 

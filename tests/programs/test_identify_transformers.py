@@ -22,10 +22,12 @@ def _llama(**options: Any) -> tuple[Rotary, torch.nn.Module]:
     base = options.pop("base", 500_000.0)
     most = options.pop("most", 131072)
     config = LlamaConfig(
-        hidden_size=512, num_attention_heads=4, num_key_value_heads=4,
+        hidden_size=512,
+        num_attention_heads=4,
+        num_key_value_heads=4,
         max_position_embeddings=most,
         rope_parameters={"rope_theta": base, "rope_type": "default", **options},
-    )  # fmt: skip
+    )
     made = modeling_llama.LlamaRotaryEmbedding(config)
 
     def turn(x: Tensor, p: Tensor) -> Tensor:
@@ -35,21 +37,44 @@ def _llama(**options: Any) -> tuple[Rotary, torch.nn.Module]:
     return Rotary(name="llama", turn=turn, width=128), made
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    ({}, "half-split, width 128, base 500000, angles"),
-    ({"base": 10_000.0, "rope_type": "linear", "factor": 8.0},
-     "base 10000, positions divided by 8, angles"),
-    ({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-      "original_max_position_embeddings": 8192},
-     "base 500000, Llama 3.1 factor 8, low 1, high 4, original length 8192, angles"),
-    ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768},
-     "base 500000, YaRN factor 4, original length 32768, attention factor 1.139, angles"),
-    ({"base": 150_000.0, "rope_type": "yarn", "factor": 32.0, "truncate": False,
-      "original_max_position_embeddings": 4096},
-     "base 150000, YaRN factor 32, original length 4096, attention factor 1.347, angles"),
-    ({"base": 10_000.0, "most": 2048, "rope_type": "dynamic", "factor": 4.0},
-     "base 10000, dynamic NTK factor 4, original length 2048, angles"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "half-split, width 128, base 500000, angles"),
+        (
+            {"base": 10_000.0, "rope_type": "linear", "factor": 8.0},
+            "base 10000, positions divided by 8, angles",
+        ),
+        (
+            {
+                "rope_type": "llama3",
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 8192,
+            },
+            "base 500000, Llama 3.1 factor 8, low 1, high 4, original length 8192, angles",
+        ),
+        (
+            {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768},
+            "base 500000, YaRN factor 4, original length 32768, attention factor 1.139, angles",
+        ),
+        (
+            {
+                "base": 150_000.0,
+                "rope_type": "yarn",
+                "factor": 32.0,
+                "truncate": False,
+                "original_max_position_embeddings": 4096,
+            },
+            "base 150000, YaRN factor 32, original length 4096, attention factor 1.347, angles",
+        ),
+        (
+            {"base": 10_000.0, "most": 2048, "rope_type": "dynamic", "factor": 4.0},
+            "base 10000, dynamic NTK factor 4, original length 2048, angles",
+        ),
+    ],
+)
 def test_the_ladders_of_transformers(options: Any, words: str) -> None:
     found = identify(_llama(**options)[0])
     assert words in found.sentence
@@ -67,9 +92,12 @@ def test_a_cast_module_of_transformers_is_refused() -> None:
 
 def test_frequencies_that_switch_with_the_length() -> None:
     code, _ = _llama(
-        base=10_000.0, rope_type="longrope", short_factor=[1 + 0.01 * j for j in range(64)],
-        long_factor=[1 + 0.5 * j for j in range(64)], original_max_position_embeddings=4096,
-    )  # fmt: skip
+        base=10_000.0,
+        rope_type="longrope",
+        short_factor=[1 + 0.01 * j for j in range(64)],
+        long_factor=[1 + 0.5 * j for j in range(64)],
+        original_max_position_embeddings=4096,
+    )
     found = identify(code)
     assert part(found, "length").words == "other frequencies in calls of more than 4096 positions"
     assert not part(found, "length").certain
@@ -84,10 +112,14 @@ def test_a_quarter_of_the_channels_of_transformers(name: str) -> None:
 
     short = {"gpt_neox": "GPTNeoX", "phi": "Phi"}[name]
     config = getattr(transformers, f"{short}Config")(
-        hidden_size=256, num_attention_heads=2,
-        rope_parameters={"rope_theta": 10_000.0, "rope_type": "default",
-                         "partial_rotary_factor": 0.25},
-    )  # fmt: skip
+        hidden_size=256,
+        num_attention_heads=2,
+        rope_parameters={
+            "rope_theta": 10_000.0,
+            "rope_type": "default",
+            "partial_rotary_factor": 0.25,
+        },
+    )
     module = importlib.import_module(f"transformers.models.{name}.modeling_{name}")
     made = getattr(module, f"{short}RotaryEmbedding")(config)
 
@@ -106,9 +138,11 @@ def test_the_three_axes_of_qwen2_vl() -> None:
     from transformers.models.qwen2_vl.configuration_qwen2_vl import Qwen2VLTextConfig
 
     config = Qwen2VLTextConfig(
-        hidden_size=512, num_attention_heads=4, num_key_value_heads=4,
+        hidden_size=512,
+        num_attention_heads=4,
+        num_key_value_heads=4,
         rope_parameters={"rope_theta": 1e6, "rope_type": "default", "mrope_section": [16, 24, 24]},
-    )  # fmt: skip
+    )
     make: Any = modeling_qwen2_vl.Qwen2VLRotaryEmbedding
     made = make(config)
 

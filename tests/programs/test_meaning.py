@@ -55,22 +55,29 @@ GROUPS = "q: B H r D, k: B G n D, v: B G n D -> B H r D"
 HIDES = "q: B H r D, k: B H n D, v: B H n D, mask: B 1 r n keep -> B H r D"
 
 
-@pytest.mark.parametrize(("code", "line", "apart", "letter"), [
-    (scored, HEADS, "BHGr", ""),
-    (grouped, GROUPS, "BHGr", ""),
-    (mixed, GROUPS, "BHGr", "G"),
-    (masked, HIDES, "BHGr", ""),
-    (lambda q, k, v, mask: masked(q, k, v, mask & mask.roll(1, 0)), HIDES, "BHGr", "B"),
-    (lambda q, k, v, mask: masked(q, k, v, mask & mask.roll(1, 2)), HIDES, "BHGr", "r"),
-    (lambda q, k, v: scored(q, k, v) + v.mean(1, keepdim=True).mean(2, keepdim=True), HEADS,
-     "BHGr", "H"),
-    (lambda q, k, v: scored(q + q.roll(1, 2), k, v), HEADS, "BHGr", "r"),
-    (lambda q, k, v: scored(q, torch.ones_like(k), v * 0), HEADS, "", "nothing"),
-    (tabled, "x: B H n D, cos: n D -> B H n D", "BHGn", ""),
-    (before, "x: B H n D, cos: n D -> B H n D", "BHGn", "n"),
-    (of_rows, "x: n B E -> n B E", "B", ""),
-    (of_rows, "x: B n E -> B n E", "B", "B"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "line", "apart", "letter"),
+    [
+        (scored, HEADS, "BHGr", ""),
+        (grouped, GROUPS, "BHGr", ""),
+        (mixed, GROUPS, "BHGr", "G"),
+        (masked, HIDES, "BHGr", ""),
+        (lambda q, k, v, mask: masked(q, k, v, mask & mask.roll(1, 0)), HIDES, "BHGr", "B"),
+        (lambda q, k, v, mask: masked(q, k, v, mask & mask.roll(1, 2)), HIDES, "BHGr", "r"),
+        (
+            lambda q, k, v: scored(q, k, v) + v.mean(1, keepdim=True).mean(2, keepdim=True),
+            HEADS,
+            "BHGr",
+            "H",
+        ),
+        (lambda q, k, v: scored(q + q.roll(1, 2), k, v), HEADS, "BHGr", "r"),
+        (lambda q, k, v: scored(q, torch.ones_like(k), v * 0), HEADS, "", "nothing"),
+        (tabled, "x: B H n D, cos: n D -> B H n D", "BHGn", ""),
+        (before, "x: B H n D, cos: n D -> B H n D", "BHGn", "n"),
+        (of_rows, "x: n B E -> n B E", "B", ""),
+        (of_rows, "x: B n E -> B n E", "B", "B"),
+    ],
+)
 def test_a_letter_that_is_no_such_axis_is_refused(
     code: Any, line: str, apart: str, letter: str
 ) -> None:
@@ -78,9 +85,10 @@ def test_a_letter_that_is_no_such_axis_is_refused(
     generator = torch.Generator().manual_seed(1)
     arrays: dict[str, Tensor] = {
         one.name: torch.randn(one.shape({**SIZES, "G": 3, "H": 6}), generator=generator)
-        if one.kind != "keep" else torch.ones(one.shape({**SIZES, "H": 6}), dtype=torch.bool)
+        if one.kind != "keep"
+        else torch.ones(one.shape({**SIZES, "H": 6}), dtype=torch.bool)
         for one in signature.arrays
-    }  # fmt: skip
+    }
     run = Program(code, signature, "code").run
     lengths = {**SIZES, "G": 3, "H": 6}
     if not letter:
@@ -132,11 +140,14 @@ class HelpedAttention(LayerOfColumns):
         return -(at - at[:, None]).abs().float()[None, None]
 
 
-@pytest.mark.parametrize(("code", "line"), [
-    (TransposedAttention, "q: B r H D, k: B n H D, v: B n H D -> B r H D"),
-    (BlockAttention, "q: B H n D, k: B H n D, v: B H n D -> B H n D"),
-    (LayerOfColumns, "x: n B E -> n B E"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (TransposedAttention, "q: B r H D, k: B n H D, v: B n H D -> B r H D"),
+        (BlockAttention, "q: B H n D, k: B H n D, v: B H n D -> B H n D"),
+        (LayerOfColumns, "x: n B E -> n B E"),
+    ],
+)
 def test_axes_that_only_fit_are_not_taken(code: Any, line: str) -> None:
     assert adapted_as(code, kind="attention").line == line
 

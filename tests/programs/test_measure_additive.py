@@ -44,9 +44,12 @@ def code(table: Callable[[int], Tensor], width: int = WIDTH, **fields: object) -
     declared = fields.pop("declared", DeclaredAdditive())
     scale = float(fields.get("scale", 1.0))  # type: ignore[arg-type]
     return Additive(
-        name="code", width=width, declared=declared,  # type: ignore[arg-type]
-        added=lambda x: scale * x + table(x.shape[1]).to(x.dtype), **fields,  # type: ignore[arg-type]
-    )  # fmt: skip
+        name="code",
+        width=width,
+        declared=declared,  # type: ignore[arg-type]
+        added=lambda x: scale * x + table(x.shape[1]).to(x.dtype),
+        **fields,  # type: ignore[arg-type]
+    )
 
 
 class WithDropout(nn.Module):
@@ -66,8 +69,15 @@ class WithDropout(nn.Module):
 
 def with_dropout() -> Additive:
     module = WithDropout()
-    return Additive(name="code", added=module, width=WIDTH, most=300, module=module,
-                    make=with_dropout, declared=DeclaredAdditive())  # fmt: skip
+    return Additive(
+        name="code",
+        added=module,
+        width=WIDTH,
+        most=300,
+        module=module,
+        make=with_dropout,
+        declared=DeclaredAdditive(),
+    )
 
 
 def tensor2tensor(count: int) -> Tensor:

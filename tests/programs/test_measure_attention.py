@@ -27,8 +27,16 @@ from tests.programs.attention_code import (
     split,
 )
 
-LAWS = ("permutation", "order-of-keys", "rows-sum-to-one", "shift-of-scores", "groups-of-heads",
-        "heads-apart", "translation", "scale-as-declared")  # fmt: skip
+LAWS = (
+    "permutation",
+    "order-of-keys",
+    "rows-sum-to-one",
+    "shift-of-scores",
+    "groups-of-heads",
+    "heads-apart",
+    "translation",
+    "scale-as-declared",
+)
 DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
@@ -38,8 +46,9 @@ def found(subject: Subject, law: str, seed: int = 1) -> Finding:
 
 
 def fused(groups: int = 2) -> Attention:
-    return Attention(name="sdpa", attend=sdpa, heads=4, groups=groups, masks=("bool", "float"),
-                     declared=FULL)  # fmt: skip
+    return Attention(
+        name="sdpa", attend=sdpa, heads=4, groups=groups, masks=("bool", "float"), declared=FULL
+    )
 
 
 RIGHT: dict[str, Callable[[], Subject]] = {
@@ -65,23 +74,26 @@ def test_correct_code_is_quiet(name: str, dtype: torch.dtype) -> None:
         assert one.verdict in ("holds", "not asked"), (one.law, one.why)
 
 
-@pytest.mark.parametrize(("law", "wrong"), [
-    ("permutation", split("view")),
-    ("permutation", any_layer(split("view").module or nn.Identity(), declared=FULL)),
-    ("order-of-keys", code("bent", FULL)),
-    ("rows-sum-to-one", code("queries", FULL)),
-    ("rows-sum-to-one", split("queries")),
-    ("rows-sum-to-one", split("queries", heads=1)),
-    ("shift-of-scores", code("unstable", FULL)),
-    ("groups-of-heads", code("tiled", FULL, groups=2)),
-    ("groups-of-heads", code("head-of-values", FULL, groups=2)),
-    ("heads-apart", code("mixes-heads", FULL)),
-    ("translation", cached("absolute")),
-    ("scale-as-declared", code("no-scale", FULL)),
-    ("scale-as-declared", code("inverse", FULL)),
-    ("scale-as-declared", code("embed", FULL)),
-    ("scale-as-declared", code(declared=DeclaredAttention(scale=1.0))),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("law", "wrong"),
+    [
+        ("permutation", split("view")),
+        ("permutation", any_layer(split("view").module or nn.Identity(), declared=FULL)),
+        ("order-of-keys", code("bent", FULL)),
+        ("rows-sum-to-one", code("queries", FULL)),
+        ("rows-sum-to-one", split("queries")),
+        ("rows-sum-to-one", split("queries", heads=1)),
+        ("shift-of-scores", code("unstable", FULL)),
+        ("groups-of-heads", code("tiled", FULL, groups=2)),
+        ("groups-of-heads", code("head-of-values", FULL, groups=2)),
+        ("heads-apart", code("mixes-heads", FULL)),
+        ("translation", cached("absolute")),
+        ("scale-as-declared", code("no-scale", FULL)),
+        ("scale-as-declared", code("inverse", FULL)),
+        ("scale-as-declared", code("embed", FULL)),
+        ("scale-as-declared", code(declared=DeclaredAttention(scale=1.0))),
+    ],
+)
 def test_a_fault_is_refused(law: str, wrong: Subject) -> None:
     for seed in range(3):
         one = found(wrong, law, seed)
@@ -152,16 +164,31 @@ def test_what_says_nothing_of_a_single_token_is_undecided() -> None:
     assert "does not depend on the token" in seen.why
 
 
-@pytest.mark.parametrize(("law", "subject", "words"), [
-    ("groups-of-heads", code("tiled", FULL, groups=2),
-     "heads of a group and the same, other keys and values in the other groups differ"),
-    ("shift-of-scores", code("unstable", FULL),
-     "the output with one vector added to all keys has NaN in batch row 0, head 0, token 0"),
-    ("rows-sum-to-one", code("queries", FULL),
-     "the output for equal values and that value differ by"),
-    ("scale-as-declared", code("no-scale", FULL),
-     "weights have the ratios of a scale of 1, and 0.447214 is declared"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("law", "subject", "words"),
+    [
+        (
+            "groups-of-heads",
+            code("tiled", FULL, groups=2),
+            "heads of a group and the same, other keys and values in the other groups differ",
+        ),
+        (
+            "shift-of-scores",
+            code("unstable", FULL),
+            "the output with one vector added to all keys has NaN in batch row 0, head 0, token 0",
+        ),
+        (
+            "rows-sum-to-one",
+            code("queries", FULL),
+            "the output for equal values and that value differ by",
+        ),
+        (
+            "scale-as-declared",
+            code("no-scale", FULL),
+            "weights have the ratios of a scale of 1, and 0.447214 is declared",
+        ),
+    ],
+)
 def test_what_is_wrong_is_a_plain_sentence(law: str, subject: Attention, words: str) -> None:
     assert words in found(subject, law).why
 

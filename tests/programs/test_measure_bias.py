@@ -39,9 +39,9 @@ def lines(change: str = "", heads: int = 6, **options: Any) -> Bias:
         if change == "keys":
             return (m * s).expand(-1, T, S)
         if change == "query length":
-            return (-m * (torch.arange(T)[:, None] - torch.arange(T)[None, :]).abs())
+            return -m * (torch.arange(T)[:, None] - torch.arange(T)[None, :]).abs()
         if change == "both added":
-            return -m * (t + s)**1.5
+            return -m * (t + s) ** 1.5
         if change == "squared":
             return -m * (t - s) ** 2
         if change == "hides":
@@ -89,20 +89,36 @@ def index(change: str = "") -> Callable[[tuple[int, ...]], Tensor]:
     return made
 
 
-@pytest.mark.parametrize(("law", "code"), [
-    ("offset-only", lines()), ("offset-only", lines("keys", causal=True)), ("offset-only", t5()),
-    ("offset-only", Bias(name="x", heads=1, index=index())),
-    ("offset-only", Bias(name="x", heads=3, window=lambda r, c: torch.arange(3000.).view(3, -1)[
-        :, index()((r, c))])),
-    ("last-rows", lines()), ("last-rows", lines("keys", causal=True)), ("last-rows", t5()),
-    ("slopes-as-declared", lines(declared=ALIBI)),
-    ("slopes-as-declared", lines(heads=40, declared=ALIBI)),
-    ("slopes-as-declared", lines("keys", causal=True, declared=ALIBI)),
-    ("slopes-as-declared",
-     lines("series", heads=2, declared=DeclaredBias(slopes=(2**-4.0, 2**-8.0)))),
-    ("buckets-as-declared", t5()), ("buckets-as-declared", t5(causal=True)),
-    ("offsets-have-own-index", Bias(name="x", heads=1, index=index())),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("law", "code"),
+    [
+        ("offset-only", lines()),
+        ("offset-only", lines("keys", causal=True)),
+        ("offset-only", t5()),
+        ("offset-only", Bias(name="x", heads=1, index=index())),
+        (
+            "offset-only",
+            Bias(
+                name="x",
+                heads=3,
+                window=lambda r, c: torch.arange(3000.0).view(3, -1)[:, index()((r, c))],
+            ),
+        ),
+        ("last-rows", lines()),
+        ("last-rows", lines("keys", causal=True)),
+        ("last-rows", t5()),
+        ("slopes-as-declared", lines(declared=ALIBI)),
+        ("slopes-as-declared", lines(heads=40, declared=ALIBI)),
+        ("slopes-as-declared", lines("keys", causal=True, declared=ALIBI)),
+        (
+            "slopes-as-declared",
+            lines("series", heads=2, declared=DeclaredBias(slopes=(2**-4.0, 2**-8.0))),
+        ),
+        ("buckets-as-declared", t5()),
+        ("buckets-as-declared", t5(causal=True)),
+        ("offsets-have-own-index", Bias(name="x", heads=1, index=index())),
+    ],
+)
 def test_right_code_holds(law: str, code: Bias) -> None:
     one = found(law, code)
     assert one.verdict == "holds", one.why
@@ -114,23 +130,29 @@ def test_right_code_holds(law: str, code: Bias) -> None:
     assert one.error <= one.bound
 
 
-@pytest.mark.parametrize(("law", "code", "why"), [
-    ("offset-only", lines("both added"), "the bias at the start differ by"),
-    ("offset-only", Bias(name="x", heads=1, index=index("absolute")),
-     "the same pairs of places differ by"),
-    ("last-rows", lines("start"), "the last rows of all differ by"),
-    ("last-rows", lines("query length"), "the last rows of all differ by"),
-    ("last-rows", lines("hides"), "alone hides a key that the last rows of all shows"),
-    ("slopes-as-declared", lines("series", declared=ALIBI), "the slope of head 0 of 6"),
-    ("slopes-as-declared", lines("squared", declared=ALIBI), "no line"),
-    ("slopes-as-declared", lines(declared=DeclaredBias(slopes=(0.5, 0.25))), "another number"),
-    ("buckets-as-declared", t5("swapped"), "offsets 0 and 1: two buckets are declared"),
-    ("buckets-as-declared", t5("swapped", causal=True), "two buckets are declared"),
-    ("buckets-as-declared", t5("distance"), "one bucket is declared"),
-    ("buckets-as-declared", t5("mirrored", causal=True), "two buckets are declared"),
-    ("buckets-as-declared", t5("shared"), "two buckets are declared"),
-    ("offsets-have-own-index", Bias(name="x", heads=1, index=index("three axes")), "share a"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("law", "code", "why"),
+    [
+        ("offset-only", lines("both added"), "the bias at the start differ by"),
+        (
+            "offset-only",
+            Bias(name="x", heads=1, index=index("absolute")),
+            "the same pairs of places differ by",
+        ),
+        ("last-rows", lines("start"), "the last rows of all differ by"),
+        ("last-rows", lines("query length"), "the last rows of all differ by"),
+        ("last-rows", lines("hides"), "alone hides a key that the last rows of all shows"),
+        ("slopes-as-declared", lines("series", declared=ALIBI), "the slope of head 0 of 6"),
+        ("slopes-as-declared", lines("squared", declared=ALIBI), "no line"),
+        ("slopes-as-declared", lines(declared=DeclaredBias(slopes=(0.5, 0.25))), "another number"),
+        ("buckets-as-declared", t5("swapped"), "offsets 0 and 1: two buckets are declared"),
+        ("buckets-as-declared", t5("swapped", causal=True), "two buckets are declared"),
+        ("buckets-as-declared", t5("distance"), "one bucket is declared"),
+        ("buckets-as-declared", t5("mirrored", causal=True), "two buckets are declared"),
+        ("buckets-as-declared", t5("shared"), "two buckets are declared"),
+        ("offsets-have-own-index", Bias(name="x", heads=1, index=index("three axes")), "share a"),
+    ],
+)
 def test_every_planted_fault_is_broken(law: str, code: Bias, why: str) -> None:
     one = found(law, code)
     assert one.verdict == "broken", one.why
@@ -165,7 +187,8 @@ def test_what_is_not_asked_and_what_cannot_be_told() -> None:
         raise ValueError(sizes)
 
     assert found("offsets-have-own-index", Bias(name="x", heads=1, index=refuses)).verdict == (
-        "undecided")  # fmt: skip
+        "undecided"
+    )
 
 
 def test_each_law_of_a_bias_has_its_probe_here() -> None:
@@ -173,9 +196,14 @@ def test_each_law_of_a_bias_has_its_probe_here() -> None:
     assert mine == {"slopes-as-declared", "buckets-as-declared", "offsets-have-own-index"}
 
 
-@pytest.mark.parametrize(("change", "causal", "furthest"), [
-    ("swapped", False, 1), ("swapped", True, 9), ("shared", False, 91),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "causal", "furthest"),
+    [
+        ("swapped", False, 1),
+        ("swapped", True, 9),
+        ("shared", False, 91),
+    ],
+)
 def test_the_buckets_of_a_witness_are_near_and_its_keys_few(
     change: str, causal: bool, furthest: int
 ) -> None:

@@ -43,20 +43,23 @@ def test_correct_code_is_quiet(name: str, dtype: torch.dtype) -> None:
         assert one.verdict in ("holds", "not asked"), (one.law, one.why)
 
 
-@pytest.mark.parametrize(("law", "wrong"), [
-    ("step-by-step", cached("no-offset")),
-    ("step-by-step", cached("start")),
-    ("step-by-step", cached("square")),
-    ("step-by-step", cached("no-mask")),
-    ("step-by-step", cached("whole-cache")),
-    ("padding-does-nothing", cached("shared-positions")),
-    ("padding-does-nothing", cached("sees-padding")),
-    ("padding-does-nothing", multihead(fault="ignored")),
-    ("evaluation-repeats", code("dropout", FULL)),
-    ("evaluation-repeats", cached("always-drops", dropout=0.3)),
-    ("evaluation-repeats", cached("always-drops")),
-    ("training-returns", cached("dropout-lost", dropout=0.3)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("law", "wrong"),
+    [
+        ("step-by-step", cached("no-offset")),
+        ("step-by-step", cached("start")),
+        ("step-by-step", cached("square")),
+        ("step-by-step", cached("no-mask")),
+        ("step-by-step", cached("whole-cache")),
+        ("padding-does-nothing", cached("shared-positions")),
+        ("padding-does-nothing", cached("sees-padding")),
+        ("padding-does-nothing", multihead(fault="ignored")),
+        ("evaluation-repeats", code("dropout", FULL)),
+        ("evaluation-repeats", cached("always-drops", dropout=0.3)),
+        ("evaluation-repeats", cached("always-drops")),
+        ("training-returns", cached("dropout-lost", dropout=0.3)),
+    ],
+)
 def test_a_fault_is_refused(law: str, wrong: Subject) -> None:
     for seed in range(3):
         one = found(wrong, law, seed)
@@ -95,8 +98,17 @@ def test_one_shift_for_all_tokens_of_a_row_is_no_fault() -> None:
         assert inner.padded_step is not None
         return inner.padded_step(x, state, pads)
 
-    one = Attention(name="far", module=inner.module, step=step, padded_step=far, embed=20,
-                    layer=inner.layer, heads=4, groups=2, declared=inner.declared)  # fmt: skip
+    one = Attention(
+        name="far",
+        module=inner.module,
+        step=step,
+        padded_step=far,
+        embed=20,
+        layer=inner.layer,
+        heads=4,
+        groups=2,
+        declared=inner.declared,
+    )
     assert found(one, "padding-does-nothing").verdict == "holds"
 
 

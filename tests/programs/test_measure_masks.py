@@ -26,8 +26,17 @@ from tests.programs.attention_code import (
     sdpa_causal,
 )
 
-LAWS = ("causal", "past-is-used", "window-as-declared", "alignment", "hidden-keys-do-nothing",
-        "mask-adds", "true-means-visible", "hidden-rows", "documents-apart")  # fmt: skip
+LAWS = (
+    "causal",
+    "past-is-used",
+    "window-as-declared",
+    "alignment",
+    "hidden-keys-do-nothing",
+    "mask-adds",
+    "true-means-visible",
+    "hidden-rows",
+    "documents-apart",
+)
 START = DeclaredAttention(causal=True, alignment="start")
 THREE = DeclaredAttention(causal=True, window=3)
 FORTY = DeclaredAttention(causal=True, window=40)
@@ -65,31 +74,37 @@ def test_correct_code_is_quiet(name: str, dtype: torch.dtype) -> None:
         assert one.verdict in ("holds", "not asked"), (one.law, one.why)
 
 
-@pytest.mark.parametrize(("law", "wrong"), [
-    ("causal", code("one-late", CAUSAL, causal=True)),
-    ("causal", code("no-mask", CAUSAL, causal=True)),
-    ("causal", cached("training-leaks", dropout=0.3)),
-    ("causal", any_layer(nn.TransformerEncoderLayer(20, 4, 24, batch_first=True), declared=CAUSAL)),
-    ("past-is-used", code("forgets-first", CAUSAL, causal=True)),
-    ("past-is-used", code(declared=FULL, causal=True)),
-    ("past-is-used", fused(sdpa_causal, CAUSAL)),
-    ("window-as-declared", code("window-plus-one", THREE, causal=True, window=3)),
-    ("window-as-declared", code("window-plus-one", FORTY, causal=True, window=40)),
-    ("window-as-declared", code("window-needs-mask", THREE, causal=True, window=3)),
-    ("window-as-declared", cached("window", THREE, 3)),
-    ("alignment", fused(sdpa_causal, CAUSAL)),
-    ("alignment", code(declared=START, causal=True)),
-    ("hidden-keys-do-nothing", code("small-fill", FULL)),
-    ("hidden-keys-do-nothing", multihead(fault="ignored")),
-    ("hidden-keys-do-nothing", multihead(fault="inverted")),
-    ("mask-adds", code("mask-twice", FULL)),
-    ("mask-adds", code("float-as-bool", FULL)),
-    ("true-means-visible", code("inverted", FULL)),
-    ("true-means-visible", multihead(fault="inverted")),
-    ("hidden-rows", code("nan-rows", FULL)),
-    ("hidden-rows", code("finfo", DeclaredAttention(causal=False, hidden_row="zero"))),
-    ("documents-apart", cached("one-document")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("law", "wrong"),
+    [
+        ("causal", code("one-late", CAUSAL, causal=True)),
+        ("causal", code("no-mask", CAUSAL, causal=True)),
+        ("causal", cached("training-leaks", dropout=0.3)),
+        (
+            "causal",
+            any_layer(nn.TransformerEncoderLayer(20, 4, 24, batch_first=True), declared=CAUSAL),
+        ),
+        ("past-is-used", code("forgets-first", CAUSAL, causal=True)),
+        ("past-is-used", code(declared=FULL, causal=True)),
+        ("past-is-used", fused(sdpa_causal, CAUSAL)),
+        ("window-as-declared", code("window-plus-one", THREE, causal=True, window=3)),
+        ("window-as-declared", code("window-plus-one", FORTY, causal=True, window=40)),
+        ("window-as-declared", code("window-needs-mask", THREE, causal=True, window=3)),
+        ("window-as-declared", cached("window", THREE, 3)),
+        ("alignment", fused(sdpa_causal, CAUSAL)),
+        ("alignment", code(declared=START, causal=True)),
+        ("hidden-keys-do-nothing", code("small-fill", FULL)),
+        ("hidden-keys-do-nothing", multihead(fault="ignored")),
+        ("hidden-keys-do-nothing", multihead(fault="inverted")),
+        ("mask-adds", code("mask-twice", FULL)),
+        ("mask-adds", code("float-as-bool", FULL)),
+        ("true-means-visible", code("inverted", FULL)),
+        ("true-means-visible", multihead(fault="inverted")),
+        ("hidden-rows", code("nan-rows", FULL)),
+        ("hidden-rows", code("finfo", DeclaredAttention(causal=False, hidden_row="zero"))),
+        ("documents-apart", cached("one-document")),
+    ],
+)
 def test_a_fault_is_refused(law: str, wrong: Subject) -> None:
     for seed in range(3):
         one = found(wrong, law, seed)
@@ -102,8 +117,15 @@ def test_a_path_that_drops_the_mask_is_refused() -> None:
     right, wrong = code(causal=True), code("no-mask", causal=True)
     assert right.attend is not None
     assert wrong.attend is not None
-    both = Attention(name="two paths", attend=right.attend, paths={"weights": wrong.attend},
-                     heads=4, groups=4, width=5, declared=CAUSAL)  # fmt: skip
+    both = Attention(
+        name="two paths",
+        attend=right.attend,
+        paths={"weights": wrong.attend},
+        heads=4,
+        groups=4,
+        width=5,
+        declared=CAUSAL,
+    )
     one = found(both, "causal")
     assert one.verdict == "broken"
     assert "path weights" in one.why
@@ -159,34 +181,73 @@ def numbers(fill: float) -> Callable[[int, int], Tensor]:
     return lambda t, s: torch.zeros(t, s).masked_fill(~square(t, s), fill)[None, None]
 
 
-@pytest.mark.parametrize("right", [
-    Mask(name="bool", mask=square, declared=CAUSAL),
-    Mask(name="hides", mask=lambda t, s: ~square(t, s), true_means="hidden", declared=CAUSAL),
-    Mask(name="-inf", mask=numbers(-torch.inf), declared=CAUSAL),
-    Mask(name="-1e4", mask=numbers(-1e4), declared=CAUSAL),
-    Mask(name="start", mask=lambda t, s: torch.ones(t, s, dtype=torch.bool).tril(), declared=START),
-    Mask(name="start, undeclared", mask=lambda t, s: torch.ones(t, s, dtype=torch.bool).tril()),
-    Mask(name="window", mask=lambda t, s: visible(THREE, t, s), declared=THREE),
-    Mask(name="square only", mask=lambda t, s: square(t, s) if t == s else square(t, t)[:, 0],
-         declared=CAUSAL),
-], ids=lambda one: one.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "right",
+    [
+        Mask(name="bool", mask=square, declared=CAUSAL),
+        Mask(name="hides", mask=lambda t, s: ~square(t, s), true_means="hidden", declared=CAUSAL),
+        Mask(name="-inf", mask=numbers(-torch.inf), declared=CAUSAL),
+        Mask(name="-1e4", mask=numbers(-1e4), declared=CAUSAL),
+        Mask(
+            name="start",
+            mask=lambda t, s: torch.ones(t, s, dtype=torch.bool).tril(),
+            declared=START,
+        ),
+        Mask(name="start, undeclared", mask=lambda t, s: torch.ones(t, s, dtype=torch.bool).tril()),
+        Mask(name="window", mask=lambda t, s: visible(THREE, t, s), declared=THREE),
+        Mask(
+            name="square only",
+            mask=lambda t, s: square(t, s) if t == s else square(t, t)[:, 0],
+            declared=CAUSAL,
+        ),
+    ],
+    ids=lambda one: one.name,
+)
 def test_correct_masks_are_quiet(right: Mask) -> None:
     for one in examine(right, laws=LAWS):
         assert one.verdict in ("holds", "not asked"), (one.law, one.why)
 
 
-@pytest.mark.parametrize(("law", "wrong"), [
-    ("causal", Mask(name="late", mask=lambda t, s: square(t, s + 1)[:, :s], declared=CAUSAL)),
-    ("causal", Mask(name="tiny", mask=numbers(-1e-9), declared=CAUSAL)),
-    ("true-means-visible", Mask(name="tiny", mask=numbers(-1e-9), declared=CAUSAL)),
-    ("true-means-visible", Mask(name="hides", mask=lambda t, s: ~square(t, s), declared=CAUSAL)),
-    ("true-means-visible", Mask(name="nan", mask=lambda t, s: square(t, s) / 0.0, declared=CAUSAL)),
-    ("past-is-used", Mask(name="strict", mask=lambda t, s: square(t, s).tril(-1), declared=CAUSAL)),
-    ("window-as-declared", Mask(name="four", declared=THREE, mask=lambda t, s: visible(
-        DeclaredAttention(causal=True, window=4), t, s))),
-    ("alignment", Mask(name="start", mask=lambda t, s: square(t, t + s)[:, t:][:, :s] if t == s
-                       else torch.ones(t, s, dtype=torch.bool).tril(), declared=CAUSAL)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("law", "wrong"),
+    [
+        ("causal", Mask(name="late", mask=lambda t, s: square(t, s + 1)[:, :s], declared=CAUSAL)),
+        ("causal", Mask(name="tiny", mask=numbers(-1e-9), declared=CAUSAL)),
+        ("true-means-visible", Mask(name="tiny", mask=numbers(-1e-9), declared=CAUSAL)),
+        (
+            "true-means-visible",
+            Mask(name="hides", mask=lambda t, s: ~square(t, s), declared=CAUSAL),
+        ),
+        (
+            "true-means-visible",
+            Mask(name="nan", mask=lambda t, s: square(t, s) / 0.0, declared=CAUSAL),
+        ),
+        (
+            "past-is-used",
+            Mask(name="strict", mask=lambda t, s: square(t, s).tril(-1), declared=CAUSAL),
+        ),
+        (
+            "window-as-declared",
+            Mask(
+                name="four",
+                declared=THREE,
+                mask=lambda t, s: visible(DeclaredAttention(causal=True, window=4), t, s),
+            ),
+        ),
+        (
+            "alignment",
+            Mask(
+                name="start",
+                mask=lambda t, s: (
+                    square(t, t + s)[:, t:][:, :s]
+                    if t == s
+                    else torch.ones(t, s, dtype=torch.bool).tril()
+                ),
+                declared=CAUSAL,
+            ),
+        ),
+    ],
+)
 def test_a_wrong_mask_is_refused(law: str, wrong: Mask) -> None:
     one = found(wrong, law)
     assert one.verdict == "broken", one.why
@@ -199,6 +260,8 @@ def test_a_mask_of_another_shape_is_named() -> None:
 
 def test_what_is_visible_by_declaration() -> None:
     assert visible(DeclaredAttention(causal=True, window=2), 2, 4).int().tolist() == [
-        [0, 1, 1, 0], [0, 0, 1, 1]]  # fmt: skip
+        [0, 1, 1, 0],
+        [0, 0, 1, 1],
+    ]
     assert visible(START, 1, 3).int().tolist() == [[1, 0, 0]]
     assert visible(DeclaredAttention(), 2, 2).all()

@@ -41,8 +41,15 @@ def alone() -> Iterator[None]:
 
 def test_laws_that_need_more_say_why_they_are_not_asked() -> None:
     found = {f.law: f for f in examine(code(half(OMEGA), declared=None))}
-    for law in ("layout-as-declared", "turned-once", "shift-of-cached-keys", "grid-steps",
-                "every-axis-matters", "survives-casting", "paths-agree"):  # fmt: skip
+    for law in (
+        "layout-as-declared",
+        "turned-once",
+        "shift-of-cached-keys",
+        "grid-steps",
+        "every-axis-matters",
+        "survives-casting",
+        "paths-agree",
+    ):
         assert found[law].verdict == "not asked"
         assert found[law].why
 
@@ -68,9 +75,12 @@ def test_a_scaling_that_is_not_used_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("change", "place"),
-    [(lambda p: p.to(torch.bfloat16), 256), (lambda p: p.half(), 2048),
-     (lambda p: p.half() / 4, 2048)],
-)  # fmt: skip
+    [
+        (lambda p: p.to(torch.bfloat16), 256),
+        (lambda p: p.half(), 2048),
+        (lambda p: p.half() / 4, 2048),
+    ],
+)
 def test_positions_in_short_dtypes_collide_where_they_should(
     change: Callable[[Tensor], Tensor], place: int
 ) -> None:
@@ -100,9 +110,7 @@ def test_a_witness_is_small_and_its_numbers_are_those_of_the_code() -> None:
     assert found.sizes["B"] == found.sizes["r"] == found.sizes["n"] == 1
     seen = found.witness.inputs
     scores = []
-    for by in (
-        [seen["m"] + seen["s"], seen["p"] + seen["s"]], [seen["m"], seen["p"]]
-    ):  # fmt: skip
+    for by in ([seen["m"] + seen["s"], seen["p"] + seen["s"]], [seen["m"], seen["p"]]):
         q, k = (
             half_table_on_neighbours(torch.tensor(v).float().view(1, 1, 1, 8), torch.tensor([[p]]))
             for v, p in zip((seen["q"], seen["k"]), (int(x) for x in by), strict=True)

@@ -64,14 +64,16 @@ class SelfAttention(nn.Module):
 
 
 def functions(**fields: object) -> Attention:
-    return Attention(name="code", attend=attend, heads=4, groups=2, width=8,
-                     masks=("bool", "float"), **fields)  # type: ignore[arg-type]  # fmt: skip
+    return Attention(
+        name="code", attend=attend, heads=4, groups=2, width=8, masks=("bool", "float"), **fields
+    )  # type: ignore[arg-type]
 
 
 def layer(build: Callable[[], nn.Module] = SelfAttention) -> Attention:
     module = build()
-    return Attention(name="code", layer=module, embed=16, heads=2, module=module,
-                     make=lambda: layer(build))  # fmt: skip
+    return Attention(
+        name="code", layer=module, embed=16, heads=2, module=module, make=lambda: layer(build)
+    )
 
 
 def plain_layer() -> Layer:
@@ -130,8 +132,11 @@ def test_a_module_is_cast_for_the_look_and_is_then_as_it_was(name: str, dtype: t
 def test_faults_are_seen_in_every_dtype(dtype: torch.dtype) -> None:
     """AEMatter#3 and mlc-llm#3426: bfloat16 hides what float64 shows."""
     unscaled = functions(paths={"fallback": lambda q, k, v, m: by_hand(q, k, v, m, scale=1.0)})
-    for law, subject in (("rows-of-batch-apart", layer(AcrossRows)), ("paths-agree", unscaled),
-                         ("calls-forget", layer(KeepsLength))):  # fmt: skip
+    for law, subject in (
+        ("rows-of-batch-apart", layer(AcrossRows)),
+        ("paths-agree", unscaled),
+        ("calls-forget", layer(KeepsLength)),
+    ):
         (found,) = examine(subject, [Draw(dtype=dtype)], [law])
         assert found.verdict == "broken", f"{law}: {found.why}"
         assert found.witness is not None
@@ -142,8 +147,12 @@ def test_softmax_in_float32_is_no_fault_of_float64() -> None:
     def attend_in_float32(q: Tensor, k: Tensor, v: Tensor, _mask: Tensor | None) -> Tensor:
         return by_hand(q.float(), k.float(), v.float()).to(q.dtype)
 
-    subject = replace(functions(), attend=attend_in_float32, masks=(),
-                      paths={"fused": lambda q, k, v, _m: attend(q, k, v)})  # fmt: skip
+    subject = replace(
+        functions(),
+        attend=attend_in_float32,
+        masks=(),
+        paths={"fused": lambda q, k, v, _m: attend(q, k, v)},
+    )
     for dtype in (torch.float64, torch.float32):
         found = examine(subject, [Draw(seed=s, dtype=dtype) for s in range(5)], STATE)
         assert {f.verdict for f in found} == {"holds"}, found
@@ -285,13 +294,22 @@ FAULTS: list[tuple[str, Callable[[], Subject]]] = [
     ("inputs-stay", lambda: Layer(name="c", call=lambda x: x.mul_(2), embed=4)),
     ("inputs-stay", lambda: replace(functions(), attend=filled_in_place)),
     ("inputs-stay", lambda: replace(functions(), attend=mask_in_place)),
-    ("paths-agree", lambda: functions(
-        paths={"fallback": lambda q, k, v, m: by_hand(q, k, v, m, scale=1.0)})),
-    ("paths-agree", lambda: functions(
-        paths={"fused": lambda q, k, v, m: by_hand(q, k, v, m if m is None or m.dtype == torch.bool
-                                                   else m != 0)})),
+    (
+        "paths-agree",
+        lambda: functions(paths={"fallback": lambda q, k, v, m: by_hand(q, k, v, m, scale=1.0)}),
+    ),
+    (
+        "paths-agree",
+        lambda: functions(
+            paths={
+                "fused": lambda q, k, v, m: by_hand(
+                    q, k, v, m if m is None or m.dtype == torch.bool else m != 0
+                )
+            }
+        ),
+    ),
     ("paths-agree", lambda: replace(bias(), paths={"other": lambda t, s: torch.zeros(4, t, s)})),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("law", "make"), FAULTS)
@@ -307,8 +325,9 @@ def test_training_is_evaluation_only_where_nothing_is_drawn() -> None:
     assert right.verdict == "holds", right.why
     (drawn,) = examine(layer(Noisy), laws=["training-is-evaluation"])
     assert (drawn.verdict, drawn.why) == (
-        "not asked", "training draws at random without dropout too"
-    )  # fmt: skip
+        "not asked",
+        "training draws at random without dropout too",
+    )
 
 
 def test_one_token_in_equal_rows_is_the_witness_of_a_path_for_one_token() -> None:

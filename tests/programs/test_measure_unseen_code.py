@@ -52,8 +52,13 @@ def turning(base: float = 10000.0, *, heard: bool = True) -> Rotary:
         out = (a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
         return torch.stack(out, -1).flatten(-2).to(x.dtype)
 
-    return Rotary(name="turning", turn=turn, width=8, make=lambda base=base: turning(
-        base, heard=heard), declared=DeclaredRotary(layout="interleaved"))  # fmt: skip
+    return Rotary(
+        name="turning",
+        turn=turn,
+        width=8,
+        make=lambda base=base: turning(base, heard=heard),
+        declared=DeclaredRotary(layout="interleaved"),
+    )
 
 
 def test_the_usual_base_is_no_news_where_none_is_declared() -> None:

@@ -36,6 +36,7 @@ def test_the_heads_of_code_that_is_not_told_how_many(made: Callable[..., Tensor]
     subject = adapted_as(made)
     assert isinstance(subject, Bias)
     assert subject.heads == 8
-    record = check_bias(made, ["slopes-as-declared"], declared="bias:name=alibi,heads=8",
-                        legs=["measured"])  # fmt: skip
+    record = check_bias(
+        made, ["slopes-as-declared"], declared="bias:name=alibi,heads=8", legs=["measured"]
+    )
     assert record.law("slopes-as-declared").why == "all 8 slopes are as declared"

@@ -139,9 +139,10 @@ def test_one_tensor_for_all_gives_what_copies_give() -> None:
 
         def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             q, k, v = (
-                part for x, n in ((query, 0), (key, 1), (value, 2))
+                part
+                for x, n in ((query, 0), (key, 1), (value, 2))
                 for part in [self.parts(x).chunk(3, -1)[n]]
-            )  # fmt: skip
+            )
             if self.fault and key is query:
                 k = q
             out: Tensor = (q @ k.mT / 4).softmax(-1) @ v
@@ -160,8 +161,9 @@ def test_paths_agree_where_rows_are_padded() -> None:
             super().__init__()
             self.parts, self.fault = nn.Linear(16, 48), fault
 
-        def forward(self, x: Tensor, keep: Tensor | None = None, need_weights: bool = False
-                    ) -> Tensor:  # fmt: skip
+        def forward(
+            self, x: Tensor, keep: Tensor | None = None, need_weights: bool = False
+        ) -> Tensor:
             q, k, v = self.parts(x).chunk(3, -1)
             scores = q @ k.mT / 4
             if keep is not None and not (self.fault and need_weights):
@@ -178,9 +180,12 @@ class MaskedContext(Reading):
     """A mask of ones for its tokens, and one of its own for a context, as encoders' layers have."""
 
     def forward(
-        self, x: Tensor, attention_mask: Tensor | None = None,
-        encoder_hidden_states: Tensor | None = None, encoder_attention_mask: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+    ) -> Tensor:
         mask = attention_mask if encoder_hidden_states is None else encoder_attention_mask
         added = None if mask is None else (1.0 - mask) * torch.finfo(x.dtype).min
         return super().forward(x, encoder_hidden_states, added)

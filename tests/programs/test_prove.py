@@ -27,9 +27,15 @@ from ..numeric import traced_code as code
 
 CAUSAL = DeclaredAttention(causal=True)
 TURNING = {
-    "relative", "norm", "composition", "linear", "identity-at-zero", "every-head-alike",
-    "follows-its-ids", "rows-of-batch-apart",
-}  # fmt: skip
+    "relative",
+    "norm",
+    "composition",
+    "linear",
+    "identity-at-zero",
+    "every-head-alike",
+    "follows-its-ids",
+    "rows-of-batch-apart",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -74,8 +80,9 @@ def test_the_rotary_code_of_transformers() -> None:
 
 
 def test_code_that_counts_its_own_positions() -> None:
-    subject = Rotary(name="running", turn=lambda x, _: code.running(x), running=code.running,
-                     width=code.WIDTH)  # fmt: skip
+    subject = Rotary(
+        name="running", turn=lambda x, _: code.running(x), running=code.running, width=code.WIDTH
+    )
     assert set(verdicts(prove(subject)).values()) == {"holds"}
 
 
@@ -150,8 +157,10 @@ def test_a_causal_layer_is_causal_and_no_longer_equivariant(by_hand: bool) -> No
     module = code.Heads(causal=True, by_hand=by_hand)
     told = prove(layer(module, declared=CAUSAL))
     assert verdicts(told) == {
-        "permutation": "not asked", "rows-of-batch-apart": "holds", "causal": "holds"
-    }  # fmt: skip
+        "permutation": "not asked",
+        "rows-of-batch-apart": "holds",
+        "causal": "holds",
+    }
     if by_hand:
         proof = next(f for f in told.findings if f.law == "causal")
         assert any("≤ 64" in condition.text for condition in proof.assuming)
@@ -178,11 +187,15 @@ def fused(
 def test_attention_on_queries_keys_and_values() -> None:
     found = prove(attention(attend=fused))
     assert {f.law for f in found.findings if f.verdict == "holds"} == {
-        "order-of-keys", "permutation", "queries-apart", "rows-sum-to-one", "rows-of-batch-apart",
-    }  # fmt: skip
-    causal = prove(attention(
-        attend=lambda q, k, v, m: fused(q, k, v, m, is_causal=True), declared=CAUSAL
-    ))  # fmt: skip
+        "order-of-keys",
+        "permutation",
+        "queries-apart",
+        "rows-sum-to-one",
+        "rows-of-batch-apart",
+    }
+    causal = prove(
+        attention(attend=lambda q, k, v, m: fused(q, k, v, m, is_causal=True), declared=CAUSAL)
+    )
     assert verdicts(causal)["causal"] == "holds"
     grouped = replace(
         attention(attend=lambda q, k, v, m: fused(q, k, v, m, enable_gqa=True)), groups=2
@@ -199,23 +212,47 @@ def test_softmax_over_queries_is_refused() -> None:
 
 CASES: list[tuple[Subject, dict[str, str]]] = [
     (Bias(name="alibi", heads=8, bias=code.alibi), {"offset-only": "holds", "last-rows": "holds"}),
-    (Bias(name="alibi of no cache", heads=8, bias=code.alibi_from_the_start),
-     {"offset-only": "holds", "last-rows": "broken"}),
-    (Mask(name="causal", mask=code.window_of_queries, declared=CAUSAL),
-     {"causal": "holds", "past-is-used": "holds", "alignment": "holds",
-      "true-means-visible": "holds", "window-as-declared": "not asked"}),
-    (Mask(name="causal from the start", mask=code.from_the_start, declared=CAUSAL),
-     {"causal": "broken", "past-is-used": "broken", "alignment": "broken",
-      "true-means-visible": "holds", "window-as-declared": "not asked"}),
-    (Additive(name="computed", added=code.Added(stored=False), width=16),
-     {"products-of-offset": "holds", "rows-of-batch-apart": "holds"}),
-    (Additive(name="stored", added=code.Added(stored=True), width=16),
-     {"products-of-offset": "holds", "rows-of-batch-apart": "holds"}),
-    (Layer(name="mean of the row before", call=lambda x: x + x.roll(1, 1), embed=16),
-     {"permutation": "broken", "rows-of-batch-apart": "holds", "causal": "not asked"}),
-    (Layer(name="mean over the batch", call=lambda x: x - x.mean(0, keepdim=True), embed=16),
-     {"permutation": "holds", "rows-of-batch-apart": "broken", "causal": "not asked"}),
-]  # fmt: skip
+    (
+        Bias(name="alibi of no cache", heads=8, bias=code.alibi_from_the_start),
+        {"offset-only": "holds", "last-rows": "broken"},
+    ),
+    (
+        Mask(name="causal", mask=code.window_of_queries, declared=CAUSAL),
+        {
+            "causal": "holds",
+            "past-is-used": "holds",
+            "alignment": "holds",
+            "true-means-visible": "holds",
+            "window-as-declared": "not asked",
+        },
+    ),
+    (
+        Mask(name="causal from the start", mask=code.from_the_start, declared=CAUSAL),
+        {
+            "causal": "broken",
+            "past-is-used": "broken",
+            "alignment": "broken",
+            "true-means-visible": "holds",
+            "window-as-declared": "not asked",
+        },
+    ),
+    (
+        Additive(name="computed", added=code.Added(stored=False), width=16),
+        {"products-of-offset": "holds", "rows-of-batch-apart": "holds"},
+    ),
+    (
+        Additive(name="stored", added=code.Added(stored=True), width=16),
+        {"products-of-offset": "holds", "rows-of-batch-apart": "holds"},
+    ),
+    (
+        Layer(name="mean of the row before", call=lambda x: x + x.roll(1, 1), embed=16),
+        {"permutation": "broken", "rows-of-batch-apart": "holds", "causal": "not asked"},
+    ),
+    (
+        Layer(name="mean over the batch", call=lambda x: x - x.mean(0, keepdim=True), embed=16),
+        {"permutation": "holds", "rows-of-batch-apart": "broken", "causal": "not asked"},
+    ),
+]
 
 
 @pytest.mark.parametrize(("subject", "wanted"), CASES, ids=[s.name for s, _ in CASES])
@@ -228,8 +265,9 @@ def test_the_buckets_of_t5() -> None:
     from transformers import T5Config
 
     module = t5.T5Attention(T5Config(), has_relative_attention_bias=True)
-    subject = Bias(name="t5", heads=8, bias=lambda t, s: module.compute_bias(t, s)[0],
-                   module=module)  # fmt: skip
+    subject = Bias(
+        name="t5", heads=8, bias=lambda t, s: module.compute_bias(t, s)[0], module=module
+    )
     assert verdicts(prove(subject))["offset-only"] == "holds"
 
 

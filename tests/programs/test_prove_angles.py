@@ -153,8 +153,11 @@ def test_long_tables_in_float32_are_recognised_with_their_frequencies() -> None:
 
 def test_two_ladders_keep_their_names() -> None:
     near, far = angles(), angles(base=1e6)
-    tables = {f"{name}_{k}": of(turned) for k, turned in enumerate((near, far))
-              for name, of in (("cos", torch.cos), ("sin", torch.sin))}  # fmt: skip
+    tables = {
+        f"{name}_{k}": of(turned)
+        for k, turned in enumerate((near, far))
+        for name, of in (("cos", torch.cos), ("sin", torch.sin))
+    }
     found = angles_of(tables)
     assert found["cos_0"].name == found["sin_0"].name != found["cos_1"].name
 

@@ -134,39 +134,58 @@ def keys_of_own() -> Rotary:
 
 FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
     "the row before the first one is the last one": (
-        lambda: layer(lambda x: x[torch.arange(x.shape[0]) - 1]), "rows-of-batch-apart"),
+        lambda: layer(lambda x: x[torch.arange(x.shape[0]) - 1]),
+        "rows-of-batch-apart",
+    ),
     "the token before the first one is the last one": (
-        lambda: causal(lambda x: x[:, torch.arange(x.shape[1]) - 1]), "causal"),
+        lambda: causal(lambda x: x[:, torch.arange(x.shape[1]) - 1]),
+        "causal",
+    ),
     "a fill that exp does not make 0": (lambda: masked(lambda i, j: j <= i, -30.0), "causal"),
     "a mask that ends": (lambda: masked(lambda i, j: (j <= i) | (j >= 30), -math.inf), "causal"),
     "-inf times False": (
-        lambda: Attention(name="a", attend=minus_infinity_times_truth, heads=2, groups=2, width=4,
-                          declared=CAUSAL), "causal"),
+        lambda: Attention(
+            name="a", attend=minus_infinity_times_truth, heads=2, groups=2, width=4, declared=CAUSAL
+        ),
+        "causal",
+    ),
     "a little of the last token": (lambda: causal(lambda x: x + 1e-9 * x[:, -1:]), "causal"),
-    "positions that end": (
-        lambda: rotary(lambda x, p: turned(x, p.clamp(max=1000))), "relative"),
+    "positions that end": (lambda: rotary(lambda x, p: turned(x, p.clamp(max=1000))), "relative"),
     "positions that start again": (
-        lambda: rotary(lambda x, p: turned(x, torch.where(p > 1000, 0, p))), "relative"),
+        lambda: rotary(lambda x, p: turned(x, torch.where(p > 1000, 0, p))),
+        "relative",
+    ),
     "positions modulo 1024": (lambda: rotary(lambda x, p: turned(x, p % 1024)), "relative"),
     "positions of the first row": (
-        lambda: rotary(lambda x, p: turned(x, p[:1] + 0 * p)), "relative"),
+        lambda: rotary(lambda x, p: turned(x, p[:1] + 0 * p)),
+        "relative",
+    ),
     "a query that sees no key, whatever is given": (
-        lambda: masked(lambda i, j: j < i, -1e9), "causal"),
+        lambda: masked(lambda i, j: j < i, -1e9),
+        "causal",
+    ),
     "positions in pairs": (lambda: rotary(lambda x, p: turned(x, p // 2 * 2)), "relative"),
     "positions cut to whole numbers": (
-        lambda: rotary(lambda x, p: turned(x, (p / 2).long())), "relative"),
+        lambda: rotary(lambda x, p: turned(x, (p / 2).long())),
+        "relative",
+    ),
     "a bound below all inputs that are tried": (
-        lambda: rotary(lambda x, p: turned(x.clamp(min=-1e5), p)), "linear"),
+        lambda: rotary(lambda x, p: turned(x.clamp(min=-1e5), p)),
+        "linear",
+    ),
     "a condition that all inputs meet that are tried": (
-        lambda: rotary(lambda x, p: turned(torch.where(x > -1e5, x, 0.0), p)), "linear"),
+        lambda: rotary(lambda x, p: turned(torch.where(x > -1e5, x, 0.0), p)),
+        "linear",
+    ),
     "a turn by nearly a full circle": (
         lambda: rotary(lambda x, p: turned(x, p) * torch.cos(2 * math.pi * p)[:, None, :, None]),
-        "norm"),
+        "norm",
+    ),
     "parameters of one name that are equal before training": (lambda: rotary(TwoNames()), "linear"),
     "parameters of two modules that are equal before training": (keys_of_own, "relative"),
     "a write through another name": (lambda: rotary(aliased), "linear"),
     "memory that was not written to": (lambda: layer(unwritten), "permutation"),
-}  # fmt: skip
+}
 # By what stands there, or is no number, no law is reached.
 NOT_READ = ("memory that was not written to", "-inf times False")
 
@@ -195,8 +214,10 @@ REFUSED: dict[str, tuple[Callable[[], Subject], str]] = {
     "positions bit by bit": (lambda: rotary(lambda x, p: turned(x, p & 1023)), "bit by bit"),
     "a branch on the values": (lambda: layer(lambda x: x if x.sum() > 0 else -x), "torch.export"),
     "other code while it is exported": (
-        lambda: layer(lambda x: x if torch.compiler.is_exporting() else x.flip(1)), "differ"),
-}  # fmt: skip
+        lambda: layer(lambda x: x if torch.compiler.is_exporting() else x.flip(1)),
+        "differ",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -229,24 +250,41 @@ def rows_at(table: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
 TOLD: dict[str, tuple[Callable[[], Subject], str, str]] = {
     "a branch on a product": (
         lambda: layer(lambda x: x.cumsum(1) if x.shape[1] * x.shape[0] > 400 else 2 * x),
-        "rows-of-batch-apart", "T·(B′ + B) ≤ 400"),
+        "rows-of-batch-apart",
+        "T·(B′ + B) ≤ 400",
+    ),
     "a table of 64 rows": (
-        lambda: causal(first_rows_of(torch.randn(64, 4))), "causal", "T + T′ ≤ 64"),
+        lambda: causal(first_rows_of(torch.randn(64, 4))),
+        "causal",
+        "T + T′ ≤ 64",
+    ),
     "a table of 64 columns, looked at as rows with an axis in front": (
-        lambda: causal(first_rows_of_view(torch.randn(4, 64))), "causal", "T + T′ ≤ 64"),
+        lambda: causal(first_rows_of_view(torch.randn(4, 64))),
+        "causal",
+        "T + T′ ≤ 64",
+    ),
     "rows of a table at positions": (
-        lambda: rotary(rows_at(torch.randn(64, 4))), "linear",
-        "below 64, the length of a stored table"),
+        lambda: rotary(rows_at(torch.randn(64, 4))),
+        "linear",
+        "below 64, the length of a stored table",
+    ),
     "positions in bfloat16": (
-        lambda: rotary(lambda x, p: turned(x, p.to(torch.bfloat16).float())), "relative",
-        "bfloat16"),
+        lambda: rotary(lambda x, p: turned(x, p.to(torch.bfloat16).float())),
+        "relative",
+        "bfloat16",
+    ),
     "a fill by a large number": (lambda: masked(lambda i, j: j <= i, -1e9), "causal", "-1e+09"),
     "queries that see nothing": (
-        lambda: masked(lambda i, j: (j <= i) & (i < 30), -math.inf), "causal",
-        "every query sees a key"),
+        lambda: masked(lambda i, j: (j <= i) & (i < 30), -math.inf),
+        "causal",
+        "every query sees a key",
+    ),
     "a root of what may be negative": (
-        lambda: layer(lambda x: torch.sqrt(x + 100) ** 2), "permutation", "≥ 0"),
-}  # fmt: skip
+        lambda: layer(lambda x: torch.sqrt(x + 100) ** 2),
+        "permutation",
+        "≥ 0",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", TOLD)
@@ -257,14 +295,21 @@ def test_what_a_proof_assumes_is_told(name: str) -> None:
 
 BEYOND: dict[str, tuple[Callable[[], Subject], str, str]] = {
     "a remainder": (
-        lambda: layer(lambda x: x.cumsum(1) if x.shape[1] % 7 == 0 else 2 * x), "permutation",
-        "T mod 7 ≠ 0"),
+        lambda: layer(lambda x: x.cumsum(1) if x.shape[1] % 7 == 0 else 2 * x),
+        "permutation",
+        "T mod 7 ≠ 0",
+    ),
     "a difference": (
         lambda: layer(lambda x: x.cumsum(1) if x.shape[1] == x.shape[0] + 20 else 2 * x),
-        "permutation", "T ≠ B + 20"),
+        "permutation",
+        "T ≠ B + 20",
+    ),
     "a length, met by the longer input": (
-        lambda: causal(lambda x: x.flip(1) if x.shape[1] > 40 else 2 * x), "causal", "T + T′ ≤ 40"),
-}  # fmt: skip
+        lambda: causal(lambda x: x.flip(1) if x.shape[1] > 40 else 2 * x),
+        "causal",
+        "T + T′ ≤ 40",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BEYOND)

@@ -82,8 +82,11 @@ class Gate(nn.Module):
         return x + self.gate * x.mean(0, keepdim=True)
 
 
-@pytest.mark.parametrize("code", [Counting(2), Counting(3), Counting(6), Counting(9), Keeping()],
-                         ids=["2nd", "3rd", "6th", "9th", "kept"])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [Counting(2), Counting(3), Counting(6), Counting(9), Keeping()],
+    ids=["2nd", "3rd", "6th", "9th", "kept"],
+)
 def test_nothing_is_proved_of_code_that_does_otherwise_at_a_later_call(code: nn.Module) -> None:
     found = prove(layer(code), (ROWS,))
     assert found.findings == ()
@@ -110,10 +113,13 @@ def test_a_proof_is_of_evaluation_and_says_so() -> None:
     assert code.training, "the module is left as it was"
 
 
-@pytest.mark.parametrize(("gate", "told"), [
-    (torch.zeros(1), "the buffer gate is as it is now, 0 everywhere"),
-    (torch.zeros((), dtype=torch.int64), "the buffer gate is as it is now, 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("gate", "told"),
+    [
+        (torch.zeros(1), "the buffer gate is as it is now, 0 everywhere"),
+        (torch.zeros((), dtype=torch.int64), "the buffer gate is as it is now, 0"),
+    ],
+)
 def test_what_a_buffer_holds_is_told_where_it_is_used(gate: Tensor, told: str) -> None:
     (finding,) = prove(layer(Gate(gate)), (ROWS,)).findings
     assert finding.verdict == "holds"
@@ -134,12 +140,15 @@ class Attributes(nn.Module):
         return x + gate * x.mean(0, keepdim=True)
 
 
-@pytest.mark.parametrize(("gate", "how", "told"), [
-    (torch.zeros(4), "attribute", "the tensor gate is as it is now, 0 everywhere"),
-    (torch.zeros((), dtype=torch.int64), "attribute", "the tensor gate is as it is now, 0"),
-    (torch.zeros(4), "list", "a tensor (4,) that the code holds is as it is now, 0 everywhere"),
-    (torch.zeros(4), "written down", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("gate", "how", "told"),
+    [
+        (torch.zeros(4), "attribute", "the tensor gate is as it is now, 0 everywhere"),
+        (torch.zeros((), dtype=torch.int64), "attribute", "the tensor gate is as it is now, 0"),
+        (torch.zeros(4), "list", "a tensor (4,) that the code holds is as it is now, 0 everywhere"),
+        (torch.zeros(4), "written down", ""),
+    ],
+)
 def test_what_another_tensor_holds_is_told_as_a_buffer_is(
     gate: Tensor, how: str, told: str
 ) -> None:
@@ -175,9 +184,15 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
     "positions off by one": (lambda: rotary(lambda x, p: turned(x, p + 1)), "composition"),
     "heads mixed alike": (lambda: rotary(mixed), "every-head-alike"),
     "heads mixed alike, in order": (
-        lambda: Rotary(name="r", turn=turned, width=4, running=lambda x: mixed(
-            x, torch.arange(x.shape[2])[None])), "every-head-alike"),
-}  # fmt: skip
+        lambda: Rotary(
+            name="r",
+            turn=turned,
+            width=4,
+            running=lambda x: mixed(x, torch.arange(x.shape[2])[None]),
+        ),
+        "every-head-alike",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FALSE)
@@ -204,8 +219,7 @@ def test_an_error_of_the_code_is_no_witness_and_one_of_ours_is_not_hidden() -> N
     def wrong(f: Any, x: Any) -> Any:
         return f.call(x), f.call(x, more=x)
 
-    laws = [Formula("any", "layer", "call", {"x": "real B n E"}, body)
-            for body in (right, wrong)]  # fmt: skip
+    laws = [Formula("any", "layer", "call", {"x": "real B n E"}, body) for body in (right, wrong)]
     subject = Layer(name="l", call=code, embed=4)
     (call,) = calls_of(subject)
     letters = {"B": num(2), "n": num(2), "E": num(4)}

@@ -36,9 +36,11 @@ def one_thread() -> Iterator[None]:
 
 
 def flexible(
-    score: Callable[..., Tensor] | None = None, visible: Callable[..., Tensor] | None = None,
-    groups: int = 4, declared: DeclaredAttention | None = None,
-) -> Attention:  # fmt: skip
+    score: Callable[..., Tensor] | None = None,
+    visible: Callable[..., Tensor] | None = None,
+    groups: int = 4,
+    declared: DeclaredAttention | None = None,
+) -> Attention:
     def attend(q: Tensor, k: Tensor, v: Tensor, _: object) -> Tensor:
         blocks: Any = None
         if visible is not None:

@@ -139,6 +139,7 @@ def test_what_is_turned_beside_does_not_enter() -> None:
         return (other if mixes else x) * a.cos() + half(x) * a.sin()
 
     for mixes, verdict in ((False, {"holds"}), (True, {"broken", "undecided"})):
+
         def beside(x: Tensor, o: Tensor, p: Tensor, _: int, mixes: bool = mixes) -> Tensor:
             return both(x, o, p, mixes)
 
@@ -162,8 +163,9 @@ def test_what_one_call_gives_is_compared_with_its_graph_of_either_result(place: 
 
     subject = Rotary(name="r", width=4, turn=turned, key=turned, beside=beside, pair=pair)
     found = prove(subject, ("norm", "follows-its-ids"), seconds=SECONDS).findings
-    assert {one.verdict for one in found} <= ({"holds"} if place is None else
-                                              {"broken", "undecided"}), found  # fmt: skip
+    assert {one.verdict for one in found} <= (
+        {"holds"} if place is None else {"broken", "undecided"}
+    ), found
     assert found
 
 
@@ -189,8 +191,9 @@ class Flagged(nn.Module):
         return torch.where(self.flag > 0, x.cumsum(1), x)
 
 
-@pytest.mark.parametrize("flag", [torch.zeros(1, dtype=torch.bool), torch.zeros(1),
-                                  torch.zeros(1, dtype=torch.int64)])  # fmt: skip
+@pytest.mark.parametrize(
+    "flag", [torch.zeros(1, dtype=torch.bool), torch.zeros(1), torch.zeros(1, dtype=torch.int64)]
+)
 def test_a_buffer_that_is_read_as_it_is_now_is_told(flag: Tensor) -> None:
     for finding in of_layer(Flagged(flag), "permutation"):
         assert finding.verdict != "holds" or any("the buffer flag" in t for t in texts(finding))
@@ -253,9 +256,15 @@ class Opening(nn.Module):
 
 LIST = [0.0] * 1701
 OTHERWISE = (
-    not_contiguous, of_parameters, of_repeated_rows, small, beside_large_numbers,
-    from_a_real_number_on, as_long_as_a_list, long_attention,
-)  # fmt: skip
+    not_contiguous,
+    of_parameters,
+    of_repeated_rows,
+    small,
+    beside_large_numbers,
+    from_a_real_number_on,
+    as_long_as_a_list,
+    long_attention,
+)
 
 
 @pytest.mark.parametrize("code", OTHERWISE)
@@ -331,8 +340,9 @@ def test_a_fill_does_not_hide_the_rest_of_a_bias() -> None:
             away = away * (1 + j / 100)
         return away[None].masked_fill((away > 0)[None], torch.finfo(torch.float32).min)
 
-    (finding,) = prove(Bias(name="b", heads=1, bias=bias, causal=True), ("offset-only",),
-                       seconds=SECONDS).findings  # fmt: skip
+    (finding,) = prove(
+        Bias(name="b", heads=1, bias=bias, causal=True), ("offset-only",), seconds=SECONDS
+    ).findings
     assert finding.verdict == "broken"
 
 

@@ -144,16 +144,20 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
     "added up in 8 bits": (lambda: rotary(added_up_in_eight_bits), "relative"),
     "positions in 16 bits": (lambda: rotary(wrapping(torch.uint16)), "relative"),
     "a weight that holds the number of rows": (
-        lambda: linear_by(lambda x, w: w * x.shape[0]), "rows-of-batch-apart"),
+        lambda: linear_by(lambda x, w: w * x.shape[0]),
+        "rows-of-batch-apart",
+    ),
     "rows of a table, and its columns": (
-        lambda: layer(Weight(torch.ones(16, 16), rows_less_columns)), "permutation"),
+        lambda: layer(Weight(torch.ones(16, 16), rows_less_columns)),
+        "permutation",
+    ),
     "1e-16 and 1e16": (lambda: causal(two_slopes), "causal"),
     "a parameter of an object": (lambda: rotary(Plain().turn), "linear"),
     "a module in a list": (in_a_list, "linear"),
     "a matrix and its transpose": (a_matrix_and_its_transpose, "relative"),
     "other code where gradients are wanted": (lambda: layer(eager), "permutation"),
     "other code for inputs that are transposed": (lambda: layer(in_order), "permutation"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FALSE)
@@ -181,8 +185,11 @@ TOLD: dict[str, tuple[Callable[[], Subject], str, str]] = {
     "a stored mask": (lambda: causal(Triangle(-1e9)), "causal", "-1e+09"),
     "positions in 32 bits": (lambda: rotary(wrapping(torch.int32)), "relative", "int32"),
     "positions in float8": (
-        lambda: rotary(wrapping(torch.float8_e4m3fn)), "relative", "float8_e4m3fn"),
-}  # fmt: skip
+        lambda: rotary(wrapping(torch.float8_e4m3fn)),
+        "relative",
+        "float8_e4m3fn",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", TOLD)
@@ -202,10 +209,10 @@ TRUE: dict[str, tuple[Callable[[], Any], str]] = {
     "a weight by itself": (lambda: linear_by(lambda _, w: 2 * w), "rows-of-batch-apart"),
     "a stored number": (
         lambda: layer(Weight(torch.ones(4), lambda x, w: x * torch.full((4,), 0.1) * w)),
-        "permutation"),
-    "a matrix and itself": (
-        lambda: rotary(made := Corner(torch.eye(4)), key=made), "relative"),
-}  # fmt: skip
+        "permutation",
+    ),
+    "a matrix and itself": (lambda: rotary(made := Corner(torch.eye(4)), key=made), "relative"),
+}
 
 
 @pytest.mark.parametrize("name", TRUE)

@@ -22,8 +22,12 @@ LETTERS = {letter: size(letter) for letter in "nm"}
 SIZES = ({"n": 2, "m": 3}, {"n": 5, "m": 2}, {"n": 4, "m": 4})
 REFUSED = {"sym_int", "mod", "sym_max", "sym_min", "sym_not"}
 NUMBERS = {"sym_float", "truediv", "pow"}  # of lengths
-MEMORY = {"aten.empty.memory_format", "aten.empty_permuted.default", "aten.new_empty.default",
-          "aten.empty_like.default"}  # fmt: skip
+MEMORY = {
+    "aten.empty.memory_format",
+    "aten.empty_permuted.default",
+    "aten.new_empty.default",
+    "aten.empty_like.default",
+}
 INSIDE = {"flex_attention"}  # it has graphs inside: tests/programs/test_prove_flex.py
 ELSEWHERE = REFUSED | NUMBERS | MEMORY | INSIDE | set(CASTS)
 OPERATIONS = 16  # of the allowance: a case is a few operations on numbers of size 1
@@ -102,14 +106,17 @@ def parts(value: Any) -> list[Any]:
 
 
 def wrong(
-    name: str, case: Case, sizes: dict[str, int],
+    name: str,
+    case: Case,
+    sizes: dict[str, int],
     readings: Mapping[str, Callable[..., Any]] = READINGS,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """What is wrong with the reading of one call at these sizes, part by part."""
     inputs = Inputs(sizes)
     with noted(inputs.notes):
-        terms = readings[name](*map(inputs.term, case.args), **{
-            k: inputs.term(a) for k, a in case.keywords.items()})  # fmt: skip
+        terms = readings[name](
+            *map(inputs.term, case.args), **{k: inputs.term(a) for k, a in case.keywords.items()}
+        )
     names, values = list(inputs.values), list(inputs.values.values())
 
     def ran(drawn: Sequence[Tensor]) -> list[Any]:
@@ -156,9 +163,13 @@ def test_lengths_that_are_computed_otherwise_are_refused() -> None:
 def test_roots_and_quotients_of_lengths_are_numbers() -> None:
     n = as_array(LETTERS["n"])
     with noted(Notes()):
-        for name, given, wanted in (("sym_float", (n,), n), ("truediv", (n, 2), n / 2),
-                                    ("pow", (n, 0.5), n**0.5), ("pow", (n, -0.5), n**-0.5),
-                                    ("pow", (n, 2), n**2)):  # fmt: skip
+        for name, given, wanted in (
+            ("sym_float", (n,), n),
+            ("truediv", (n, 2), n / 2),
+            ("pow", (n, 0.5), n**0.5),
+            ("pow", (n, -0.5), n**-0.5),
+            ("pow", (n, 2), n**2),
+        ):
             assert READINGS[name](*given).term is wanted.term
         for power in (0.3, n, 7):
             with pytest.raises(Unread):
@@ -170,8 +181,11 @@ def test_a_convolution_that_mixes_places_is_refused() -> None:
     x, wide, one = (inputs.tensor(Of("real", axes)) for axes in ("n 4 m", "3 4 3", "3 4 1"))
     read = READINGS["aten.convolution.default"]
     for weight, steps, padding, groups in (
-        (wide, [1], [0], 1), (one, [2], [0], 1), (one, [1], [1], 1), (one, [1], [0], 2),
-    ):  # fmt: skip
+        (wide, [1], [0], 1),
+        (one, [2], [0], 1),
+        (one, [1], [1], 1),
+        (one, [1], [0], 2),
+    ):
         with pytest.raises(Unread, match="a convolution"):
             read(x, weight, None, steps, padding, [1], False, [0], groups)
 

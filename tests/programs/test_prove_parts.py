@@ -74,9 +74,9 @@ def test_where_the_code_raises_there_is_nothing_to_say() -> None:
 
 def test_what_is_not_proved_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Proofs.of
-    monkeypatch.setattr(Proofs, "of", lambda self, law: (
-        whole(self, law) if self.elsewhere else None
-    ))  # fmt: skip
+    monkeypatch.setattr(
+        Proofs, "of", lambda self, law: whole(self, law) if self.elsewhere else None
+    )
     told = [one.text for one in found("interpolated").assuming]
     where = "as at B = 3, H = 2, T = 25"
     assert f"other code runs elsewhere, {where}, of which it is not proved" in told

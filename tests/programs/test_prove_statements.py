@@ -57,33 +57,53 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
     "weights that add up to 2": (lambda: attention(twice), "rows-sum-to-one"),
     "weights of 1": (lambda: attention(total), "rows-sum-to-one"),
     "each channel as much longer as it likes": (
-        lambda: rotary(lambda x, p: turned(x * STRETCH, p)), "norm"),
+        lambda: rotary(lambda x, p: turned(x * STRETCH, p)),
+        "norm",
+    ),
     "the same without positions": (
         lambda: Rotary(name="r", turn=turned, running=lambda x: running(x * STRETCH), width=4),
-        "norm"),
+        "norm",
+    ),
     "keys that become longer": (
-        lambda: rotary(turned, key=lambda x, p: turned(x, p) * (1 + p[:, None, :, None])), "norm"),
+        lambda: rotary(turned, key=lambda x, p: turned(x, p) * (1 + p[:, None, :, None])),
+        "norm",
+    ),
     "keys that are moved": (lambda: rotary(turned, key=lambda x, p: turned(x, p) + 1), "linear"),
     "rows of a batch added to the next": (
-        lambda: layer(lambda x: x.cumsum(0)), "rows-of-batch-apart"),
+        lambda: layer(lambda x: x.cumsum(0)),
+        "rows-of-batch-apart",
+    ),
     "the same of rotary code": (
-        lambda: rotary(lambda x, p: turned(x.cumsum(0), p)), "rows-of-batch-apart"),
+        lambda: rotary(lambda x, p: turned(x.cumsum(0), p)),
+        "rows-of-batch-apart",
+    ),
     "the same of attention": (lambda: attention(mixed), "rows-of-batch-apart"),
     "the same of what is added": (
-        lambda: Additive(name="d", added=lambda x: x.cumsum(0), width=4), "rows-of-batch-apart"),
+        lambda: Additive(name="d", added=lambda x: x.cumsum(0), width=4),
+        "rows-of-batch-apart",
+    ),
     "the same without positions in rows": (
         lambda: Rotary(name="r", turn=turned, running=lambda x: running(x.cumsum(0)), width=4),
-        "rows-of-batch-apart"),
+        "rows-of-batch-apart",
+    ),
     "key places in the scores": (lambda: attention(later_keys_weigh_more), "permutation"),
     "positions counted from the first token": (
-        lambda: rotary(lambda x, p: turned(x, p - p[:, :1])), "relative"),
+        lambda: rotary(lambda x, p: turned(x, p - p[:, :1])),
+        "relative",
+    ),
     "the ids of the first row for all": (
-        lambda: rotary(lambda x, p: turned(x, p[:1].expand_as(p))), "follows-its-ids"),
+        lambda: rotary(lambda x, p: turned(x, p[:1].expand_as(p))),
+        "follows-its-ids",
+    ),
     "the mean of the ids of all rows": (
-        lambda: rotary(lambda x, p: turned(x, 0 * p + p.float().mean(0))), "follows-its-ids"),
+        lambda: rotary(lambda x, p: turned(x, 0 * p + p.float().mean(0))),
+        "follows-its-ids",
+    ),
     "a layer that is not read, beside attention that is": (
-        lambda: attention(softmax, layer=not_read, embed=4), "rows-of-batch-apart"),
-}  # fmt: skip
+        lambda: attention(softmax, layer=not_read, embed=4),
+        "rows-of-batch-apart",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FALSE)
@@ -97,16 +117,21 @@ def test_what_breaks_the_words_of_a_law_is_not_proved(name: str) -> None:
 TRUE: dict[str, tuple[Callable[[], Subject], tuple[str, ...]]] = {
     "attention": (
         lambda: attention(softmax),
-        ("rows-sum-to-one", "permutation", "order-of-keys", "rows-of-batch-apart")),
+        ("rows-sum-to-one", "permutation", "order-of-keys", "rows-of-batch-apart"),
+    ),
     "longer by one number": (
         lambda: rotary(lambda x, p: 1.5 * turned(x, p)),
-        ("norm", "relative", "follows-its-ids", "rows-of-batch-apart")),
+        ("norm", "relative", "follows-its-ids", "rows-of-batch-apart"),
+    ),
     "keys longer by another number": (
-        lambda: rotary(turned, key=lambda x, p: 2 * turned(x, p)), ("norm", "relative")),
+        lambda: rotary(turned, key=lambda x, p: 2 * turned(x, p)),
+        ("norm", "relative"),
+    ),
     "without positions": (
         lambda: Rotary(name="r", turn=turned, running=running, width=4),
-        ("norm", "relative", "rows-of-batch-apart")),
-}  # fmt: skip
+        ("norm", "relative", "rows-of-batch-apart"),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", TRUE)

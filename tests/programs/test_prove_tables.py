@@ -32,10 +32,13 @@ FORMULAS: dict[str, tuple[Tensor, str]] = {
     "a window of 7 by 7": (index(7, 7), "84 + 13·⌊i/7⌋ + i%7 − 13·⌊j/7⌋ − j%7"),
     "a window of 3 by 5": (index(3, 5), "22 + 9·⌊i/5⌋ + i%5 − 9·⌊j/5⌋ − j%5"),
     "all pairs of a window on one axis": (
-        index(2, 3).flatten(), "7 + 5·⌊i/18⌋ + ⌊(i%18)/6⌋ − 5·⌊(i%6)/3⌋ − i%3"),
+        index(2, 3).flatten(),
+        "7 + 5·⌊i/18⌋ + ⌊(i%18)/6⌋ − 5·⌊(i%6)/3⌋ − i%3",
+    ),
     "a window of three axes": (
         index(2, 3, 4),
-        "52 + 35·⌊i/12⌋ + 7·⌊(i%12)/4⌋ + i%4 − 35·⌊j/12⌋ − 7·⌊(j%12)/4⌋ − j%4"),
+        "52 + 35·⌊i/12⌋ + 7·⌊(i%12)/4⌋ + i%4 − 35·⌊j/12⌋ − 7·⌊(j%12)/4⌋ − j%4",
+    ),
     "a window of one row": (index(1, 4), "3 + i − j"),
     "offsets": (away(6), "−i + j"),
     "a range backwards": (torch.arange(5).flip(0), "4 − i"),
@@ -43,7 +46,7 @@ FORMULAS: dict[str, tuple[Tensor, str]] = {
     "channels in another order": (torch.tensor([0, 4, 1, 5, 2, 6, 3, 7]), "⌊i/2⌋ + 4·(i%2)"),
     "one number": (torch.full((3, 4), -2, dtype=torch.int32), "−2"),
     "zeros": (torch.zeros(3, 1, 2, dtype=torch.int64), "0"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FORMULAS)
@@ -70,9 +73,14 @@ def test_what_is_no_such_table_has_no_formula() -> None:
     assert formula_of(torch.arange(6).outer(torch.arange(6))) is None
     assert formula_of(torch.arange(12) % 5) is None
     assert formula_of(away(4).abs()) is None
-    for table in (index(2, 2).float(), index(2, 2) > 3, index(2, 2).to(torch.uint8),
-                  torch.tensor(3), torch.zeros(0, dtype=torch.int64),
-                  torch.tensor([0, 1 << 40])):  # fmt: skip
+    for table in (
+        index(2, 2).float(),
+        index(2, 2) > 3,
+        index(2, 2).to(torch.uint8),
+        torch.tensor(3),
+        torch.zeros(0, dtype=torch.int64),
+        torch.tensor([0, 1 << 40]),
+    ):
         assert formula_of(table) is None
         assert offsets_of(table) is None
 
@@ -185,11 +193,13 @@ SHORT = torch.arange(4, dtype=torch.int8)
 NOT_READ: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "places counted from the end": (lambda x: x[..., torch.arange(4) - 1], "index"),
     "stored places counted from the end": (
-        lambda x: x[..., torch.tensor([-1, 0, 1, 2])], "-1..2 of 4 places"),
+        lambda x: x[..., torch.tensor([-1, 0, 1, 2])],
+        "-1..2 of 4 places",
+    ),
     "places of no formula": (lambda x: x[..., torch.tensor([2, 0, 2, 1])], "no formula"),
     "truth values as places": (lambda x: x[..., torch.ones(4).bool()], "truth values"),
     "a stored range in 8 bits": (lambda x: x * SHORT.mul(100), ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NOT_READ)
@@ -204,8 +214,10 @@ def test_the_last_place_may_be_counted_from_the_end() -> None:
     last = torch.tensor([-1, -2, -3, -4])
     for call in (lambda x: x[..., last], lambda x: x + x[..., [-1]]):
         assert verdicts(prove(layer(call), seconds=SECONDS)) == {
-            "permutation": "holds", "rows-of-batch-apart": "holds", "causal": "not asked",
-        }  # fmt: skip
+            "permutation": "holds",
+            "rows-of-batch-apart": "holds",
+            "causal": "not asked",
+        }
 
 
 def test_any_whole_numbers_and_any_truth_values() -> None:
@@ -213,8 +225,10 @@ def test_any_whole_numbers_and_any_truth_values() -> None:
     gate, numbers = torch.tensor([True, False, True, True]), torch.tensor([2, 0, 2, 7])
     for call in (lambda x: torch.where(gate, x, 0), lambda x: x * numbers):
         assert verdicts(prove(layer(call), seconds=SECONDS)) == {
-            "permutation": "holds", "rows-of-batch-apart": "holds", "causal": "not asked",
-        }  # fmt: skip
+            "permutation": "holds",
+            "rows-of-batch-apart": "holds",
+            "causal": "not asked",
+        }
     later = torch.tensor([2, 0, 2, 7, 1, 1, 3, 0])
 
     def by_token(x: Tensor) -> Tensor:

@@ -25,6 +25,7 @@ def half(x: Tensor) -> Tensor:
 
 def computed(angles: Angles, length: int = LENGTH) -> Callable[[Tensor, Tensor], Tensor]:
     """A rotation by the rows of a table that is computed in each call."""
+
     def turn(x: Tensor, ids: Tensor) -> Tensor:
         angle = angles(torch.arange(length).float())
         cos, sin = (table[ids][:, None] for table in (angle.cos(), angle.sin()))
@@ -113,8 +114,10 @@ WRONG: dict[str, Angles] = {
 def test_what_depends_on_more_than_the_offset_is_not_proved(name: str) -> None:
     code = computed(WRONG[name])
     x = torch.randn(1, 1, 2, WIDTH, generator=torch.Generator().manual_seed(0)).double()
-    scores = [code(x[:, :, :1], torch.tensor([[p]])) @ code(x[:, :, 1:], torch.tensor([[p + 3]])).mT
-              for p in (1, 3, 14, 19, 30)]  # fmt: skip
+    scores = [
+        code(x[:, :, :1], torch.tensor([[p]])) @ code(x[:, :, 1:], torch.tensor([[p + 3]])).mT
+        for p in (1, 3, 14, 19, 30)
+    ]
     assert max((one - scores[0]).abs().max() for one in scores) > 1e-3  # torch says it is false
     found = {f.law: f.verdict for f in asked(code).findings}
     assert found.get("relative") != "holds", found

@@ -64,8 +64,11 @@ class Replaced(Window):
 
 
 def in_window(module: nn.Module) -> Traced:
-    return prove(Bias(name="w", heads=3, module=module, index=lambda _: index(2, 2)),
-                 ("offset-only",), seconds=SECONDS)  # fmt: skip
+    return prove(
+        Bias(name="w", heads=3, module=module, index=lambda _: index(2, 2)),
+        ("offset-only",),
+        seconds=SECONDS,
+    )
 
 
 @pytest.mark.parametrize("window", [(7, 7), (3, 5), (2, 3, 4), (1, 4), (12, 12)])
@@ -118,10 +121,10 @@ WRONG: dict[str, Callable[[], nn.Module]] = {
     "one entry is another": lambda: Window(3, 5, at=with_one_entry_changed()),
     "columns for rows": lambda: Window(3, 5, at=index(5, 3)),
     "an axis of the window turned round": lambda: Window(
-        3, 5, at=index(3, 5).reshape(3, 5, 15).flip(1).reshape(15, 15)),
-    "by the place and not by the offset": lambda: Window(
-        2, 3, at=torch.arange(36).reshape(6, 6)),
-}  # fmt: skip
+        3, 5, at=index(3, 5).reshape(3, 5, 15).flip(1).reshape(15, 15)
+    ),
+    "by the place and not by the offset": lambda: Window(2, 3, at=torch.arange(36).reshape(6, 6)),
+}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -138,7 +141,9 @@ UNREAD: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "an index that the call writes to": (lambda: WrittenTo(3, 5), "earlier calls"),
     "an index that the call replaces": (lambda: Replaced(3, 5), "a later call of the code"),
     "an index in 8 bits": (
-        lambda: Window(2, 3, at=index(2, 3).to(torch.int8)), "torch.export refuses"),
+        lambda: Window(2, 3, at=index(2, 3).to(torch.int8)),
+        "torch.export refuses",
+    ),
 }
 
 

@@ -89,9 +89,14 @@ def usual(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [(usual, []), (bare, ["scale"]), (upside_down, ["scale"]), (over_queries, ["softmax"]),
-     (slot_attention, [])],
-)  # fmt: skip
+    [
+        (usual, []),
+        (bare, ["scale"]),
+        (upside_down, ["scale"]),
+        (over_queries, ["softmax"]),
+        (slot_attention, []),
+    ],
+)
 def test_scale_and_axis_of_the_softmax(code: Callable[..., Tensor], expected: list[str]) -> None:
     assert about(code, "attention") == expected
 
@@ -123,9 +128,13 @@ def non_causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 @pytest.mark.parametrize(
     ("code", "expected"),
-    [(see_no_more, []), (see_one_more, ["mask"]), (causal_attention, ["mask"]),
-     (non_causal_attention, [])],
-)  # fmt: skip
+    [
+        (see_no_more, []),
+        (see_one_more, ["mask"]),
+        (causal_attention, ["mask"]),
+        (non_causal_attention, []),
+    ],
+)
 def test_a_causal_mask_that_is_off_by_one_or_missing(
     code: Callable[..., Tensor], expected: list[str]
 ) -> None:

@@ -50,11 +50,13 @@ def libraries() -> None:
 def settings() -> dict[str, object]:
     """What the suite watches of every test, and more."""
     return torch_settings() | {
-        "device": torch.get_default_device(), "threads": torch.get_num_threads(),
-        "autocast": torch.is_autocast_enabled("cpu"), "tried": torch.backends.cudnn.benchmark,
+        "device": torch.get_default_device(),
+        "threads": torch.get_num_threads(),
+        "autocast": torch.is_autocast_enabled("cpu"),
+        "tried": torch.backends.cudnn.benchmark,
         "cudnn": torch.backends.cuda.cudnn_sdp_enabled(),  # type: ignore[no-untyped-call]
         "random": torch.get_rng_state().tolist(),
-    }  # fmt: skip
+    }
 
 
 def quietly(x: Tensor) -> Tensor:

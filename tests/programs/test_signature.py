@@ -108,5 +108,9 @@ def test_what_has_another_shape_than_was_told_is_refused() -> None:
     with pytest.raises(SignatureError, match=r"wanted \(2, 5, 12\) back, which is B n \(H D\)"):
         read_back(torch.zeros(2, 12, 5), axes, ("B", "H", "n", "D"), LENGTHS)
     with pytest.raises(SignatureError, match="wanted an axis B, of length 2, got n D"):
-        laid_out(torch.zeros(2, 5, 4), ("B", "n", "D"), parse("x: n D -> x").arrays[0].axes or (),
-                 LENGTHS)  # fmt: skip
+        laid_out(
+            torch.zeros(2, 5, 4),
+            ("B", "n", "D"),
+            parse("x: n D -> x").arrays[0].axes or (),
+            LENGTHS,
+        )

@@ -36,8 +36,13 @@ PLAIN = ("turn", "attend", "call")  # of which every law has been proved and met
 LARGE = ("shift-of-scores", "hidden-keys-do-nothing")  # the programs take no maximum of scores
 OF_THE_PAST = ("causal", "past-is-used", "alignment", "step-by-step")
 MEASURED = ("past-is-used", "window-as-declared", "mask-adds", "true-means-visible", "hidden-rows")
-READ_OFF = {"shown": "attend", "attend_added": "attend", "attend_keeping": "attend",
-            "attend_masked": "attend", "reached": "layer"}  # fmt: skip
+READ_OFF = {
+    "shown": "attend",
+    "attend_added": "attend",
+    "attend_keeping": "attend",
+    "attend_masked": "attend",
+    "reached": "layer",
+}
 PROOF = 2.0  # seconds: those of the right programs are found in less
 UNPROVED = ("alignment", "groups-of-heads", "hidden-keys-do-nothing", *MEASURED)
 
@@ -59,15 +64,23 @@ def subject(one: Programs, program: Callable[..., Any]) -> Subject:
         return Additive(name="program", width=4, **fields)
     if one.kind == "mask":
         declared = DeclaredAttention(causal=True, window=declared.window)
-        return Mask(name="program", declared=declared,
-                    mask=lambda t, s: program(torch.zeros(t), torch.zeros(s)))  # fmt: skip
+        return Mask(
+            name="program",
+            declared=declared,
+            mask=lambda t, s: program(torch.zeros(t), torch.zeros(s)),
+        )
     if one.kind == "bias":
+
         def of_lengths(made: Callable[..., Any]) -> Callable[[int, int], Any]:
             return lambda t, s: made(torch.zeros(t), torch.zeros(s))
 
         other = fields.get("biased_paths")
-        return Bias(name="program", heads=2, bias=of_lengths(fields["biased"]),
-                    paths={} if other is None else {"other": of_lengths(other)})  # fmt: skip
+        return Bias(
+            name="program",
+            heads=2,
+            bias=of_lengths(fields["biased"]),
+            paths={} if other is None else {"other": of_lengths(other)},
+        )
     for paths in ("attended_paths", "turned_paths"):
         if paths in fields:
             fields["paths"] = {"other": fields.pop(paths)}
@@ -136,7 +149,5 @@ def test_the_documentation_lists_the_laws_that_have_no_formula() -> None:
 
 
 def test_programs_are_of_laws_that_are_there() -> None:
-    known = {
-        (f.id, f.kind, READ_OFF.get(f.call, f.call)) for law in LAWS for f in law.formulas
-    }
+    known = {(f.id, f.kind, READ_OFF.get(f.call, f.call)) for law in LAWS for f in law.formulas}
     assert {(one.law, one.kind, one.call) for one in PROGRAMS} <= known

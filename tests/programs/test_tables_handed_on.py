@@ -164,9 +164,7 @@ def apply_rotary_pos_emb(qk, sinu_pos):
 
 
 @pytest.mark.parametrize("name", ["apply_rotary_pos_emb", "RotaryTables"])
-def test_tables_are_handed_on_in_the_axes_in_which_they_are_made(
-    name: str, tmp_path: Path
-) -> None:
+def test_tables_are_handed_on_in_the_axes_in_which_they_are_made(name: str, tmp_path: Path) -> None:
     """Of q: B H n D with a table B 1 n D rows of the batch are cut, and it fits as well."""
     line = adapted_as(getattr(user_file(tmp_path, TIME_FIRST), name)).line
     assert "q: n B H D" in line

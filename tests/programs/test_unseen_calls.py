@@ -309,7 +309,8 @@ def attend_suffixed(q_BLHD: Tensor, k_BLHD: Tensor, v_BLHD: Tensor) -> Tensor:
 
 def test_names_that_say_their_axes_are_read_without_them() -> None:
     assert adapted_as(attend_suffixed).line == (
-        "q_BLHD: B r H D, k_BLHD: B n H D, v_BLHD: B n H D -> B r H D")  # fmt: skip
+        "q_BLHD: B r H D, k_BLHD: B n H D, v_BLHD: B n H D -> B r H D"
+    )
 
 
 def test_numbers_that_are_told_to_be_added_hide_nothing_where_they_are_0() -> None:
@@ -343,8 +344,10 @@ def test_in_pieces_is_not_asked_of_what_sees_ahead_in_whatever_format_it_is_look
 
 def test_queries_that_no_name_tells_are_no_tokens() -> None:
     """A product with 3 axes would run too, over features."""
+
     def my_attention(first: Tensor, second: Tensor, third: Tensor) -> Tensor:
         return attend_suffixed(first, second, third)
 
     assert adapted_as(my_attention).line == (
-        "first: B r H D query, second: B n H D key, third: B n H D value -> B r H D")  # fmt: skip
+        "first: B r H D query, second: B n H D key, third: B n H D value -> B r H D"
+    )

@@ -125,20 +125,23 @@ def sin_embedding(positions: Tensor, dim: int) -> Tensor:
     return torch.cat((at.cos(), at.sin()), -1)
 
 
-@pytest.mark.parametrize(("code", "line"), [
-    (ImageAttention, "x: B C h w -> B C h w"),
-    (LearnedPositions, "x: n B E -> n B E"),
-    (PositionalTable, "tensor: B n E -> B n E"),
-    (ChannelsFirst, "tensor: B E n -> B E n"),
-    (TokensFirst, "x: n B ids -> n B E"),
-    (ScaledBias, "i = r, j = n -> H r n"),
-    (length_to_mask, "length: B lengths, max_len = n -> B n keep"),
-    (subsequent_mask, "seq_len = n -> n n 1 keep"),
-    (lookahead_mask, "padded: B n ids -> n n add"),
-    (batched_mask, "batch_size = B, t_len = n -> B n n keep"),
-    (get_position_table, "d_model = E, max_len = n -> n 1 E"),
-    (sin_embedding, "positions: B n 1, dim = E -> B n E"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (ImageAttention, "x: B C h w -> B C h w"),
+        (LearnedPositions, "x: n B E -> n B E"),
+        (PositionalTable, "tensor: B n E -> B n E"),
+        (ChannelsFirst, "tensor: B E n -> B E n"),
+        (TokensFirst, "x: n B ids -> n B E"),
+        (ScaledBias, "i = r, j = n -> H r n"),
+        (length_to_mask, "length: B lengths, max_len = n -> B n keep"),
+        (subsequent_mask, "seq_len = n -> n n 1 keep"),
+        (lookahead_mask, "padded: B n ids -> n n add"),
+        (batched_mask, "batch_size = B, t_len = n -> B n n keep"),
+        (get_position_table, "d_model = E, max_len = n -> n 1 E"),
+        (sin_embedding, "positions: B n 1, dim = E -> B n E"),
+    ],
+)
 def test_what_it_is_given_is_found(code: Any, line: str) -> None:
     assert adapted_as(code).line == line
 
@@ -185,11 +188,14 @@ def apply_rotary_emb(query: Tensor, key: Tensor, rope: Tensor) -> tuple[Tensor, 
     return turned(query), turned(key)
 
 
-@pytest.mark.parametrize(("code", "why"), [
-    (averaging_mask, "hide nothing where they are added"),
-    (decaying, "factors of weights"),
-    (fixed_pos_embedding, "several tables come back"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (averaging_mask, "hide nothing where they are added"),
+        (decaying, "factors of weights"),
+        (fixed_pos_embedding, "several tables come back"),
+    ],
+)
 def test_what_is_nearly_of_a_form_is_refused(code: Any, why: str) -> None:
     with pytest.raises(NoAdapter) as refused:
         adapted_as(code)
@@ -289,10 +295,13 @@ def test_a_refusal_shows_a_line_of_its_own_parameters() -> None:
     assert str(parse(line.replace("colour = ?", "colour: B n"))).startswith("tokens: B n E, colour")
 
 
-@pytest.mark.parametrize(("kind", "line"), [
-    ("rotary", "q: B H n D, k: B H n D, cos: n D cos, sin: n D sin, style = ? -> q, k"),
-    ("bias", "q: B n E, k: B n E, cos: n D cos, sin: n D sin, style = ? -> ? r n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("rotary", "q: B H n D, k: B H n D, cos: n D cos, sin: n D sin, style = ? -> q, k"),
+        ("bias", "q: B n E, k: B n E, cos: n D cos, sin: n D sin, style = ? -> ? r n"),
+    ],
+)
 def test_a_line_to_correct_is_of_the_kind(kind: str, line: str) -> None:
     def turn(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, style: str) -> None: ...
 
@@ -375,5 +384,6 @@ def pooled_by(target_item: Tensor, history: Tensor) -> Tensor:
 
 def test_one_token_back_is_not_as_many_as_go_in() -> None:
     with pytest.raises(SignatureError, match="wanted a token back for each that goes in"):
-        adapted_as(pooled_by, "target_item: B E constant, history: B n E tokens -> B E",
-                   kind="attention")  # fmt: skip
+        adapted_as(
+            pooled_by, "target_item: B E constant, history: B n E tokens -> B E", kind="attention"
+        )

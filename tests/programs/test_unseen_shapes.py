@@ -255,25 +255,31 @@ class PlacedAttention(PartsAttention):
 ROWS = "x: B n H D, freqs: n D/2"
 
 
-@pytest.mark.parametrize(("code", "line"), [
-    (TablesRope, "q: B H n D, k: B G n D, position_ids: B n -> q, k; method adjusted"),
-    (apply_rotary, "t: B H n D, pos: n D angles -> t"),
-    (apply_rotary_part, "t: B H n D, pos: n D angles -> t"),
-    (ImagePositions, "tensor: B h w E -> B h w E"),
-    (precompute_cis, "dim = D, end = m -> pos: m D; then apply_cis(q: B H n D, pos: n D cis -> q)"),
-    (precompute_rows, f"dim = D, end = m -> freqs: m D/2; then apply_rows({ROWS} cis -> x)"),
-    (ScoreBias, "qk_dots: B G r n -> 1 H r n"),
-    (OffsetBias, "x: B H r n tokens -> r n"),
-    (one_of_keys_attention, "q: B H r D, k: B n D, v: B n D -> B H r D"),
-    (LearnedPosEmb, "x: n coordinates -> n E"),
-    (AxialPositions, "-> (h w) E; built with shape = (h, w)"),
-    (PositionalEncoding, "x: B n E -> B n E"),
-    (SeriesAttention, "inputs: B V n E, layer_idx = 0 -> B V n E"),
-    (AcrossAttention, "inputs: B n V E, layer_idx = 0 -> B n V E"),
-    (TiedAttention, "inputs: V n B E, layer_idx = 0 -> V n B E"),
-    (PartsAttention, "x: B n E -> B n E"),
-    (PlacedAttention, "x: B n E, position_ids: B n positions -> B n E"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (TablesRope, "q: B H n D, k: B G n D, position_ids: B n -> q, k; method adjusted"),
+        (apply_rotary, "t: B H n D, pos: n D angles -> t"),
+        (apply_rotary_part, "t: B H n D, pos: n D angles -> t"),
+        (ImagePositions, "tensor: B h w E -> B h w E"),
+        (
+            precompute_cis,
+            "dim = D, end = m -> pos: m D; then apply_cis(q: B H n D, pos: n D cis -> q)",
+        ),
+        (precompute_rows, f"dim = D, end = m -> freqs: m D/2; then apply_rows({ROWS} cis -> x)"),
+        (ScoreBias, "qk_dots: B G r n -> 1 H r n"),
+        (OffsetBias, "x: B H r n tokens -> r n"),
+        (one_of_keys_attention, "q: B H r D, k: B n D, v: B n D -> B H r D"),
+        (LearnedPosEmb, "x: n coordinates -> n E"),
+        (AxialPositions, "-> (h w) E; built with shape = (h, w)"),
+        (PositionalEncoding, "x: B n E -> B n E"),
+        (SeriesAttention, "inputs: B V n E, layer_idx = 0 -> B V n E"),
+        (AcrossAttention, "inputs: B n V E, layer_idx = 0 -> B n V E"),
+        (TiedAttention, "inputs: V n B E, layer_idx = 0 -> V n B E"),
+        (PartsAttention, "x: B n E -> B n E"),
+        (PlacedAttention, "x: B n E, position_ids: B n positions -> B n E"),
+    ],
+)
 def test_what_its_arrays_are_is_found(code: Any, line: str) -> None:
     assert adapted_as(code).line == line
 
@@ -298,13 +304,16 @@ def test_positions_that_are_added_are_absolute() -> None:
     assert not adapted_as(SeriesAttention).positional  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("code", "why"), [
-    (Tables, "objects of Tables cannot be called"),
-    (ScaledRope, "turns a token by positions of others"),
-    (RotaryTable, "says a rotary embedding"),
-    (PlaceBias, "a number for each place"),
-    (ChainAttention, "only a method of it can be called so"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (Tables, "objects of Tables cannot be called"),
+        (ScaledRope, "turns a token by positions of others"),
+        (RotaryTable, "says a rotary embedding"),
+        (PlaceBias, "a number for each place"),
+        (ChainAttention, "only a method of it can be called so"),
+    ],
+)
 def test_what_is_nearly_of_a_shape_is_refused(code: Any, why: str) -> None:
     with pytest.raises(NoAdapter) as refused:
         adapted_as(code, kind="bias" if code is PlaceBias else None)

@@ -71,8 +71,9 @@ def test_tokens_are_no_coordinates_and_code_that_writes_in_them_breaks_one_law()
     found = adapted_as(PositionalEncoder)
     assert found.line == "x: B n E -> B n E"
     assert {law: _found(found, law).verdict for law in ("inputs-stay", "calls-forget")} == {
-        "inputs-stay": "broken", "calls-forget": "holds",
-    }  # fmt: skip
+        "inputs-stay": "broken",
+        "calls-forget": "holds",
+    }
 
 
 class TimeFirst(nn.Module):

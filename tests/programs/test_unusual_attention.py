@@ -27,8 +27,14 @@ SUM, SHIFT, ORDER = "rows-sum-to-one", "shift-of-scores", "order-of-keys"
 def code(
     attend: Callable[..., Tensor], *, groups: int = 4, width: int = 8, **more: Any
 ) -> Attention:
-    return Attention(name="a", attend=lambda q, k, v, mask=None: attend(q, k, v, mask), heads=4,
-                     groups=groups, width=width, **more)  # fmt: skip
+    return Attention(
+        name="a",
+        attend=lambda q, k, v, mask=None: attend(q, k, v, mask),
+        heads=4,
+        groups=groups,
+        width=width,
+        **more,
+    )
 
 
 def measured(one: Attention, law: str) -> tuple[str, str]:

@@ -71,12 +71,16 @@ def test_the_errata_stand_first_and_in_order(ledger: Results) -> None:
 def test_an_erratum_says_what_is_printed_what_is_right_and_where_it_fails(ledger: Results) -> None:
     told = words(article(page(ledger), "erratum-G2"))
     for piece in (
-        "Lemma G2", "✗ false as written", "printed The claim G2 about X ∈ ℝn×d.",
-        "right Both, by one permutation.", "✓ proved for all",
-        "counterexample to the statement", "every other size 1",
+        "Lemma G2",
+        "✗ false as written",
+        "printed The claim G2 about X ∈ ℝn×d.",
+        "right Both, by one permutation.",
+        "✓ proved for all",
+        "counterexample to the statement",
+        "every other size 1",
         "Entry (0, 0) of the left side is 0.268…, of the right side −0.731…",
         "the gap is at least 231/500, certified by ball arithmetic (Arb)",
-    ):  # fmt: skip
+    ):
         assert piece in told, piece
     assert r"\operatorname{Att}(Q, \sigma K, \sigma V)" in article(page(ledger), "erratum-G2")
 
@@ -124,9 +128,14 @@ def test_numbers_stand_beside_the_printed_ones_once(ledger: Results) -> None:
     text = page(ledger)
     told = words(article(text, "G5"))
     for piece in (
-        "demonstration in numbers", "The weights ✗ differs", "Seed 42.", "No seed is set there.",
-        "A0−0.5 1.0", "✓ agrees", "✗ differs, as the page is wrong here",
-    ):  # fmt: skip
+        "demonstration in numbers",
+        "The weights ✗ differs",
+        "Seed 42.",
+        "No seed is set there.",
+        "A0−0.5 1.0",
+        "✓ agrees",
+        "✗ differs, as the page is wrong here",
+    ):
         assert piece in told, piece
     assert "<table" not in article(text, "G6")
     assert "The weights, with G5" in words(article(text, "G6"))
@@ -158,9 +167,10 @@ def test_the_first_page_counts_the_verdicts(ledger: Results) -> None:
         assert piece in told, piece
     rows = [re.findall(r'<td class="n"[^>]*>([^<]+)<', row) for row in text.split("<tr")[2:]]
     assert rows == [
-        ["3", "1", "2", "1", "1", "8"], ["1", "–", "–", "–", "–", "1"],
+        ["3", "1", "2", "1", "1", "8"],
+        ["1", "–", "–", "–", "–", "1"],
         ["4", "1", "2", "1", "1", "9"],
-    ]  # fmt: skip
+    ]
     assert 'id="documents"' not in render(ledger.model_copy(update={"claims": ()}))
 
 
@@ -194,11 +204,19 @@ def test_a_hostile_ledger_stays_text(ledger: Results) -> None:
 def test_an_ill_typed_theorem_and_an_induction_on_the_first_page(ledger: Results) -> None:
     told = words(render(ledger))
     for piece in (
-        "✗ ill-typed 1", "Why it stands for nothing", "equal(Q @ g, Q)", "n is not d.",
-        "It rests on", "(linear)", "By induction on m. For m = 0:", "From m to m + 1:", "But",
+        "✗ ill-typed 1",
+        "Why it stands for nothing",
+        "equal(Q @ g, Q)",
+        "n is not d.",
+        "It rests on",
+        "(linear)",
+        "By induction on m. For m = 0:",
+        "From m to m + 1:",
+        "But",
         "13 kernel steps: 12 unroll, 1 induction.",
-        "Assumed: c is nonnegative; the hypotheses above.", "In numbers: 1 held",
-    ):  # fmt: skip
+        "Assumed: c is nonnegative; the hypotheses above.",
+        "In numbers: 1 held",
+    ):
         assert piece in told, piece
     assert r"\ge \frac{K}{2}" in render(ledger)
     assert r"\ne \frac{K}{2}" in render(ledger)
@@ -217,8 +235,10 @@ def test_writing(ledger: Results, tmp_path: Path) -> None:
     first = write_report(ledger, tmp_path)
     assert first == tmp_path / "index.html"
     assert {p.name for p in tmp_path.iterdir()} == {
-        "index.html", "document-003.html", "document-004.html",
-    }  # fmt: skip
+        "index.html",
+        "document-003.html",
+        "document-004.html",
+    }
     assert (tmp_path / "document-003.html").read_text(encoding="utf-8") == page(ledger)
 
 

@@ -21,8 +21,14 @@ from attnproof.report import ReportError, encodings
 from attnproof.report.encodings import Cell, render_encodings, write_encodings
 from tests.report.reader import read
 
-ASKED = ("relative", "even", "tells-before-from-after", "falls-with-distance", "bounded",
-         "continuous")  # fmt: skip
+ASKED = (
+    "relative",
+    "even",
+    "tells-before-from-after",
+    "falls-with-distance",
+    "bounded",
+    "continuous",
+)
 NAMED = "<script>alert(1)</script>"
 
 
@@ -64,9 +70,13 @@ def table() -> TableRecord:
     assert len(laws) == len(ASKED)
     made = tabulate(list(KINDS.values()), laws)
     requirement = RequirementRecord(
-        encoding="rope", id="w", document="004", says="It is relative.", verdict="met",
+        encoding="rope",
+        id="w",
+        document="004",
+        says="It is relative.",
+        verdict="met",
         because=(("relative", "proved"), ("unasked", "open")),
-    )  # fmt: skip
+    )
     broken = BrokenEncoding(name="lost.py", error="<ImportError>")
     return made.model_copy(update={"requirements": (requirement,), "broken": (broken,)})
 
@@ -132,7 +142,7 @@ def test_every_cell_is_in_the_table_and_on_its_page(
         assert "certified by" in article or cell.verdict != "refuted" or "the contrary" in article
         assert ("∎" in article) == bool(
             {"proved"} <= (kinds := {e.kind for e in cell.evidence}) and "refuted" not in kinds
-        ), (cell.encoding, cell.law)  # fmt: skip
+        ), (cell.encoding, cell.law)
 
 
 def test_a_sign_has_a_word_beside_it(pages: dict[str, str]) -> None:

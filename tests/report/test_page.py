@@ -47,11 +47,14 @@ def test_nothing_is_run_or_fetched(results: Results) -> None:
 @pytest.mark.parametrize(
     "added",
     [
-        "<script></script>", '<img src="x.png">', '<p onclick="x()"></p>',
-        "<style>@import 'x';</style>", '<style>a{background:url("http://x")}</style>',
+        "<script></script>",
+        '<img src="x.png">',
+        '<p onclick="x()"></p>',
+        "<style>@import 'x';</style>",
+        '<style>a{background:url("http://x")}</style>',
         '<link rel="stylesheet" href="x.css">',
     ],
-)  # fmt: skip
+)
 def test_the_check_for_outside_things_sees_them(added: str) -> None:
     assert outside(f"<main>{added}</main>")
 
@@ -114,16 +117,35 @@ def test_a_section_says_what_the_record_says(results: Results) -> None:
     page = render(results)
     told = words(page)
     for piece in (
-        "for all", "Assumed: σ is a permutation.", "95 kernel steps: 92 entry, 2 reindex, 1 ring",
-        "the columns move with the keys", "both sides have one normal form", "94 steps", "1 step",
-        "Its negative control: only the keys are permuted", "the gap is at least 231/500",
-        "certified by ball arithmetic (Arb)", "the left side is 0.268…",
-        "of the right side −0.731…", "Settles claim B4", "seed 0", "64 rows",
-        "2 × 10−7", "4 × 10−7", "not on this machine", "every other size 1",
-        "no witness was found in 400 tries", "together leaves every row", "For k ≥ 1.",
-        "expected proved, is undecided", "2 January 2026", "if the sum σ ≠ 0",
-        "In numbers: 1 violated", "Definitions", "Heads WQh, keep.",
-    ):  # fmt: skip
+        "for all",
+        "Assumed: σ is a permutation.",
+        "95 kernel steps: 92 entry, 2 reindex, 1 ring",
+        "the columns move with the keys",
+        "both sides have one normal form",
+        "94 steps",
+        "1 step",
+        "Its negative control: only the keys are permuted",
+        "the gap is at least 231/500",
+        "certified by ball arithmetic (Arb)",
+        "the left side is 0.268…",
+        "of the right side −0.731…",
+        "Settles claim B4",
+        "seed 0",
+        "64 rows",
+        "2 × 10−7",
+        "4 × 10−7",
+        "not on this machine",
+        "every other size 1",
+        "no witness was found in 400 tries",
+        "together leaves every row",
+        "For k ≥ 1.",
+        "expected proved, is undecided",
+        "2 January 2026",
+        "if the sum σ ≠ 0",
+        "In numbers: 1 violated",
+        "Definitions",
+        "Heads WQh, keep.",
+    ):
         assert piece in told, piece
     assert "q<sub>i</sub>" in page
 
@@ -170,10 +192,14 @@ def test_a_hostile_record_stays_text(results: Results) -> None:
     formula = Formula(latex=rf"\text{{{hostile}}}", text=hostile)
     theorem = results.theorems[0].model_copy(
         update={
-            "title": hostile, "says": hostile, "sources": (hostile, f"http://x.org/{hostile}"),
-            "statement": formula, "id": '"><script>', "assumed": (formula,),
+            "title": hostile,
+            "says": hostile,
+            "sources": (hostile, f"http://x.org/{hostile}"),
+            "statement": formula,
+            "id": '"><script>',
+            "assumed": (formula,),
         }
-    )  # fmt: skip
+    )
     page = render(results.model_copy(update={"theorems": (theorem,)}))
     assert outside(page) == []
     assert hostile in words(page)
@@ -221,10 +247,22 @@ def test_a_missing_asset(results: Results, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_sympy_derived_is_set_as_a_formula(results: Results) -> None:
-    side = {"says": "one row", "relation": ">=", "left": {"latex": "x^{2}", "text": "x**2"},
-            "right": {"latex": "0", "text": "0"}}  # fmt: skip
-    told = {"status": "derived", "why": "", "sizes": ({"n": 2},), "cases": 1, "all_cases": 1,
-            "natural": False, "sides": (side,), "seconds": 0.1}  # fmt: skip
+    side = {
+        "says": "one row",
+        "relation": ">=",
+        "left": {"latex": "x^{2}", "text": "x**2"},
+        "right": {"latex": "0", "text": "0"},
+    }
+    told = {
+        "status": "derived",
+        "why": "",
+        "sizes": ({"n": 2},),
+        "cases": 1,
+        "all_cases": 1,
+        "natural": False,
+        "sides": (side,),
+        "seconds": 0.1,
+    }
     first, *others = results.theorems
 
     def page(**changed: object) -> str:

@@ -94,8 +94,10 @@ def test_numbers_as_a_person_writes_them() -> None:
         ("W_Q^h QW_Q", "W<sub>Q</sub><sup>h</sup> QW<sub>Q</sub>"),
         ("S_Kᵀ Xᵀ g^{−ᵀ}", "S<sub>K</sub><sup>T</sup> X<sup>T</sup> g<sup>−T</sup>"),
         ("X ∈ ℝ^{n×d}, x ∈ ℝ^d", "X ∈ ℝ<sup>n×d</sup>, x ∈ ℝ<sup>d</sup>"),
-        ("M^j x, M^{j−1} x, M^(m+1), 10^−4",
-         "M<sup>j</sup> x, M<sup>j−1</sup> x, M<sup>m+1</sup>, 10<sup>−4</sup>"),
+        (
+            "M^j x, M^{j−1} x, M^(m+1), 10^−4",
+            "M<sup>j</sup> x, M<sup>j−1</sup> x, M<sup>m+1</sup>, 10<sup>−4</sup>",
+        ),
         ("e^{h(q, k_i)}", "e<sup>h(q, k<sub>i</sub>)</sup>"),
         ("SoftMax(x)_i, Att_α", "SoftMax(x)<sub>i</sub>, Att<sub>α</sub>"),
         ("x_1, .., x_n; a..b", "x<sub>1</sub>, …, x<sub>n</sub>; a..b"),
@@ -103,7 +105,7 @@ def test_numbers_as_a_person_writes_them() -> None:
         ("multi_head, log_base, a_of", "multi_head, log_base, a_of"),
         ("A_ij, w\u0304_b", "A<sub>ij</sub>, w\u0304<sub>b</sub>"),
     ],
-)  # fmt: skip
+)
 def test_words_have_real_indices(text: str, shown: str) -> None:
     assert words.prose(text) == shown
 
@@ -149,8 +151,9 @@ def test_no_number_is_written_as_nothing_of_an_array_and_itself() -> None:
     odd = re.compile(r"0 \\cdot [A-Za-z]+(_\{?\w+\}?)? \+ [0-9]|\\begin\{matrix\}0 \\cdot")
     texts = {
         entry.id: statement_latex(statement)
-        for entry in load_catalogue().entries for statement in entry.statements
-    }  # fmt: skip
+        for entry in load_catalogue().entries
+        for statement in entry.statements
+    }
     assert [name for name, text in texts.items() if odd.search(text)] == []
     assert odd.search(r"\begin{matrix}2 \\ 0 \cdot z_{0} + 3")  # as one theorem once had it
 

@@ -24,9 +24,14 @@ def test_bfloat16_is_that_of_torch() -> None:
     assert precision.brain(np.float64(257.0)).tolist() == 256.0
 
 
-@pytest.mark.parametrize(("name", "like"), [
-    ("float32", torch.float32), ("float16", torch.float16), ("bfloat16", torch.bfloat16),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("float32", torch.float32),
+        ("float16", torch.float16),
+        ("bfloat16", torch.bfloat16),
+    ],
+)
 def test_every_operation_rounds(name: str, like: torch.dtype) -> None:
     rng = np.random.default_rng(0)
     form = precision.FORMATS[name]
@@ -34,13 +39,24 @@ def test_every_operation_rounds(name: str, like: torch.dtype) -> None:
     x, y = form.of(a), form.of(b)
     s, t = torch.from_numpy(a).to(like), torch.from_numpy(b).to(like)
     for ours, theirs in (
-        (x + y, s + t), (x * y, s * t), (x / y, s / t), (x[0] - y[0], s[0] - t[0]),
-        (-x, -s), (3 * x, 3 * s),
+        (x + y, s + t),
+        (x * y, s * t),
+        (x / y, s / t),
+        (x[0] - y[0], s[0] - t[0]),
+        (-x, -s),
+        (3 * x, 3 * s),
     ):
         assert isinstance(ours, precision.Rounded)
         assert np.array_equal(np.asarray(ours, dtype=np.float32), theirs.float().numpy())
-    for result in (x @ y.mT, np.sum(x, axis=0), np.where(x > 0, x, 0 * x), np.stack((x, y)),
-                   np.mean(x), x[0, 0] * np.arange(3), np.cos(x[0, 0])):  # fmt: skip
+    for result in (
+        x @ y.mT,
+        np.sum(x, axis=0),
+        np.where(x > 0, x, 0 * x),
+        np.stack((x, y)),
+        np.mean(x),
+        x[0, 0] * np.arange(3),
+        np.cos(x[0, 0]),
+    ):
         assert isinstance(result, precision.Rounded)
         assert np.array_equal(form.nearest(np.asarray(result)), np.asarray(result))
     assert not isinstance(x > 0, precision.Rounded)

@@ -30,10 +30,16 @@ def errors(kind: type[Encoding], form: type[precision.Rounded], places: Any) -> 
 
     def scores(of: Any, low: type[precision.Rounded] | None) -> Any:
         token = content(numeric, 1, low)
-        return np.array([
-            float(np.asarray(of.scores(token, token, *(at(numeric, [q], low) for q in (p, p - 1))))
-                  [0, 0]) for p in places
-        ])  # fmt: skip
+        return np.array(
+            [
+                float(
+                    np.asarray(
+                        of.scores(token, token, *(at(numeric, [q], low) for q in (p, p - 1)))
+                    )[0, 0]
+                )
+                for p in places
+            ]
+        )
 
     return np.abs(scores(encoding_in(numeric, form), form) - scores(numeric, None))
 

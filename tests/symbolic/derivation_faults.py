@@ -22,7 +22,7 @@ from attnproof.symbolic.derivation import (
     Reflexive,
     Reverse,
     SumOfSquares,
-)  # fmt: skip
+)
 from attnproof.symbolic.kernel import law
 from attnproof.symbolic.normal_form.equations import rewrite
 from attnproof.symbolic.scalars import (
@@ -33,7 +33,7 @@ from attnproof.symbolic.scalars import (
     entry,
     num,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.false_proofs import (
     ABS,
@@ -75,7 +75,7 @@ from tests.symbolic.vocabulary import (
     u,
     under_,
     var,
-)  # fmt: skip
+)
 
 __all__ = ["FAULTS", "HARMLESS", "Fault"]
 
@@ -100,65 +100,143 @@ B, C = var("B", n, n), var("C", n, n)
 E, F = var("E", m, n), var("F", n, m)
 
 FAULTS: list[Fault] = [
-    Fault("an equation read off two numbers that differ", "replay: a part is no equation",
-          lambda: Reverse(Differ(ONE, ZERO, assumed(ONE, ZERO),
-                                 rewrite("ring", gap(ONE, ZERO), ONE)))),
-    Fault("a law of naturals at −1", "assume: no natural",
-          lambda: Assume(unary("abs", num(-1)), num(-1), ABS, (num(-1),))),
-    Fault("a law of naturals at u − 1", "assume: no natural",
-          lambda: Assume(unary("abs", gap(u, ONE)), gap(u, ONE), ABS, (gap(u, ONE),))),
-    Fault("a law of naturals at a real number", "assume: no natural",
-          lambda: Assume(unary("abs", a), a, ABS, (a,))),
-    Fault("a law of numbers at −∞", "assume: no real",
-          lambda: Assume(under_(MINUS_INFINITY, add(MINUS_INFINITY, ONE)), ONE, LESS,
-                         (MINUS_INFINITY,))),
-    Fault("a law of vectors at a longer one", "assume: no real",
-          lambda: Assume(make("reduce", (W,), 0), total(i, entry(W, i)), SUM, (W,)), {n: 1, m: 3}),
-    Fault("another equation than the law", "assume: not the law",
-          lambda: Assume(ZERO, ONE, law(a, a))),
-    Fault("another instance than it says", "assume: not the law",
-          lambda: Assume(unary("abs", a), a, ABS, (u,))),
+    Fault(
+        "an equation read off two numbers that differ",
+        "replay: a part is no equation",
+        lambda: Reverse(
+            Differ(ONE, ZERO, assumed(ONE, ZERO), rewrite("ring", gap(ONE, ZERO), ONE))
+        ),
+    ),
+    Fault(
+        "a law of naturals at −1",
+        "assume: no natural",
+        lambda: Assume(unary("abs", num(-1)), num(-1), ABS, (num(-1),)),
+    ),
+    Fault(
+        "a law of naturals at u − 1",
+        "assume: no natural",
+        lambda: Assume(unary("abs", gap(u, ONE)), gap(u, ONE), ABS, (gap(u, ONE),)),
+    ),
+    Fault(
+        "a law of naturals at a real number",
+        "assume: no natural",
+        lambda: Assume(unary("abs", a), a, ABS, (a,)),
+    ),
+    Fault(
+        "a law of numbers at −∞",
+        "assume: no real",
+        lambda: Assume(
+            under_(MINUS_INFINITY, add(MINUS_INFINITY, ONE)), ONE, LESS, (MINUS_INFINITY,)
+        ),
+    ),
+    Fault(
+        "a law of vectors at a longer one",
+        "assume: no real",
+        lambda: Assume(make("reduce", (W,), 0), total(i, entry(W, i)), SUM, (W,)),
+        {n: 1, m: 3},
+    ),
+    Fault(
+        "another equation than the law", "assume: not the law", lambda: Assume(ZERO, ONE, law(a, a))
+    ),
+    Fault(
+        "another instance than it says",
+        "assume: not the law",
+        lambda: Assume(unary("abs", a), a, ABS, (u,)),
+    ),
     Fault("a law for all indices", "law: not variables that may have any value", over_an_index),
-    Fault("a lemma that is no equation", "lemma: it is no equation",
-          of_an_equation_that_is_refuted),
-    Fault("a lemma with a variable free in its assumptions", "lemma: a variable is not arbitrary",
-          lambda: Lemma(Assume(add(b, ONE), b, law(a, b, (a,)), (add(b, ONE),)), assumed(a, b),
-                        (a,)), {a: 1.0, b: 1.0}),
+    Fault(
+        "a lemma that is no equation", "lemma: it is no equation", of_an_equation_that_is_refuted
+    ),
+    Fault(
+        "a lemma with a variable free in its assumptions",
+        "lemma: a variable is not arbitrary",
+        lambda: Lemma(Assume(add(b, ONE), b, law(a, b, (a,)), (add(b, ONE),)), assumed(a, b), (a,)),
+        {a: 1.0, b: 1.0},
+    ),
     Fault("induction over the real numbers", REAL, lambda: rest_by_induction(a)),
-    Fault("a base case that is refuted", "natural induction: a part is no equation",
-          from_a_base_that_differs),
+    Fault(
+        "a base case that is refuted",
+        "natural induction: a part is no equation",
+        from_a_base_that_differs,
+    ),
     Fault("induction without a base", "natural induction: not the base case", without_a_base),
-    Fault("a step that is another equation", "natural induction: not the step",
-          lambda: NaturalInduction(same(u, ZERO), ONE, u, decided(same(ZERO, ZERO)),
-                                   Reflexive(ONE))),
-    Fault("the hypothesis of induction at u + 1", "natural induction: it is not arbitrary",
-          with_its_own_next_case, told=False),
-    Fault("an assumption on the number", "natural induction: it is not arbitrary",
-          with_an_assumption_on_the_number, {u: 2}),
-    Fault("an index of the sum that the array has", "sum of squares: an index is taken",
-          of_one_unit_vector, {n: 2}),
-    Fault("the squares of something else", "sum of squares: not Σ (a − b)² = 0",
-          lambda: SumOfSquares(X, Y, Reflexive(ZERO))),
-    Fault("a mean of squares over outcomes", "sum of squares: no number of entries",
-          lambda: SumOfSquares(R, S, assumed(squares(R, S), ZERO)), told=False),
-    Fault("the factors change places", "left inverse: not A B = 1 for square matrices",
-          lambda: LeftInverse(product(B, A), product(A, B), Reflexive(product(A, B)))),
-    Fault("matrices over outcomes", "left inverse: no number of rows",
-          lambda: inverse_over(space), told=False),
-    Fault("A A = 1 from A B = 1", "left inverse: not B A = 1",
-          lambda: LeftInverse(product(A, A), eye(n), assumed(product(A, B), eye(n))),
-          {A: TWICE, B: HALVED}),
-    Fault("a contradiction that is none", "differ: a part is no equation",
-          lambda: Differ(a, a, Differ(ONE, ZERO, assumed(ONE, ZERO),
-                                      rewrite("ring", gap(ONE, ZERO), ONE)),
-                         rewrite("ring", gap(ONE, ZERO), ONE))),
-    Fault("the difference of other numbers", "differ: not the difference of the two",
-          lambda: Differ(a, b, assumed(a, b), Reflexive(ONE)), {a: 1.0, b: 1.0}),
-    Fault("a difference that may be 0", "differ: the form does not settle",
-          lambda: Differ(a, b, assumed(a, b), Reflexive(gap(a, b))), {a: 1.0, b: 1.0}),
-    Fault("a contradiction by way of nothing", "replay: it may have no value",
-          by_an_index_of_nothing),
-]  # fmt: skip
+    Fault(
+        "a step that is another equation",
+        "natural induction: not the step",
+        lambda: NaturalInduction(same(u, ZERO), ONE, u, decided(same(ZERO, ZERO)), Reflexive(ONE)),
+    ),
+    Fault(
+        "the hypothesis of induction at u + 1",
+        "natural induction: it is not arbitrary",
+        with_its_own_next_case,
+        told=False,
+    ),
+    Fault(
+        "an assumption on the number",
+        "natural induction: it is not arbitrary",
+        with_an_assumption_on_the_number,
+        {u: 2},
+    ),
+    Fault(
+        "an index of the sum that the array has",
+        "sum of squares: an index is taken",
+        of_one_unit_vector,
+        {n: 2},
+    ),
+    Fault(
+        "the squares of something else",
+        "sum of squares: not Σ (a − b)² = 0",
+        lambda: SumOfSquares(X, Y, Reflexive(ZERO)),
+    ),
+    Fault(
+        "a mean of squares over outcomes",
+        "sum of squares: no number of entries",
+        lambda: SumOfSquares(R, S, assumed(squares(R, S), ZERO)),
+        told=False,
+    ),
+    Fault(
+        "the factors change places",
+        "left inverse: not A B = 1 for square matrices",
+        lambda: LeftInverse(product(B, A), product(A, B), Reflexive(product(A, B))),
+    ),
+    Fault(
+        "matrices over outcomes",
+        "left inverse: no number of rows",
+        lambda: inverse_over(space),
+        told=False,
+    ),
+    Fault(
+        "A A = 1 from A B = 1",
+        "left inverse: not B A = 1",
+        lambda: LeftInverse(product(A, A), eye(n), assumed(product(A, B), eye(n))),
+        {A: TWICE, B: HALVED},
+    ),
+    Fault(
+        "a contradiction that is none",
+        "differ: a part is no equation",
+        lambda: Differ(
+            a,
+            a,
+            Differ(ONE, ZERO, assumed(ONE, ZERO), rewrite("ring", gap(ONE, ZERO), ONE)),
+            rewrite("ring", gap(ONE, ZERO), ONE),
+        ),
+    ),
+    Fault(
+        "the difference of other numbers",
+        "differ: not the difference of the two",
+        lambda: Differ(a, b, assumed(a, b), Reflexive(ONE)),
+        {a: 1.0, b: 1.0},
+    ),
+    Fault(
+        "a difference that may be 0",
+        "differ: the form does not settle",
+        lambda: Differ(a, b, assumed(a, b), Reflexive(gap(a, b))),
+        {a: 1.0, b: 1.0},
+    ),
+    Fault(
+        "a contradiction by way of nothing", "replay: it may have no value", by_an_index_of_nothing
+    ),
+]
 
 
 HARMLESS = {

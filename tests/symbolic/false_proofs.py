@@ -10,7 +10,7 @@ from attnproof.symbolic.derivation import (
     Lemma,
     NaturalInduction,
     SumOfSquares,
-)  # fmt: skip
+)
 from attnproof.symbolic.kernel import law
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
 from attnproof.symbolic.scalars import (
@@ -24,7 +24,7 @@ from attnproof.symbolic.scalars import (
     num,
     power,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, bind, make
 from tests.symbolic.vocabulary import (
     TWO,
@@ -42,14 +42,32 @@ from tests.symbolic.vocabulary import (
     under_,
     up_to,
     var,
-)  # fmt: skip
+)
 
 __all__ = [
-    "ABS", "LESS", "REAL", "SUM", "W", "assumed", "below", "by_an_index_of_nothing", "decided",
-    "eye", "from_a_base_that_differs", "gap", "inverse_over", "of_an_equation_that_is_refuted",
-    "of_one_unit_vector", "over_an_index", "product", "rest_by_induction", "squares",
-    "with_an_assumption_on_the_number", "with_its_own_next_case", "without_a_base",
-]  # fmt: skip
+    "ABS",
+    "LESS",
+    "REAL",
+    "SUM",
+    "W",
+    "assumed",
+    "below",
+    "by_an_index_of_nothing",
+    "decided",
+    "eye",
+    "from_a_base_that_differs",
+    "gap",
+    "inverse_over",
+    "of_an_equation_that_is_refuted",
+    "of_one_unit_vector",
+    "over_an_index",
+    "product",
+    "rest_by_induction",
+    "squares",
+    "with_an_assumption_on_the_number",
+    "with_its_own_next_case",
+    "without_a_base",
+]
 
 
 def assumed(left: Term, right: Term) -> Assume:
@@ -120,8 +138,12 @@ def rest_by_induction(variable: Term) -> Derivation:
 
 def from_a_base_that_differs() -> Derivation:
     """u = 1 + u at 0 is refuted, and holds at u + 1 if at u."""
-    base = Differ(ZERO, one_more(ZERO), assumed(ZERO, one_more(ZERO)),
-                  rewrite("ring", gap(ZERO, one_more(ZERO)), num(-1)))  # fmt: skip
+    base = Differ(
+        ZERO,
+        one_more(ZERO),
+        assumed(ZERO, one_more(ZERO)),
+        rewrite("ring", gap(ZERO, one_more(ZERO)), num(-1)),
+    )
     before = assumed(u, one_more(u))
     inner = inside(AFTER, [(AFTER.args.index(u), before)])
     step = chain(inner, rewrite("ring", inner.right, one_more(AFTER)))
@@ -163,9 +185,13 @@ def of_one_unit_vector() -> Derivation:
     unit, ones = table(j, same(j, at)), spread(ONE, n)
     body = power(gap(entry(unit, at), entry(ones, at)), 2)
     one = chain(rewrite("entry", entry(unit, at)), decided(same(at, at)))
-    difference = inside(body.args[0], [
-        (0, one), (1, inside(body.args[0].args[1], [(1, rewrite("entry", entry(ones, at)))])),
-    ])  # fmt: skip
+    difference = inside(
+        body.args[0],
+        [
+            (0, one),
+            (1, inside(body.args[0].args[1], [(1, rewrite("entry", entry(ones, at)))])),
+        ],
+    )
     zero = chain(inside(body, [(0, difference)]), rewrite("ring", power(gap(ONE, ONE), 2), ZERO))
     whole = make("sum", (n, bind(body, at)))
     summed = under(whole, (at,), zero)

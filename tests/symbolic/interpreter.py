@@ -244,9 +244,7 @@ def _standard(random: np.random.Generator, outcomes: int, count: int) -> Any:
     return np.linalg.qr(columns)[0][:, 1:] * math.sqrt(outcomes)
 
 
-def _function(
-    name: str, args: list[Any], shape: tuple[int, ...], traits: tuple[str, ...]
-) -> Any:
+def _function(name: str, args: list[Any], shape: tuple[int, ...], traits: tuple[str, ...]) -> Any:
     seed = np.random.default_rng(list(name.encode()))
     if "equivariant" in traits:
         rows, rest = args[0], sum(float(x.sum()) for x in args[1:])
@@ -259,12 +257,24 @@ def _function(
 _OPS: dict[str, Callable[..., Any]] = {
     "add": lambda *parts: sum(parts[1:], parts[0]),
     "mul": lambda *parts: math.prod(parts[1:], start=parts[0]),
-    "exp": np.exp, "log": np.log, "cos": np.cos, "sin": np.sin, "tanh": np.tanh,
-    "sqrt": np.sqrt, "abs": np.abs, "maximum": np.maximum,
+    "exp": np.exp,
+    "log": np.log,
+    "cos": np.cos,
+    "sin": np.sin,
+    "tanh": np.tanh,
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+    "maximum": np.maximum,
     "indicator": lambda c: np.where(c, 1, 0)[()],
-    "equal": lambda a, b: a == b, "less": lambda a, b: a < b, "less_equal": lambda a, b: a <= b,
-    "and": np.logical_and, "or": np.logical_or, "not": np.logical_not,
-    "floor_divide": np.floor_divide, "remainder": np.mod,
-    "is in": lambda a, values: bool((values == a).any()), "isin": np.isin,
+    "equal": lambda a, b: a == b,
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "not": np.logical_not,
+    "floor_divide": np.floor_divide,
+    "remainder": np.mod,
+    "is in": lambda a, values: bool((values == a).any()),
+    "isin": np.isin,
     "inverse": np.argsort,
-}  # fmt: skip
+}

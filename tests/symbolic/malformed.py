@@ -13,7 +13,7 @@ from attnproof.symbolic.scalars import (
     mul,
     power,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.vocabulary import (
     HALF,
@@ -40,7 +40,7 @@ from tests.symbolic.vocabulary import (
     spread,
     u,
     var,
-)  # fmt: skip
+)
 
 __all__ = ["MALFORMED", "TRUE"]
 
@@ -183,4 +183,4 @@ MALFORMED: list[Term] = [
     make("stack", (TRUTHS, X), 0, (TWO, n)),
     make("stack", (), 0, (ZERO, n)),
     make("reshape", (X,), (((0, 1), (0,)),), (n,)),
-]  # fmt: skip
+]

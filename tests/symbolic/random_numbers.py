@@ -45,18 +45,46 @@ from tests.symbolic.vocabulary import (
     up_to,
     v,
     var,
-)  # fmt: skip
+)
 
 __all__ = ["fact", "holds_in", "larger", "leaves", "numbers", "rounds"]
 
 Numbers = st.SearchStrategy[Term]
 fresh_index, inside, y0 = index("j0", n), index("t", i), var("y0", kind="positive")
-leaves = st.sampled_from([
-    a, b, q, y0, u, v, n, m, i, j, fresh_index, inside, PI, ZERO, ONE, TWO, HALF, num(-1), minus(i),
-    entry(P, i), entry(D, j), entry(D, fresh_index), entry(X, i), minus(a), add(a, minus(b)),
-    add(n, minus(i)), chosen(make("less_equal", (j, i)), a, MINUS_INFINITY), up_to(i, j),
-    make("floor_divide", (u, TWO)), make("remainder", (i, TWO)),
-])  # fmt: skip
+leaves = st.sampled_from(
+    [
+        a,
+        b,
+        q,
+        y0,
+        u,
+        v,
+        n,
+        m,
+        i,
+        j,
+        fresh_index,
+        inside,
+        PI,
+        ZERO,
+        ONE,
+        TWO,
+        HALF,
+        num(-1),
+        minus(i),
+        entry(P, i),
+        entry(D, j),
+        entry(D, fresh_index),
+        entry(X, i),
+        minus(a),
+        add(a, minus(b)),
+        add(n, minus(i)),
+        chosen(make("less_equal", (j, i)), a, MINUS_INFINITY),
+        up_to(i, j),
+        make("floor_divide", (u, TWO)),
+        make("remainder", (i, TWO)),
+    ]
+)
 
 
 def larger(inner: Numbers) -> Numbers:

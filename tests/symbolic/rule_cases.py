@@ -14,7 +14,7 @@ from attnproof.symbolic.scalars import (
     num,
     power,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.vocabulary import (
     HALF,
@@ -55,7 +55,7 @@ from tests.symbolic.vocabulary import (
     v,
     var,
     z,
-)  # fmt: skip
+)
 
 __all__ = ["CAUSE", "EXP", "HOLDS", "MASK", "TOTAL"]
 
@@ -103,10 +103,16 @@ HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("root", power(unary("sqrt", n), -2), ()),
     ("absolute value", unary("abs", add(a, minus(b))), (unary("abs", add(b, minus(a))),)),
     ("absolute value", unary("abs", mul(q, EXP)), (mul(EXP, q),)),
-    ("ordered absolute value", mul(up_to(i, j), unary("abs", add(i, minus(j))), a),
-     (unary("abs", add(i, minus(j))),)),
-    ("maximum", make("maximum", (make("maximum", (a, b)), MINUS_INFINITY)),
-     (make("maximum", (b, make("maximum", (a, b)))),)),
+    (
+        "ordered absolute value",
+        mul(up_to(i, j), unary("abs", add(i, minus(j))), a),
+        (unary("abs", add(i, minus(j))),),
+    ),
+    (
+        "maximum",
+        make("maximum", (make("maximum", (a, b)), MINUS_INFINITY)),
+        (make("maximum", (b, make("maximum", (a, b)))),),
+    ),
     ("mirrored maximum", make("maximum", (a, add(b, minus(q)))), ()),
     ("where", chosen(MASK, a, b), ()),
     ("push", add(a, chosen(MASK, b, MINUS_INFINITY)), (1,)),
@@ -192,8 +198,11 @@ HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("root", power(unary("sqrt", i), -2), ()),
     ("root", power(unary("sqrt", power(a, 2)), 2), ()),
     ("root of a square", unary("sqrt", power(a, 2)), (unary("abs", a),)),
-    ("root of a square", unary("sqrt", add(power(a, 2), power(b, 2), minus(mul(TWO, a, b)))),
-     (unary("abs", add(a, minus(b))),)),
+    (
+        "root of a square",
+        unary("sqrt", add(power(a, 2), power(b, 2), minus(mul(TWO, a, b)))),
+        (unary("abs", add(a, minus(b))),),
+    ),
     ("maximum as a choice", make("maximum", (a, b)), ()),
     ("half turn", unary("cos", PI), ()),
     ("half turn", unary("sin", add(mul(HALF, PI), mul(HALF, PI))), ()),
@@ -226,12 +235,15 @@ HOLDS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("reflect", total(last, entry(X, last)), ()),
     ("floor", make("floor_divide", (add(a, mul(TWO, u)), TWO)), (u, a)),
     ("floor", make("floor_divide", (add(mul(add(i, minus(u)), q), a), q)), (add(i, minus(u)), a)),
-    ("floor", make("floor_divide", (make("floor_divide", (a, q)), m)),
-     (ZERO, make("floor_divide", (a, mul(m, q))))),
+    (
+        "floor",
+        make("floor_divide", (make("floor_divide", (a, q)), m)),
+        (ZERO, make("floor_divide", (a, mul(m, q)))),
+    ),
     ("remainder", make("remainder", (a, q)), ()),
     ("remainder", make("remainder", (u, n)), ()),
     ("layer", stack(X, index("t", ZERO), Y, Y), ()),
     ("layer", stack(a, index("t", after), y, add(mul(y, b), index("t", after))), ()),
     ("layer", stack(a, index("t", n), y, mul(y, index("t", n), b)), ()),
     ("layer", stack(a, index("t", add(i, TWO)), y, power(y, 2)), ()),
-]  # fmt: skip
+]

@@ -13,7 +13,7 @@ from attnproof.symbolic.scalars import (
     num,
     power,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.vocabulary import (
     HALF,
@@ -40,7 +40,7 @@ from tests.symbolic.vocabulary import (
     up_to,
     v,
     var,
-)  # fmt: skip
+)
 
 __all__ = ["BELOW_MINUS_INFINITY", "EXP", "MASK", "NUMBERS", "OUT", "TWO_N", "C", "pair"]
 
@@ -94,10 +94,16 @@ NUMBERS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("absolute value", unary("abs", minus(q)), (minus(q),)),
     ("absolute value", unary("abs", add(i, minus(j))), (add(i, minus(j)),)),
     ("absolute value", unary("abs", a), (unary("abs", b),)),
-    ("ordered absolute value", mul(up_to(i, k), unary("abs", add(i, minus(j)))),
-     (unary("abs", add(i, minus(j))),)),
-    ("ordered absolute value", mul(holds(make("equal", (i, j))), unary("abs", add(a, minus(b)))),
-     (unary("abs", add(a, minus(b))),)),
+    (
+        "ordered absolute value",
+        mul(up_to(i, k), unary("abs", add(i, minus(j)))),
+        (unary("abs", add(i, minus(j))),),
+    ),
+    (
+        "ordered absolute value",
+        mul(holds(make("equal", (i, j))), unary("abs", add(a, minus(b)))),
+        (unary("abs", add(a, minus(b))),),
+    ),
     ("maximum", make("maximum", (a, b)), (a,)),
     ("maximum", make("maximum", (MINUS_INFINITY, MINUS_INFINITY)), (a,)),
     ("where", BELOW_MINUS_INFINITY, ()),
@@ -192,4 +198,4 @@ NUMBERS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("implied", mul(up_to(i, j), up_to(i, j), MINUS_INFINITY), (0, 1, ZERO)),
     ("turned", same(a, b), ()),
     ("turned", up_to(a, BELOW_MINUS_INFINITY), ()),
-]  # fmt: skip
+]

@@ -12,7 +12,7 @@ from attnproof.symbolic.scalars import (
     mul,
     num,
     power,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.rule_refusals import OUT, TWO_N, pair
 from tests.symbolic.vocabulary import (
@@ -52,7 +52,7 @@ from tests.symbolic.vocabulary import (
     up_to,
     var,
     z,
-)  # fmt: skip
+)
 
 __all__ = ["NOT_GRANTED", "SUMS", "F"]
 
@@ -120,10 +120,19 @@ SUMS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("orthogonal", total(k, mul(entry(tall, k, i), entry(tall, k, j))), ()),
     ("orthogonal", total(j, mul(entry(wide, j, k), entry(wide, j, k))), ()),
     ("orthogonal", total(k, mul(entry(g, k, i), entry(g, k, j))), ()),
-    ("orthogonal", total(index("z", add(n, num(-1))), mul(
-        entry(g, index("z", add(n, num(-1))), i), entry(g, index("z", add(n, num(-1))), j))), ()),
-    ("orthogonal", total(j, mul(entry(g, j, i), entry(var("h", n, n, kind="orthogonal"), j, i))),
-     ()),
+    (
+        "orthogonal",
+        total(
+            index("z", add(n, num(-1))),
+            mul(entry(g, index("z", add(n, num(-1))), i), entry(g, index("z", add(n, num(-1))), j)),
+        ),
+        (),
+    ),
+    (
+        "orthogonal",
+        total(j, mul(entry(g, j, i), entry(var("h", n, n, kind="orthogonal"), j, i))),
+        (),
+    ),
     ("orthogonal", total(j, mul(entry(g, j, i), entry(g, i, j))), ()),
     ("orthogonal", total(j, mul(entry(g, j, j), entry(g, j, i))), ()),
     ("orthogonal", total(j, mul(entry(g, j, OUT), entry(g, j, OUT))), ()),
@@ -159,8 +168,11 @@ SUMS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("equivariance", entry(call(moved), i), (s, table(j, entry(Y, j)))),
     ("equivariance", entry(call(moved), OUT), (s, table(j, entry(X, j)))),
     ("equivariance", entry(call(moved, m), k), (s, table(j, entry(X, j)))),
-    ("equivariance", entry(call(table(j, entry(A, entry(s, j), j))), i),
-     (s, table(j, entry(X, j)))),
+    (
+        "equivariance",
+        entry(call(table(j, entry(A, entry(s, j), j))), i),
+        (s, table(j, entry(X, j))),
+    ),
     ("standard", total(elsewhere, entry(z, outcome, i)), ()),
     ("standard", total(outcome, mul(entry(z, outcome, i), entry(Z, elsewhere, i))), ()),
     ("standard", total(outcome, mul(entry(z, outcome, i), entry(z, index("w2", space), j))), ()),
@@ -187,12 +199,21 @@ SUMS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("floor", make("floor_divide", (add(a, ONE), TWO)), (HALF, a)),
     ("floor", make("floor_divide", (add(a, b), ONE)), (b, a)),
     ("floor", make("floor_divide", (a, TWO)), (u, a)),
-    ("floor", make("floor_divide", (make("floor_divide", (a, m)), q)),
-     (ZERO, make("floor_divide", (a, mul(m, q))))),
-    ("floor", make("floor_divide", (make("floor_divide", (a, b)), m)),
-     (ZERO, make("floor_divide", (a, mul(m, b))))),
-    ("floor", make("floor_divide", (make("floor_divide", (a, q)), m)),
-     (ZERO, make("floor_divide", (a, add(m, q))))),
+    (
+        "floor",
+        make("floor_divide", (make("floor_divide", (a, m)), q)),
+        (ZERO, make("floor_divide", (a, mul(m, q)))),
+    ),
+    (
+        "floor",
+        make("floor_divide", (make("floor_divide", (a, b)), m)),
+        (ZERO, make("floor_divide", (a, mul(m, b)))),
+    ),
+    (
+        "floor",
+        make("floor_divide", (make("floor_divide", (a, q)), m)),
+        (ZERO, make("floor_divide", (a, add(m, q)))),
+    ),
     ("floor", make("remainder", (a, TWO)), (ZERO, a)),
     ("remainder", make("remainder", (a, b)), ()),
     ("remainder", make("remainder", (a, i)), ()),
@@ -202,7 +223,7 @@ SUMS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("layer", stack(a, index("t", i), x, mul(x, b)), ()),
     ("layer", stack(a, index("t", add(u, num(-1))), x, mul(x, b)), ()),
     ("layer", total(j, entry(X, j)), ()),
-]  # fmt: skip
+]
 
 NOT_GRANTED: list[tuple[str, Term, tuple[object, ...]]] = [
     ("reindex", SUM, (f,)),
@@ -213,7 +234,10 @@ NOT_GRANTED: list[tuple[str, Term, tuple[object, ...]]] = [
     ("image", holds(make("is in", (i, f))), ()),
     ("orthogonal", total(j, mul(entry(A, j, i), entry(A, j, i))), ()),
     ("equivariance", entry(call(moved, data=("F", 0, ())), i), (s, table(j, entry(X, j)))),
-    ("equivariance", entry(call(moved, data=("G", 0, ("equivariant",))), i),
-     (s, table(j, entry(X, j)))),
+    (
+        "equivariance",
+        entry(call(moved, data=("G", 0, ("equivariant",))), i),
+        (s, table(j, entry(X, j))),
+    ),
     ("hypothesis", entry(X, i), (X, Y)),
-]  # fmt: skip
+]

@@ -15,7 +15,7 @@ from attnproof.symbolic import (
     positive,
     real,
     sizes,
-)  # fmt: skip
+)
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import greater
 from attnproof.symbolic.derivation import Derivation, Differ, Reflexive
@@ -31,9 +31,17 @@ from tests.symbolic.vocabulary import HALF, PI, TWO, X, Y, a, b, i, n, q, u, v
 
 (N,) = sizes("n")
 GIVEN: dict[str, Given] = {
-    "a": real(), "b": real(), "p": positive(), "c": nonnegative(), "k": natural(), "m": natural(),
-    "x": real(N), "y": real(N), "i": index_below(N), "j": index_below(N),
-}  # fmt: skip
+    "a": real(),
+    "b": real(),
+    "p": positive(),
+    "c": nonnegative(),
+    "k": natural(),
+    "m": natural(),
+    "x": real(N),
+    "y": real(N),
+    "i": index_below(N),
+    "j": index_below(N),
+}
 
 
 def first_gap(x: Array, a: Array) -> Any:
@@ -77,14 +85,14 @@ TRUE: dict[str, Said] = {
     "by a hypothesis on order": Said(
         GIVEN, lambda a, b: differ(1 * a, b, a - b), lambda a, b: [greater(a, b)]
     ),
-    "an array moved in one entry": Said(
-        GIVEN, first_gap, lambda a: [differ(a, 0)]
-    ),
+    "an array moved in one entry": Said(GIVEN, first_gap, lambda a: [differ(a, 0)]),
     "ones and zeros": Said(
-        GIVEN, lambda x: differ(x * 0 + 1, x * 0, xp.sum(x * 0 + 1, axis=0),
-                                ("all are 0", xp.sum(x * 0, axis=0)), N),
+        GIVEN,
+        lambda x: differ(
+            x * 0 + 1, x * 0, xp.sum(x * 0 + 1, axis=0), ("all are 0", xp.sum(x * 0, axis=0)), N
+        ),
     ),
-}  # fmt: skip
+}
 FALSE: dict[str, Said] = {
     "a number and itself": Said(GIVEN, lambda a: differ(a, a, a - a)),
     "a number and another": Said(GIVEN, lambda a, b: differ(a, b, a - b)),
@@ -122,7 +130,7 @@ FALSE: dict[str, Said] = {
     "of a difference that may be 0": Said(
         GIVEN, lambda x, y: differ(x, y, x[0], ("so", y[0]), x[0] - y[0])
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TRUE)
@@ -142,10 +150,12 @@ def test_two_arrays_want_a_contradiction() -> None:
 
 # the derivation itself
 
+
 def apart(left: Term, right: Term, form: Term, *facts: Assumption) -> Derivation:
     """Two numbers that differ by a number of a form."""
-    return Differ(left, right, assumed(left, right), shown(gap(left, right), form),
-                  frozenset(facts))  # fmt: skip
+    return Differ(
+        left, right, assumed(left, right), shown(gap(left, right), form), frozenset(facts)
+    )
 
 
 def shown(t: Term, form: Term) -> Derivation:
@@ -198,12 +208,27 @@ def test_what_the_contradiction_rests_on_stays() -> None:
 
 
 FORMS = [
-    (ONE, True), (num(-2), True), (q, True), (mul(q, num(-1)), True), (unary("cos", u), True),
-    (unary("sin", n), True), (unary("sin", mul(HALF, n)), True), (power(add(u, ONE), -1), True),
-    (ZERO, False), (u, False), (a, False), (unary("sin", u), False), (unary("cos", a), False),
-    (unary("sin", mul(PI, n)), False), (unary("cos", mul(PI, HALF)), False), (gap(u, v), False),
-    (power(a, 2), False), (unary("tanh", n), True), (unary("tanh", i), False), (mul(TWO, i), False),
-]  # fmt: skip
+    (ONE, True),
+    (num(-2), True),
+    (q, True),
+    (mul(q, num(-1)), True),
+    (unary("cos", u), True),
+    (unary("sin", n), True),
+    (unary("sin", mul(HALF, n)), True),
+    (power(add(u, ONE), -1), True),
+    (ZERO, False),
+    (u, False),
+    (a, False),
+    (unary("sin", u), False),
+    (unary("cos", a), False),
+    (unary("sin", mul(PI, n)), False),
+    (unary("cos", mul(PI, HALF)), False),
+    (gap(u, v), False),
+    (power(a, 2), False),
+    (unary("tanh", n), True),
+    (unary("tanh", i), False),
+    (mul(TWO, i), False),
+]
 
 
 @pytest.mark.parametrize(("form", "good"), FORMS)

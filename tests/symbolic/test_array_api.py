@@ -22,12 +22,22 @@ from attnproof.symbolic.ranges import open_ranges
 
 n, m = sizes("n m")
 GIVEN = {
-    "X": real(n, m), "Y": real(n, m), "x": real(n), "y": real(m), "a": real(), "T": real(n, m, 2),
-    "M": boolean(n, m), "s": permutation(n), "F": real(n, 4), "P": real(2 * m),
-}  # fmt: skip
+    "X": real(n, m),
+    "Y": real(n, m),
+    "x": real(n),
+    "y": real(m),
+    "a": real(),
+    "T": real(n, m, 2),
+    "M": boolean(n, m),
+    "s": permutation(n),
+    "F": real(n, 4),
+    "P": real(2 * m),
+}
 SYMBOLS: dict[str, Any] = {name: given.named(name) for name, given in GIVEN.items()} | {
-    "n": n, "m": m, "xp": xp,
-}  # fmt: skip
+    "n": n,
+    "m": m,
+    "xp": xp,
+}
 
 
 def concrete(rows: int, columns: int) -> dict[str, Any]:
@@ -475,12 +485,18 @@ def test_what_is_not_the_array_api_is_refused_in_a_sentence(line: str, says: str
 def test_a_slice_that_numpy_would_clip_has_a_range_that_its_form_does_not_show() -> None:
     """What is not certain is no line for all sizes; the ranges tell what would make it one."""
     lines = {
-        "X[-3:]": r"at_least\(n, 3\)", "X[:-3]": r"at_least\(n, 3\)", "X[5]": r"at_least\(n, 6\)",
-        "X[n - m:]": r"at_least\(n, m\)", "X[-m:]": r"at_least\(n, m\)",
-        "X[:m]": r"at_least\(n, m\)", "X[m:]": r"at_least\(n, m\)",
-        "X[m]": r"at_least\(n, m \+ 1\)", "x[xp.arange(m)]": "places that are there",
-        "xp.zeros(n - m)": r"at_least\(n, m\)", "xp.arange(m, n)": r"at_least\(n, m\)",
-    }  # fmt: skip
+        "X[-3:]": r"at_least\(n, 3\)",
+        "X[:-3]": r"at_least\(n, 3\)",
+        "X[5]": r"at_least\(n, 6\)",
+        "X[n - m:]": r"at_least\(n, m\)",
+        "X[-m:]": r"at_least\(n, m\)",
+        "X[:m]": r"at_least\(n, m\)",
+        "X[m:]": r"at_least\(n, m\)",
+        "X[m]": r"at_least\(n, m \+ 1\)",
+        "x[xp.arange(m)]": "places that are there",
+        "xp.zeros(n - m)": r"at_least\(n, m\)",
+        "xp.arange(m, n)": r"at_least\(n, m\)",
+    }
     values = concrete(9, 2)
     for line, told in lines.items():
         term = eval(line, {}, SYMBOLS).term
@@ -513,9 +529,20 @@ def test_an_array_is_copied_and_kept_and_never_changed() -> None:
 
 
 def test_a_dtype_says_what_a_term_holds_by_its_form() -> None:
-    dtypes = {"X": "float64", "M": "bool", "s": "int64", "xp.arange(n)": "int64", "X > 0": "bool",
-              "xp.floor(X)": "int64", "n": "int64", "s / 2": "float64", "s * 2 - n": "int64",
-              "xp.astype(M, float)": "int64", "X[s]": "float64", "xp.eye(n)": "int64"}  # fmt: skip
+    dtypes = {
+        "X": "float64",
+        "M": "bool",
+        "s": "int64",
+        "xp.arange(n)": "int64",
+        "X > 0": "bool",
+        "xp.floor(X)": "int64",
+        "n": "int64",
+        "s / 2": "float64",
+        "s * 2 - n": "int64",
+        "xp.astype(M, float)": "int64",
+        "X[s]": "float64",
+        "xp.eye(n)": "int64",
+    }
     for line, name in dtypes.items():
         dtype = eval(line, {}, SYMBOLS).dtype
         assert dtype is getattr(xp, name), line

@@ -58,22 +58,42 @@ def has_calls() -> None:
 
 
 ASKS: list[Callable[[], object]] = [
-    asks(lambda: bool(X[0] > 0)), asks(lambda: int(n)), asks(lambda: range(n)),
-    asks(lambda: len(X)), asks(lambda: {n: 1}), asks(lambda: X.numpy), asks(lambda: xp.sort(X)),
-    asks(lambda: X[0, 0]), asks(lambda: real(2).named("Y") + real(3).named("Z")),
-    lambda: isinstance(n, int), lambda: isinstance(X, Sequence), lambda: isinstance(n, Integral),
-    lambda: counted(n), lambda: hasattr(n, "bit_length"), lambda: f"{n}", lambda: repr([X]),
-    lambda: str(n), lambda: type(X.shape[0]) is int,
-]  # fmt: skip
+    asks(lambda: bool(X[0] > 0)),
+    asks(lambda: int(n)),
+    asks(lambda: range(n)),
+    asks(lambda: len(X)),
+    asks(lambda: {n: 1}),
+    asks(lambda: X.numpy),
+    asks(lambda: xp.sort(X)),
+    asks(lambda: X[0, 0]),
+    asks(lambda: real(2).named("Y") + real(3).named("Z")),
+    lambda: isinstance(n, int),
+    lambda: isinstance(X, Sequence),
+    lambda: isinstance(n, Integral),
+    lambda: counted(n),
+    lambda: hasattr(n, "bit_length"),
+    lambda: f"{n}",
+    lambda: repr([X]),
+    lambda: str(n),
+    lambda: type(X.shape[0]) is int,
+]
 KEEPS: list[Callable[[], object]] = [
-    lambda: LIST.append(1), lambda: QUEUE.append(1), lambda: next(CALLS), counts, counts_here,
+    lambda: LIST.append(1),
+    lambda: QUEUE.append(1),
+    lambda: next(CALLS),
+    counts,
+    counts_here,
     has_calls,
-]  # fmt: skip
+]
 HONEST: list[Callable[[], object]] = [
-    lambda: X @ X + n, lambda: X[:1] * np.float64(2), lambda: isinstance(X, object),
-    lambda: np.float64(2) * X, lambda: X.shape[0] * X.ndim, lambda: xp.astype(X > 0, X.dtype),
+    lambda: X @ X + n,
+    lambda: X[:1] * np.float64(2),
+    lambda: isinstance(X, object),
+    lambda: np.float64(2) * X,
+    lambda: X.shape[0] * X.ndim,
+    lambda: xp.astype(X > 0, X.dtype),
     lambda: isinstance(2, int),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("code", ASKS)

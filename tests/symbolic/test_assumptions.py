@@ -30,16 +30,40 @@ def test_a_law_is_an_assumption_of_its_own() -> None:
 
 @pytest.mark.parametrize("value", [X, MINUS_INFINITY, make("bound", data=0)])
 def test_a_law_of_numbers_is_not_used_at_what_is_none(value: Term) -> None:
-    body = [make(op, parts, shape=value.shape) for op, parts in (
-        ("add", (value, value)), ("mul", (TWO, value)))]  # fmt: skip
+    body = [
+        make(op, parts, shape=value.shape)
+        for op, parts in (("add", (value, value)), ("mul", (TWO, value)))
+    ]
     with pytest.raises(Refused):
         replay(Assume(body[0], body[1], TWICE, (value,)))
 
 
-NATURAL = [u, n, i, add(u, v), mul(u, n), index("t", i), add(n, num(-1)), ONE,
-           add(n, minus(i), num(-1)), entry(var("e", n, kind="index map", below=n), i)]  # fmt: skip
-NOT_NATURAL = [a, q, minus(u), add(u, num(-1)), HALF, add(n, num(-2)), power(u, 2), mul(HALF, u),
-               add(i, minus(u)), entry(X, i), add(i, minus(k)), add(n, minus(u))]  # fmt: skip
+NATURAL = [
+    u,
+    n,
+    i,
+    add(u, v),
+    mul(u, n),
+    index("t", i),
+    add(n, num(-1)),
+    ONE,
+    add(n, minus(i), num(-1)),
+    entry(var("e", n, kind="index map", below=n), i),
+]
+NOT_NATURAL = [
+    a,
+    q,
+    minus(u),
+    add(u, num(-1)),
+    HALF,
+    add(n, num(-2)),
+    power(u, 2),
+    mul(HALF, u),
+    add(i, minus(u)),
+    entry(X, i),
+    add(i, minus(k)),
+    add(n, minus(u)),
+]
 
 
 @pytest.mark.parametrize("value", NATURAL)
@@ -58,9 +82,18 @@ def test_a_law_of_naturals_is_used_at_nothing_else(value: Term) -> None:
 
 @pytest.mark.parametrize(
     "variables",
-    [(q,), (a, a), (i,), (n,), (add(a, b),), (var("s", n, kind="permutation", below=n),),
-     (var("g", n, n, kind="orthogonal"),), (var("M", n, kind="boolean"),), (a, q)],
-)  # fmt: skip
+    [
+        (q,),
+        (a, a),
+        (i,),
+        (n,),
+        (add(a, b),),
+        (var("s", n, kind="permutation", below=n),),
+        (var("g", n, n, kind="orthogonal"),),
+        (var("M", n, kind="boolean"),),
+        (a, q),
+    ],
+)
 def test_a_law_is_for_all_numbers_or_naturals(variables: tuple[Term, ...]) -> None:
     with pytest.raises(Refused, match="law"):
         law(a, a, variables)
@@ -71,8 +104,12 @@ def test_a_lemma_takes_the_place_of_its_law() -> None:
     at_b = Assume(add(b, b), mul(TWO, b), TWICE, (b,))
     assert closed(Lemma(at_b, shown, (a,))).assumes == frozenset()
     again = chain(at_b, inside(at_b.right, [(1, Assume(b, mul(b, ONE), law(b, mul(b, ONE))))]))
-    for false in (Lemma(at_b, shown), Lemma(at_b, shown, (b,)), Lemma(again, shown, (a,)),
-                  Lemma(at_b, rewrite("ring", add(b, b), mul(TWO, b)))):  # fmt: skip
+    for false in (
+        Lemma(at_b, shown),
+        Lemma(at_b, shown, (b,)),
+        Lemma(again, shown, (a,)),
+        Lemma(at_b, rewrite("ring", add(b, b), mul(TWO, b))),
+    ):
         with pytest.raises(Refused, match="nobody granted"):
             closed(false)
 

@@ -29,7 +29,7 @@ from attnproof.symbolic import (
     real,
     rows,
     sizes,
-)  # fmt: skip
+)
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Law
 from attnproof.symbolic.continuity import whole_valued
@@ -49,7 +49,7 @@ from attnproof.symbolic.scalars import (
     num,
     power,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, make, postorder, substitute
 from tests.symbolic import vocabulary as words
 from tests.symbolic.interpreter import Undefined, World
@@ -57,9 +57,14 @@ from tests.symbolic.interpreter import Undefined, World
 n, d = sizes("n d")
 SPACE = probability_space("Ω")
 GIVEN: dict[str, Given] = {
-    **{name: real() for name in "xyzw"}, "k": natural(), "l": natural(), "m": boolean(),
-    "R": real(SPACE), "t": index_below(n), "V": real(n),
-}  # fmt: skip
+    **{name: real() for name in "xyzw"},
+    "k": natural(),
+    "l": natural(),
+    "m": boolean(),
+    "R": real(SPACE),
+    "t": index_below(n),
+    "V": real(n),
+}
 x, y, z, w, k, l, m, R, t, V = (given.named(name) for name, given in GIVEN.items())
 MASKED = xp.where(m, x, -xp.inf)
 
@@ -241,15 +246,30 @@ def test_a_sum_of_floors_has_an_end() -> None:
 
 LOW = index("j0", words.n)
 LEAVES = [
-    words.a, words.b, words.a, words.q, words.u, words.v, words.n, words.i, ZERO, ONE, words.HALF,
-    num(-1), entry(words.X, words.i), entry(words.P, words.j), entry(words.D, LOW),
-    entry(words.s, words.i), words.var("y0", kind="positive"),
-]  # fmt: skip
+    words.a,
+    words.b,
+    words.a,
+    words.q,
+    words.u,
+    words.v,
+    words.n,
+    words.i,
+    ZERO,
+    ONE,
+    words.HALF,
+    num(-1),
+    entry(words.X, words.i),
+    entry(words.P, words.j),
+    entry(words.D, LOW),
+    entry(words.s, words.i),
+    words.var("y0", kind="positive"),
+]
 RISING = ["exp", "tanh", "log", "sqrt", "abs", "cos"]
 HOLDS: dict[str, Callable[[Any], Any]] = {
-    "positive": lambda value: value > 0, "nonnegative": lambda value: value >= 0,
+    "positive": lambda value: value > 0,
+    "nonnegative": lambda value: value >= 0,
     "nonzero": lambda value: value != 0,
-}  # fmt: skip
+}
 
 
 class Draw:
@@ -263,16 +283,20 @@ class Draw:
         if depth <= 0 or self.random.random() < 0.15:
             return self.one(LEAVES)
         depth -= 1
-        build: Callable[[], Term] = self.one([
-            lambda: add(self.number(depth), self.number(depth)),
-            lambda: mul(self.number(depth), self.number(depth)),
-            lambda: power(self.number(depth), self.one([-2, -1, -1, 2, 3])),
-            lambda: unary(self.one(RISING), self.number(depth)),
-            lambda: self.gate(depth),
-            lambda: make("maximum", (self.number(depth), self.number(depth))),
-            lambda: words.chosen(self.gate(depth).args[0], self.number(depth), self.number(depth)),
-            lambda: words.total(self.one([LOW, words.i, words.k]), self.number(depth)),
-        ])  # fmt: skip
+        build: Callable[[], Term] = self.one(
+            [
+                lambda: add(self.number(depth), self.number(depth)),
+                lambda: mul(self.number(depth), self.number(depth)),
+                lambda: power(self.number(depth), self.one([-2, -1, -1, 2, 3])),
+                lambda: unary(self.one(RISING), self.number(depth)),
+                lambda: self.gate(depth),
+                lambda: make("maximum", (self.number(depth), self.number(depth))),
+                lambda: words.chosen(
+                    self.gate(depth).args[0], self.number(depth), self.number(depth)
+                ),
+                lambda: words.total(self.one([LOW, words.i, words.k]), self.number(depth)),
+            ]
+        )
         return build()
 
     def gate(self, depth: int) -> Term:
@@ -287,20 +311,30 @@ class Draw:
             moved = (self.one([side, add(side, ONE), self.number(1)]) for side in sides)
             new = words.holds(make(self.one(["less", "less_equal", "equal"]), tuple(moved)))
         else:
-            new = self.one([
-                add(part, self.number(1)), mul(part, self.gate(1)), mul(part, self.number(1)),
-                add(part, self.one([ONE, words.HALF, words.u, words.q])), self.number(1),
-            ])  # fmt: skip
+            new = self.one(
+                [
+                    add(part, self.number(1)),
+                    mul(part, self.gate(1)),
+                    mul(part, self.number(1)),
+                    add(part, self.one([ONE, words.HALF, words.u, words.q])),
+                    self.number(1),
+                ]
+            )
         return substitute(t, part, new)
 
     def claim(self) -> Term:
         t = self.number(2)
         less = words.minus(self.changed(t))
         factor, other = self.number(1), self.gate(1)
-        return self.one([
-            add(t, less), add(mul(factor, t), mul(factor, less)), add(t, factor, less),
-            add(mul(other, t), less), add(mul(self.gate(1), t), self.number(1), mul(other, less)),
-        ])  # fmt: skip
+        return self.one(
+            [
+                add(t, less),
+                add(mul(factor, t), mul(factor, less)),
+                add(t, factor, less),
+                add(mul(other, t), less),
+                add(mul(self.gate(1), t), self.number(1), mul(other, less)),
+            ]
+        )
 
     def facts(self, t: Term) -> frozenset[Assumption]:
         found = set()
@@ -312,8 +346,11 @@ class Draw:
 
 
 def parts(t: Term) -> list[Term]:
-    return [part for part in postorder(t)
-            if not (part.loose or part.shape or part.op == "num" or is_truth(part))]  # fmt: skip
+    return [
+        part
+        for part in postorder(t)
+        if not (part.loose or part.shape or part.op == "num" or is_truth(part))
+    ]
 
 
 def wrong_in(world: World, t: Term, certain: int, assumed: frozenset[Assumption]) -> bool:

@@ -33,7 +33,7 @@ from attnproof.symbolic import (
     sizes,
     standard,
     theorem,
-)  # fmt: skip
+)
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Law
 from attnproof.symbolic.givens import Given

@@ -21,7 +21,7 @@ from attnproof.symbolic.derivation import (
     Rewrite,
     Under,
     Witness,
-)  # fmt: skip
+)
 from attnproof.symbolic.kernel import Refused, close, law, proof_of_sign, replay
 from attnproof.symbolic.normal_form.equations import chain, rewrite
 from attnproof.symbolic.rules import Assumption, sign
@@ -36,7 +36,7 @@ from attnproof.symbolic.scalars import (
     num,
     power,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, bind, make
 from tests.symbolic.vocabulary import (
     HALF,
@@ -61,7 +61,7 @@ from tests.symbolic.vocabulary import (
     up_to,
     var,
     z,
-)  # fmt: skip
+)
 
 NOTHING = frozenset[Assumption]()
 WHOLE: tuple[object, ...] = ("whole",)
@@ -179,7 +179,7 @@ def test_an_axis_is_not_cut_at_an_index(cover: tuple[object, ...]) -> None:
         make("bound", data=0),
         add(n, make("bound", data=1)),
     ],
-)  # fmt: skip
+)
 def test_an_index_ranges_below_a_whole_number_that_is_bound_nowhere(length: Term) -> None:
     """Below 3/2 stands 1, which is not 3/2 − 1; and below a bound index there may be nothing."""
     with pytest.raises(Refused, match="'index' that does not fit"):

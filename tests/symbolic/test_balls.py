@@ -28,7 +28,7 @@ from attnproof.symbolic.certified_numbers import (
     number,
     remainder,
     same,
-)  # fmt: skip
+)
 from attnproof.symbolic.givens import function
 from attnproof.symbolic.namespace import abs as abs_
 from attnproof.symbolic.namespace import cos, exp, inf, log, maximum, pi, sin, sqrt, where
@@ -141,11 +141,17 @@ def test_multiples_of_pi_are_exact() -> None:
 def test_what_is_more_than_a_multiple_of_pi_is_a_ball() -> None:
     read = Balls({}, {})
     for term, value in (
-        (pi + 1, sp.pi + 1), (pi * pi, sp.pi**2), (1 / pi, 1 / sp.pi),
+        (pi + 1, sp.pi + 1),
+        (pi * pi, sp.pi**2),
+        (1 / pi, 1 / sp.pi),
         (pi * exp(as_array(1)), sp.pi * sp.E),
-        (sqrt(pi), sp.sqrt(sp.pi)), (log(pi), sp.log(sp.pi)), (exp(-pi), sp.exp(-sp.pi)),
-        (abs_(-2 * pi), 2 * sp.pi), (maximum(pi, 3), sp.pi), (pi / 2 - pi / 3, sp.pi / 6),
-    ):  # fmt: skip
+        (sqrt(pi), sp.sqrt(sp.pi)),
+        (log(pi), sp.log(sp.pi)),
+        (exp(-pi), sp.exp(-sp.pi)),
+        (abs_(-2 * pi), 2 * sp.pi),
+        (maximum(pi, 3), sp.pi),
+        (pi / 2 - pi / 3, sp.pi / 6),
+    ):
         assert holds(ball(read(as_array(term).term)), value)
     assert read((pi - pi).term) == fmpq(0)
     assert less(read(pi.term), fmpq(22, 7))

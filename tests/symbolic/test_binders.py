@@ -22,7 +22,7 @@ from attnproof.symbolic.claim import (
     iterate,
     over,
     rows,
-)  # fmt: skip
+)
 from attnproof.symbolic.derivation import Reflexive, Sign, Witness
 from attnproof.symbolic.derive import law_of
 from attnproof.symbolic.givens import Given, function, index_below, natural, real, sizes

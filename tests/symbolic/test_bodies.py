@@ -130,7 +130,7 @@ def folded(X: Any) -> Any:
         (lambda X: namespace.sum(X, axis=0) + eye(d), X.sum(0) + np.eye(2)),
         (lambda X: {name: X * k for name, k in {"a": d}.items()}["a"], X * 2),
     ],
-)  # fmt: skip
+)
 def test_numbers_stand_where_lengths_stood(body: Any, value: Any) -> None:
     assert np.array_equal(left(body), value)
 

@@ -20,8 +20,12 @@ from tests.symbolic.interpreter import World, close_to
 
 (N,) = sizes("n")
 GIVEN: dict[str, Given] = {
-    "x": real(N), "s": permutation(N), "M": boolean(N), "a": real(), "b": real(),
-}  # fmt: skip
+    "x": real(N),
+    "s": permutation(N),
+    "M": boolean(N),
+    "a": real(),
+    "b": real(),
+}
 x, sigma, mask, a, b = (GIVEN[name].named(name) for name in GIVEN)
 Faulty = Callable[..., tuple[Term, frozenset[tuple[str, Term]]]]
 
@@ -56,13 +60,16 @@ def no_count(_: Term) -> tuple[Term, frozenset[tuple[str, Term]]]:
 
 BROKEN: list[tuple[str, Faulty, Claim]] = [
     ("parity", even_sine, equal(rotation(-a), rotation(a))),
-    ("angle addition", no_sign,
-     equal(xp.cos(a + b), xp.cos(a) * xp.cos(b) + xp.sin(a) * xp.sin(b))),
+    (
+        "angle addition",
+        no_sign,
+        equal(xp.cos(a + b), xp.cos(a) * xp.cos(b) + xp.sin(a) * xp.sin(b)),
+    ),
     ("permutation", any_two_maps, equal(x[sigma][sigma], x)),
     ("where", swapped, equal(xp.where(mask, 1, 0), 1 - xp.astype(mask, float))),
     ("indicator", no_not, equal(xp.astype(~mask, float), xp.astype(mask, float))),
     ("constant", no_count, equal(xp.sum(xp.ones(N)), 1)),
-]  # fmt: skip
+]
 
 
 def wrong_steps(found: list[Step]) -> set[str]:

@@ -61,7 +61,7 @@ CALLS: list[tuple[str, Callable[..., Any]]] = [
     ("a hypothesis is a pair", lambda: stated(assume=lambda X: [1])),
     ("claims nothing", lambda: stated(returns={})),
     ("has its words", lambda: stated(returns={1: equal(X, X)})),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("says", "call"), CALLS, ids=[f"{i}" for i in range(len(CALLS))])

@@ -14,8 +14,14 @@ T, c = sizes("T c")
 t, z, s = real(T).named("t"), real(T + 1).named("z"), real().named("s")
 x = real(c).named("x")
 p, sigma = positions(c).named("p"), permutation(c).named("sigma")
-GIVEN = {"t": real(T), "z": real(T + 1), "s": real(), "x": real(c), "p": positions(c),
-         "sigma": permutation(c)}  # fmt: skip
+GIVEN = {
+    "t": real(T),
+    "z": real(T + 1),
+    "s": real(),
+    "x": real(c),
+    "p": positions(c),
+    "sigma": permutation(c),
+}
 
 
 def verdict(claim: Claim) -> str:

@@ -22,7 +22,7 @@ from attnproof.symbolic import (
     real,
     showing,
     sizes,
-)  # fmt: skip
+)
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Link
 from attnproof.symbolic.derivation import Derivation, Reflexive, Witness
@@ -40,7 +40,7 @@ from attnproof.symbolic.scalars import (
     num,
     power,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.vocabulary import (
     HALF,
@@ -55,7 +55,7 @@ from tests.symbolic.vocabulary import (
     n,
     q,
     var,
-)  # fmt: skip
+)
 
 WHOLE: Cover = (("whole",),)
 first = index("i0", n)
@@ -122,9 +122,14 @@ def test_an_array_exists_because_here_it_is() -> None:
     d = shown(b, free_of=(a,))
     claimed = ("exists", *d.claim, v, (a,), "=")
     proof = close(replay(d), frozenset(), claimed)
-    for other in (("exists", *d.claim, v, (a, b), "="), ("exists", *d.claim, b, (a,), "="),
-                  ("exists", *d.claim, v, (a,), ">="), ("exists", *d.claim, v, (a,)),
-                  ("exists", d.left, d.right, v, (a,), "="), ("=", d.left, d.right)):  # fmt: skip
+    for other in (
+        ("exists", *d.claim, v, (a, b), "="),
+        ("exists", *d.claim, b, (a,), "="),
+        ("exists", *d.claim, v, (a,), ">="),
+        ("exists", *d.claim, v, (a,)),
+        ("exists", d.left, d.right, v, (a,), "="),
+        ("=", d.left, d.right),
+    ):
         with pytest.raises(Refused, match="something else"):
             close(proof, frozenset(), other)
 
@@ -178,9 +183,7 @@ FALSE: dict[str, Callable[[], Claim]] = {
     "an orthogonal matrix is 0": lambda: exists(
         orthogonal(N), "g", lambda g: equal(g, 0 * g.mT), witness=xp.zeros((N, N))
     ),
-    "a position is −∞": lambda: exists(
-        real(), "c", lambda c: equal(c + 1, c), witness=-xp.inf
-    ),
+    "a position is −∞": lambda: exists(real(), "c", lambda c: equal(c + 1, c), witness=-xp.inf),
     "x/x = 1 at 0": lambda: equal(x / x, 1 + 0 * x),
     "√x² = x": lambda: equal((x * x) ** 0.5, x),
     "(√x)² = x": lambda: equal((x**0.5) ** 2, x),
@@ -190,7 +193,7 @@ FALSE: dict[str, Callable[[], Claim]] = {
     "exp(∞) = 0": lambda: equal(xp.exp(-(x + -xp.inf)), 0 * x),
     "the sum of the rest is the sum": lambda: equal(xp.sum(x[1:], axis=0), xp.sum(x, axis=0)),
     "the first entry is the second": lambda: equal(x[1:], x[: N - 1]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FALSE)

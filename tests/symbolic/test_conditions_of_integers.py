@@ -27,8 +27,13 @@ def drawn(random: Random, depth: int = 2) -> Build:
 
         def leaf(_: Any, i: Any, j: Any) -> Any:
             a, b = (j, i + shift) if turned else (i, j + shift)
-            return {"<": lambda: a < b, "≤": lambda: a <= b, ">": lambda: a > b,
-                    "≥": lambda: a >= b, "=": lambda: a == b}[op]()  # fmt: skip
+            return {
+                "<": lambda: a < b,
+                "≤": lambda: a <= b,
+                ">": lambda: a > b,
+                "≥": lambda: a >= b,
+                "=": lambda: a == b,
+            }[op]()
 
         return leaf
     parts = [drawn(random, depth - 1) for _ in range(3)]
@@ -39,8 +44,13 @@ def drawn(random: Random, depth: int = 2) -> Build:
         if kind == "count":
             one, other = (space.astype(x, int) for x in (a, b))
             return one + other == number
-        return {"and": lambda: a & b, "or": lambda: a | b, "not": lambda: ~a,
-                "same": lambda: a == b, "choice": lambda: space.where(a, b, c)}[kind]()  # fmt: skip
+        return {
+            "and": lambda: a & b,
+            "or": lambda: a | b,
+            "not": lambda: ~a,
+            "same": lambda: a == b,
+            "choice": lambda: space.where(a, b, c),
+        }[kind]()
 
     return joined
 
@@ -48,7 +58,6 @@ def drawn(random: Random, depth: int = 2) -> Build:
 def numbers(condition: Build, rows: int, columns: int) -> Any:
     i, j = np.arange(rows)[:, None], np.arange(columns)[None]
     return np.broadcast_to(condition(np, i, j), (rows, columns))
-
 
 
 def same_at_all(first: Build, second: Build) -> bool:
@@ -81,14 +90,19 @@ def test_a_condition_is_proved_what_its_negation_is_not(seed: int) -> None:
     assert not proved(condition, lambda space, i, j: ~condition(space, i, j))
 
 
-@pytest.mark.parametrize(("first", "second"), [
-    (lambda _, i, j: i < j, lambda _, i, j: i + 1 <= j),
-    (lambda _, i, j: ~(i < j), lambda _, i, j: j <= i),
-    (lambda _, i, j: (j <= i) & (i < j + 3), lambda _, i, j: ~((i < j) | (i - j > 2))),
-    (lambda _, i, j: (j <= i) == (j <= i + 1), lambda _, i, j: ~(i < j) | (i + 1 < j)),
-    (lambda xp, i, j: xp.astype(j <= i, int) - xp.astype(j + 3 <= i, int) == 1,
-     lambda _, i, j: (j <= i) & (i - j < 3)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda _, i, j: i < j, lambda _, i, j: i + 1 <= j),
+        (lambda _, i, j: ~(i < j), lambda _, i, j: j <= i),
+        (lambda _, i, j: (j <= i) & (i < j + 3), lambda _, i, j: ~((i < j) | (i - j > 2))),
+        (lambda _, i, j: (j <= i) == (j <= i + 1), lambda _, i, j: ~(i < j) | (i + 1 < j)),
+        (
+            lambda xp, i, j: xp.astype(j <= i, int) - xp.astype(j + 3 <= i, int) == 1,
+            lambda _, i, j: (j <= i) & (i - j < 3),
+        ),
+    ],
+)
 def test_conditions_that_are_the_same_in_another_form(first: Build, second: Build) -> None:
     assert same_at_all(first, second)
     assert proved(first, second)

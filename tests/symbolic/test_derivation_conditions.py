@@ -33,7 +33,7 @@ from attnproof.symbolic.derivation import (
     SumOfSquares,
     Under,
     Witness,
-)  # fmt: skip
+)
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Assumption, Proof, Refused, law, replay, squares
 from attnproof.symbolic.normal_form.equations import rewrite
@@ -73,7 +73,7 @@ from tests.symbolic.vocabulary import (
     total,
     u,
     var,
-)  # fmt: skip
+)
 
 B, y, x0 = var("B", n, n), var("y"), var("x0")
 Z = var("Z", mul(TWO, n))
@@ -103,33 +103,69 @@ SOUND: list[Derivation] = [
     Reverse(ring),
     Chain((ring, again)),
     Inside(mul(add(a, b), q), ((0, ring),), mul(add(b, a), q)),
-    Inside(make("maximum", (add(a, b), q)), ((0, ring), (1, Reflexive(q))),
-           make("maximum", (add(b, a), q))),
+    Inside(
+        make("maximum", (add(a, b), q)),
+        ((0, ring), (1, Reflexive(q))),
+        make("maximum", (add(b, a), q)),
+    ),
     Under(total(j, at_j.left), (j,), at_j, total(j, at_j.right)),
     Under(table(j, at_j.left), (j,), at_j, table(j, at_j.right)),
-    Under(stack(a, layer, y, add(y, b)), (layer, y), rewrite("ring", add(y, b), add(b, y)),
-          stack(a, layer, y, add(b, y))),
+    Under(
+        stack(a, layer, y, add(y, b)),
+        (layer, y),
+        rewrite("ring", add(y, b), add(b, y)),
+        stack(a, layer, y, add(b, y)),
+    ),
     Cases(both, turned, (("whole",),), (entries(both, turned, i0),)),
-    Cases(both, turned, (SPLIT,),
-          (entries(both, turned, ZERO), entries(both, turned, integer(add(late, ONE))))),
-    Induction(outer, mul(TWO, within), mul(TWO, x0), x0, ADD, y, Reflexive(mul(TWO, a)),
-              rewrite("ring", substitute(steps[0], y, mul(TWO, y)), mul(TWO, steps[1]))),
-    Witness(x0, gap(b, a), (q,), (add(x0, a), b),
-            rewrite("ring", make("add", (gap(b, a), a)), b)),
+    Cases(
+        both,
+        turned,
+        (SPLIT,),
+        (entries(both, turned, ZERO), entries(both, turned, integer(add(late, ONE)))),
+    ),
+    Induction(
+        outer,
+        mul(TWO, within),
+        mul(TWO, x0),
+        x0,
+        ADD,
+        y,
+        Reflexive(mul(TWO, a)),
+        rewrite("ring", substitute(steps[0], y, mul(TWO, y)), mul(TWO, steps[1])),
+    ),
+    Witness(x0, gap(b, a), (q,), (add(x0, a), b), rewrite("ring", make("add", (gap(b, a), a)), b)),
     Assume(mul(b, ONE), b, told, (b,)),
     Lemma(Assume(mul(b, ONE), b, told, (b,)), rewrite("ring", mul(x0, ONE), x0), (x0,)),
     NaturalInduction(
-        add(u, ZERO), u, u, rewrite("ring", add(ZERO, ZERO), ZERO),
-        rewrite("ring", substitute(add(u, ZERO), u, integer(add(ONE, u))), integer(add(ONE, u)))),
+        add(u, ZERO),
+        u,
+        u,
+        rewrite("ring", add(ZERO, ZERO), ZERO),
+        rewrite("ring", substitute(add(u, ZERO), u, integer(add(ONE, u))), integer(add(ONE, u))),
+    ),
     SumOfSquares(X, Y, assumed(squares(X, Y), ZERO)),
     LeftInverse(product(B, A), eye(n), assumed(product(A, B), eye(n))),
-    Differ(a, b, assumed(a, b), rewrite("ring", gap(a, b), gap(a, b)),
-           frozenset({("nonzero", gap(a, b))})),
+    Differ(
+        a,
+        b,
+        assumed(a, b),
+        rewrite("ring", gap(a, b), gap(a, b)),
+        frozenset({("nonzero", gap(a, b))}),
+    ),
     Sign(P, (("whole",),), (Reflexive(entry(P, i0)),)),
-    Sign(make("mul", (X, X), shape=(n,)), (("whole",),), (Chain((
-        rewrite("entry", entry(make("mul", (X, X), shape=(n,)), i0)),
-        rewrite("ring", mul(entry(X, i0), entry(X, i0)), power(entry(X, i0), 2)))),)),
-]  # fmt: skip
+    Sign(
+        make("mul", (X, X), shape=(n,)),
+        (("whole",),),
+        (
+            Chain(
+                (
+                    rewrite("entry", entry(make("mul", (X, X), shape=(n,)), i0)),
+                    rewrite("ring", mul(entry(X, i0), entry(X, i0)), power(entry(X, i0), 2)),
+                )
+            ),
+        ),
+    ),
+]
 
 
 REST: dict[int, set[Assumption]] = {
@@ -161,25 +197,61 @@ RESTING: list[Derivation] = [
     Chain((Reflexive(entry(X, i)), x_y)),
     Inside(add(entry(X, i), a), ((0, x_y),), add(entry(Y, i), a)),
     Inside(add(a, b, entry(X, i)), ((0, Reflexive(a)), (2, x_y)), add(a, b, entry(Y, i))),
-    Under(total(j, mul(j, entry(X, i))), (j,), Inside(
-        mul(j, entry(X, i)), ((1, x_y),), mul(j, entry(Y, i))), total(j, mul(j, entry(Y, i)))),
+    Under(
+        total(j, mul(j, entry(X, i))),
+        (j,),
+        Inside(mul(j, entry(X, i)), ((1, x_y),), mul(j, entry(Y, i))),
+        total(j, mul(j, entry(Y, i))),
+    ),
     Cases(X, Y, (("whole",),), (rewrite("hypothesis", entry(X, i0), X, Y),)),
-    Induction(stack(entry(X, i), ADD, y, y), stack(entry(Y, i), ADD, y, y), x0, x0, ADD, y, x_y,
-              Reflexive(y)),
-    Induction(stack(a, ADD, y, add(y, entry(X, i))), stack(a, ADD, y, add(y, entry(Y, i))),
-              x0, x0, ADD, y, Reflexive(a),
-              Inside(add(y, entry(X, i)), ((1, x_y),), add(y, entry(Y, i)))),
-    Witness(x0, entry(Y, i), (), (add(x0, ZERO), add(entry(X, i), ZERO)), Reverse(
-        Inside(add(entry(X, i), ZERO), ((0, x_y),), make("add", (entry(Y, i), ZERO))))),
+    Induction(
+        stack(entry(X, i), ADD, y, y),
+        stack(entry(Y, i), ADD, y, y),
+        x0,
+        x0,
+        ADD,
+        y,
+        x_y,
+        Reflexive(y),
+    ),
+    Induction(
+        stack(a, ADD, y, add(y, entry(X, i))),
+        stack(a, ADD, y, add(y, entry(Y, i))),
+        x0,
+        x0,
+        ADD,
+        y,
+        Reflexive(a),
+        Inside(add(y, entry(X, i)), ((1, x_y),), add(y, entry(Y, i))),
+    ),
+    Witness(
+        x0,
+        entry(Y, i),
+        (),
+        (add(x0, ZERO), add(entry(X, i), ZERO)),
+        Reverse(Inside(add(entry(X, i), ZERO), ((0, x_y),), make("add", (entry(Y, i), ZERO)))),
+    ),
     Lemma(Assume(entry(X, i), entry(Y, i), law(entry(X, i), entry(Y, i))), x_y),
     Lemma(x_y, Reflexive(a)),
     NaturalInduction(entry(X, i), entry(Y, i), u, x_y, x_y),
-    Sign(make("add", (X, P), shape=(n,)), (("whole",),), (Chain((
-        rewrite("entry", entry(make("add", (X, P), shape=(n,)), i0)),
-        Inside(add(entry(X, i0), entry(P, i0)), (
-            (0, rewrite("hypothesis", entry(X, i0), X, Y)),), add(entry(Y, i0), entry(P, i0))))),),
-         frozenset({("positive", Y)})),
-]  # fmt: skip
+    Sign(
+        make("add", (X, P), shape=(n,)),
+        (("whole",),),
+        (
+            Chain(
+                (
+                    rewrite("entry", entry(make("add", (X, P), shape=(n,)), i0)),
+                    Inside(
+                        add(entry(X, i0), entry(P, i0)),
+                        ((0, rewrite("hypothesis", entry(X, i0), X, Y)),),
+                        add(entry(Y, i0), entry(P, i0)),
+                    ),
+                )
+            ),
+        ),
+        frozenset({("positive", Y)}),
+    ),
+]
 
 
 @pytest.mark.parametrize("d", RESTING, ids=lambda d: type(d).__name__)
@@ -196,10 +268,16 @@ NUMBERS = [a, b, q, u, i, j, n, m, ZERO, ONE, TWO, MINUS_INFINITY, x0, y, add(a,
 ARRAYS = [X, Y, A, B, P, both, turned, table(j, j), make("eye", (n,), shape=(n, n)), var("Z", m)]
 WHOLES = [-1, 0, 1, 2, True, None]
 COVERS: list[Any] = [
-    ("whole",), ("each",), SPLIT, ("cut", ZERO, ("each",), ("whole",)),
-    ("cut", n, ("whole",), ("each",)), ("cut", TWO, ("whole",), ("whole",)),
-    ("digits", n, ONE, ("whole",), ("whole",)), ("digits", n, m, ("whole",), ("whole",)), ("all",),
-]  # fmt: skip
+    ("whole",),
+    ("each",),
+    SPLIT,
+    ("cut", ZERO, ("each",), ("whole",)),
+    ("cut", n, ("whole",), ("each",)),
+    ("cut", TWO, ("whole",), ("whole",)),
+    ("digits", n, ONE, ("whole",), ("whole",)),
+    ("digits", n, m, ("whole",), ("whole",)),
+    ("all",),
+]
 
 
 def parts_of(value: Any) -> Iterator[Any]:

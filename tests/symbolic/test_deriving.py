@@ -43,31 +43,37 @@ def derived(body: Any, assume: Any = None, **given: Any) -> Derivation:
 
 TRUE: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "softmax commutes with permutations": (
-        lambda S, s: equal(softmax(S[s]), softmax(S)[s]), None,
+        lambda S, s: equal(softmax(S[s]), softmax(S)[s]),
+        None,
         {"S": real(n), "s": permutation(n)},
     ),
     "an orthogonal matrix may act on both": (
-        lambda Q, K, g: equal((Q @ g) @ (K @ g).mT, Q @ K.mT), None,
+        lambda Q, K, g: equal((Q @ g) @ (K @ g).mT, Q @ K.mT),
+        None,
         {"Q": real(n, d), "K": real(r, d), "g": orthogonal(d)},
     ),
     "an equation that is assumed": (
-        lambda A, B, x: equal(B @ (A @ x), x), lambda A, B: [(B @ A, A @ B), (A @ B, 1 + 0 * A)],
+        lambda A, B, x: equal(B @ (A @ x), x),
+        lambda A, B: [(B @ A, A @ B), (A @ B, 1 + 0 * A)],
         {"A": real(1, 1), "B": real(1, 1), "x": real(1)},
     ),
     "a law at an instance": (
         lambda f, m: equal(f(m + 2), f(m) + 2).with_facts(step(f).at(k=m), step(f).at(k=m + 1)),
-        lambda f: [step(f)], {"f": function(0), "m": natural()},
+        lambda f: [step(f)],
+        {"f": function(0), "m": natural()},
     ),
     "a square is at least 0": (
-        lambda x, y: at_least(x**2 + y**2, 2 * x * y, ("a square", (x - y) ** 2)), None,
+        lambda x, y: at_least(x**2 + y**2, 2 * x * y, ("a square", (x - y) ** 2)),
+        None,
         {"x": real(), "y": real()},
     ),
     "something solves it": (
-        lambda x, p: exists(real(), "c", lambda c: equal(c * p, x), witness=x / p), None,
+        lambda x, p: exists(real(), "c", lambda c: equal(c * p, x), witness=x / p),
+        None,
         {"x": real(), "p": positive()},
     ),
     "a number above 0 is not 0": (lambda p: differ(p, 0, p), None, {"p": positive()}),
-}  # fmt: skip
+}
 
 
 def step(f: Any) -> Any:
@@ -84,71 +90,92 @@ def test_true_statements_are_derived(name: str) -> None:
 
 FALSE: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "softmax forgets the permutation": (
-        lambda S, s: equal(softmax(S[s]), softmax(S)), None, {"S": real(n), "s": permutation(n)},
+        lambda S, s: equal(softmax(S[s]), softmax(S)),
+        None,
+        {"S": real(n), "s": permutation(n)},
     ),
     "any matrix may act on both": (
-        lambda Q, K, g: equal((Q @ g) @ (K @ g).mT, Q @ K.mT), None,
+        lambda Q, K, g: equal((Q @ g) @ (K @ g).mT, Q @ K.mT),
+        None,
         {"Q": real(n, d), "K": real(r, d), "g": real(d, d)},
     ),
     "a permutation is its own inverse": (
-        lambda X, s: equal(X[s][s], X), None, {"X": real(n), "s": permutation(n)},
+        lambda X, s: equal(X[s][s], X),
+        None,
+        {"X": real(n), "s": permutation(n)},
     ),
     "the hypothesis is dropped": (
-        lambda A, B, x: equal(B @ (A @ x), x), None,
+        lambda A, B, x: equal(B @ (A @ x), x),
+        None,
         {"A": real(1, 1), "B": real(1, 1), "x": real(1)},
     ),
     "a witness that depends on what it must not": (
         lambda x, p: exists(real(), "c", lambda c: equal(c * p, x), witness=x / p, free_of=(x,)),
-        None, {"x": real(), "p": positive()},
+        None,
+        {"x": real(), "p": positive()},
     ),
     "a witness that is none": (
-        lambda x, p: exists(real(), "c", lambda c: equal(c * p, x), witness=x * p), None,
+        lambda x, p: exists(real(), "c", lambda c: equal(c * p, x), witness=x * p),
+        None,
         {"x": real(), "p": positive()},
     ),
     "what is only not negative is above": (
-        lambda x: at_least(x, 0), None, {"x": real()},
+        lambda x: at_least(x, 0),
+        None,
+        {"x": real()},
     ),
     "a difference that may be 0": (lambda x: differ(x, 0, x), None, {"x": real()}),
     "a law at no instance": (
         lambda f, m: equal(f(m + 2), f(m) + 2).with_facts(step(f).at(k=m)),
-        lambda f: [step(f)], {"f": function(0), "m": natural()},
+        lambda f: [step(f)],
+        {"f": function(0), "m": natural()},
     ),
     "a law that is not granted": (
         lambda f, m: equal(f(m + 1), f(m) + 1).with_facts(step(f).at(k=m)),
-        None, {"f": function(0), "m": natural()},
+        None,
+        {"f": function(0), "m": natural()},
     ),
     "the other width": (
-        lambda Q, K, V: equal(attention(Q, K, V), softmax(Q @ K.mT / n**0.5) @ V), None,
+        lambda Q, K, V: equal(attention(Q, K, V), softmax(Q @ K.mT / n**0.5) @ V),
+        None,
         {"Q": real(r, d), "K": real(n, d), "V": real(n, e)},
     ),
     "a witness of another kind": (
         lambda x, p: exists(positive(), "c", lambda c: equal(c * p, x), witness=x / p),
-        None, {"x": real(), "p": positive()},
+        None,
+        {"x": real(), "p": positive()},
     ),
     "a name bound inside itself": (
         lambda y: for_all(
             {"x": real()},
             lambda x: for_all({"x": real()}, lambda **inner: equal(x + y, inner["x"] + y)),
         ),
-        None, {"y": real()},
+        None,
+        {"y": real()},
     ),
     "names that meet in an entry": (
-        lambda x, x_0: equal(x, x_0 + 0 * x), None, {"x": real(1), "x_0": real()},
+        lambda x, x_0: equal(x, x_0 + 0 * x),
+        None,
+        {"x": real(1), "x_0": real()},
     ),
     "a form that has a value only where the claim is true": (
-        lambda x: at_least(x, 0, ("", x**0.5 * namespace.maximum(x**0.5, 0))), None, {"x": real()},
+        lambda x: at_least(x, 0, ("", x**0.5 * namespace.maximum(x**0.5, 0))),
+        None,
+        {"x": real()},
     ),
     "a contradiction that divides by the difference": (
         lambda x, y: differ(
             x**2 + y**2, 0, x**2 / (x**2 + y**2) + y**2 / (x**2 + y**2), ("", 0 * x), 1 + 0 * x
         ),
-        None, {"x": real(), "y": real()},
+        None,
+        {"x": real(), "y": real()},
     ),
     "a bound name with the hypothesis of a given": (
         lambda x: for_all({"x": real()}, lambda x: equal(x, 1)),  # noqa: ARG005
-        lambda x: [(x, 1)], {"x": real()},
+        lambda x: [(x, 1)],
+        {"x": real()},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FALSE)
@@ -160,12 +187,16 @@ def test_false_statements_are_not(name: str) -> None:
 
 
 SAMPLE = [
-    "softmax-commutes-with-permutations", "attention-ignores-the-order-of-pairs",
-    "rotary-scores-depend-on-the-offset-only", "rotations-compose-by-adding-angles",
-    "a-mask-leaves-softmax-of-the-kept-scores", "the-matrix-of-a-permutation-moves-columns",
+    "softmax-commutes-with-permutations",
+    "attention-ignores-the-order-of-pairs",
+    "rotary-scores-depend-on-the-offset-only",
+    "rotations-compose-by-adding-angles",
+    "a-mask-leaves-softmax-of-the-kept-scores",
+    "the-matrix-of-a-permutation-moves-columns",
     "row-permutations-act-from-the-left-and-matrices-from-the-right",
-    "distances-depend-on-the-offset-only", "rows-of-softmax-are-distributions",
-]  # fmt: skip
+    "distances-depend-on-the-offset-only",
+    "rows-of-softmax-are-distributions",
+]
 
 
 @pytest.mark.parametrize("name", SAMPLE)

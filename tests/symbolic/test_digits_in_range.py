@@ -26,8 +26,17 @@ from attnproof.symbolic.scalars import (
 from attnproof.symbolic.terms import Term, make
 
 n, m = size("n"), size("m")
-LENGTHS = (n, mul(n, m), mul(num(2), n), num(6), add(n, m), mul(n, add(n, m)), mul(num(2), n, m),
-           add(n, ONE), add(mul(n, m), n))  # fmt: skip
+LENGTHS = (
+    n,
+    mul(n, m),
+    mul(num(2), n),
+    num(6),
+    add(n, m),
+    mul(n, add(n, m)),
+    mul(num(2), n, m),
+    add(n, ONE),
+    add(mul(n, m), n),
+)
 WIDTHS = (n, m, num(2), num(3), add(n, m), add(n, ONE), mul(num(2), n), ONE, mul(n, m))
 SMALL = tuple(product(range(1, 5), repeat=2))
 
@@ -77,9 +86,12 @@ def test_a_digit_stays_below_its_range(length: Term) -> None:
 
 def test_the_range_of_a_quotient_is_found_where_the_width_divides_the_length() -> None:
     for length, width, blocks in (
-        (mul(n, m), n, m), (mul(num(2), n), num(2), n), (num(6), num(3), num(2)),
-        (mul(n, add(n, m)), add(n, m), n), (n, ONE, n),
-    ):  # fmt: skip
+        (mul(n, m), n, m),
+        (mul(num(2), n), num(2), n),
+        (num(6), num(3), num(2)),
+        (mul(n, add(n, m)), add(n, m), n),
+        (n, ONE, n),
+    ):
         found = index_range(make("floor_divide", (index("j", integer(length)), width)))
         assert found is not None
         assert integer(found) is integer(blocks)
@@ -105,7 +117,7 @@ def test_the_range_of_a_quotient_is_found_where_the_width_divides_the_length() -
         (index("j", n), real().named("x").term, "remainder"),
     ],
     ids=lambda x: x if isinstance(x, str) else repr(x),
-)  # fmt: skip
+)
 def test_no_range_is_known(number: Term, width: Term, op: str) -> None:
     assert index_range(make(op, (number, width))) is None
 
@@ -125,12 +137,19 @@ def test_comparisons_with_digits_are_true_of_all_small_sizes() -> None:
         high, low = (make(op, (j, width)) for op in ("floor_divide", "remainder"))
         atoms = (high, low, j, n, m, ONE)
         sides = [
-            integer(add(*(
-                mul(num(drawn.choice((-1, 1, 2))), *map(drawn.choice, (atoms, (n, ONE, width))))
-                for _ in range(drawn.randint(1, 3))
-            )))
+            integer(
+                add(
+                    *(
+                        mul(
+                            num(drawn.choice((-1, 1, 2))),
+                            *map(drawn.choice, (atoms, (n, ONE, width))),
+                        )
+                        for _ in range(drawn.randint(1, 3))
+                    )
+                )
+            )
             for _ in range(2)
-        ]  # fmt: skip
+        ]
         if drawn.random() < 0.5:  # the number that two digits make, against its length
             sides = [integer(add(mul(high, width), low)), j.args[0]]
         cases = everywhere(j)
@@ -144,10 +163,14 @@ def test_comparisons_with_digits_are_true_of_all_small_sizes() -> None:
 
 
 def polynomial(drawn: Random, most: int) -> Term:
-    return integer(add(*(
-        mul(num(drawn.choice((-2, -1, 1, 2, 3))), *drawn.choices((n, m, ONE), k=3))
-        for _ in range(drawn.randint(1, most))
-    )))  # fmt: skip
+    return integer(
+        add(
+            *(
+                mul(num(drawn.choice((-2, -1, 1, 2, 3))), *drawn.choices((n, m, ONE), k=3))
+                for _ in range(drawn.randint(1, most))
+            )
+        )
+    )
 
 
 def test_what_is_split_by_a_sum_is_that_sum_so_many_times_and_a_rest() -> None:

@@ -137,12 +137,13 @@ def test_a_witness_at_which_a_divisor_is_0_refutes_nothing() -> None:
     t = real().named("t")
     given = {"s": real(), "t": real()}
     claims = {
-        "everywhere 0": equal(1 / (s - s), 1), "a root": equal(xp.sqrt(-1 - s * s), s + 7),
+        "everywhere 0": equal(1 / (s - s), 1),
+        "a root": equal(xp.sqrt(-1 - s * s), s + 7),
         "a logarithm": equal(xp.log(-1 - t * t), t + 7),
         "a remainder": equal(Array(make("remainder", (m.term, (m * 0).term))), m + 7),
         "positive": greater(1 / (s - s), 0),
         "some": exists(real(), "z", lambda z: equal(z * 0, 1 / (s - s) + 1)),
-    }  # fmt: skip
+    }
     for says, claim in claims.items():
         stated = Statement({**given, "m": natural()}, {says: claim})
         assert decide(stated, limit_seconds=0.1).verdict == "undecided", says

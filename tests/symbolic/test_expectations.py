@@ -18,7 +18,7 @@ from attnproof.symbolic import (
     real,
     sizes,
     standard,
-)  # fmt: skip
+)
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.derivation import Cases, Reflexive, Rewrite, SumOfSquares
 from attnproof.symbolic.givens import Given
@@ -37,10 +37,18 @@ from tests.symbolic.vocabulary import z as random
 (n,) = sizes("n", "features")
 one, other = probability_space("Ω"), probability_space("Ψ")
 GIVEN: dict[str, Given] = {
-    "X": real(one), "Y": real(one), "U": real(other), "a": real(), "b": real(), "q": real(n),
-    "z": standard(one, n), "w": standard(other, n), "t": standard(one, n), "M": real(n, n),
+    "X": real(one),
+    "Y": real(one),
+    "U": real(other),
+    "a": real(),
+    "b": real(),
+    "q": real(n),
+    "z": standard(one, n),
+    "w": standard(other, n),
+    "t": standard(one, n),
+    "M": real(n, n),
     "s": permutation(n),
-}  # fmt: skip
+}
 
 
 def mean(x: Any) -> Any:
@@ -124,9 +132,15 @@ def test_a_mean_keeps_signs_and_loses_no_more() -> None:
 # outcomes are not counted, cut, moved or picked
 
 COUNTING: list[tuple[str, tuple[object, ...]]] = [
-    ("cut", (ONE,)), ("unroll", ()), ("reflect", ()), ("radix", (space, ONE)), ("count", ()),
-    ("delta", ()), ("reindex", (var("s", space),)), ("orthogonal", ()),
-]  # fmt: skip
+    ("cut", (ONE,)),
+    ("unroll", ()),
+    ("reflect", ()),
+    ("radix", (space, ONE)),
+    ("count", ()),
+    ("delta", ()),
+    ("reindex", (var("s", space),)),
+    ("orthogonal", ()),
+]
 
 
 @pytest.mark.parametrize(("rule", "arguments"), COUNTING, ids=[rule for rule, _ in COUNTING])
@@ -141,8 +155,11 @@ def test_a_rule_that_counts_refuses_outcomes(rule: str, arguments: tuple[object,
 def test_a_cover_of_outcomes_is_the_whole_space() -> None:
     """Two arrays that agree at the first outcome, or at some of them, need not agree."""
     ones, place = spread(ONE, space), outcome.args[0]
-    for cover in (("each",), ("cut", ONE, ("each",), ("whole",)),
-                  ("digits", ONE, place, ("each",), ("whole",))):  # fmt: skip
+    for cover in (
+        ("each",),
+        ("cut", ONE, ("each",), ("whole",)),
+        ("digits", ONE, place, ("each",), ("whole",)),
+    ):
         with pytest.raises(Refused, match="cover"):
             replay(Cases(ones, ones, (cover,), (Reflexive(entry(ones, ZERO)),)))
     with pytest.raises(Refused, match="not the entry"):
@@ -162,8 +179,10 @@ def test_no_mean_of_squares_makes_random_numbers_equal() -> None:
 
 def test_random_numbers_that_differ_may_do_so_without_probability() -> None:
     for told in (
-        lambda X: [differ(X, 0)], lambda X, Y: [differ(X, Y)], lambda z, t: [differ(z, t)],
-    ):  # fmt: skip
+        lambda X: [differ(X, 0)],
+        lambda X, Y: [differ(X, Y)],
+        lambda z, t: [differ(z, t)],
+    ):
         said = Said(GIVEN, lambda X, Y: greater(mean((X - Y) ** 2), 0), told)
         with pytest.raises(TypeError, match="random arrays that differ"):
             verdict(said)

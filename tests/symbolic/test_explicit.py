@@ -25,7 +25,7 @@ from attnproof.symbolic.givens import (
     positive,
     real,
     sizes,
-)  # fmt: skip
+)
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
 from benchmarks.explicit import explicit
 
@@ -58,9 +58,10 @@ def test_both_readings_agree(name: str) -> None:
     candidate = draw(given, SIZES, Random(1), 8)
     assert candidate is not None
     structure = {
-        k: v for k, v in candidate.values.items()
+        k: v
+        for k, v in candidate.values.items()
         if given[k].kind in ("permutation", "boolean", "index")
-    }  # fmt: skip
+    }
     formula = explicit(term, SIZES, structure)
     point = {}
     for label in candidate.values.keys() - structure.keys():

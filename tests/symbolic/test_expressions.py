@@ -85,10 +85,15 @@ def test_functions_are_those_of_numpy(call: Any) -> None:
 def test_definitions_run_on_expressions() -> None:
     q, k, v, pos, w = np.random.default_rng(0).permutation(20).reshape(5, 2, 2) / 4 - 2
     runs: list[Any] = [
-        (attention, (q, k, v)), (causal_self_attention, (q, k, v, w)), (layer_norm, (k,)),
-        (block_rotation, (q[0],)), (rotate, (q, pos[0], w[0][:1])), (triangular, (q,)),
-        (rotate_half, (q, pos[0], w[0][:1])), (sinusoidal, (pos[0], w[0])),
-    ]  # fmt: skip
+        (attention, (q, k, v)),
+        (causal_self_attention, (q, k, v, w)),
+        (layer_norm, (k,)),
+        (block_rotation, (q[0],)),
+        (rotate, (q, pos[0], w[0][:1])),
+        (triangular, (q,)),
+        (rotate_half, (q, pos[0], w[0][:1])),
+        (sinusoidal, (pos[0], w[0])),
+    ]
     for definition, given in runs:
         made = definition(*map(as_expressions, given))
         assert np.allclose(at(made, {}), definition(*given)), definition
@@ -97,14 +102,20 @@ def test_definitions_run_on_expressions() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda a: SUM(a, axes=0), lambda a: xp.sum(a, axis=5), np.exp,
-
-        lambda a: a[0.5], lambda a: a & a, lambda a: bool(a[0, 0] > 0),
+        lambda a: SUM(a, axes=0),
+        lambda a: xp.sum(a, axis=5),
+        np.exp,
+        lambda a: a[0.5],
+        lambda a: a & a,
+        lambda a: bool(a[0, 0] > 0),
         lambda a: xp.einsum("ij", a),
-        lambda a: xp.where(a, a, a), lambda a: (a > 0) + 1, lambda a: xp.astype(a, xp.bool),
-        lambda a: a[symbols("i")], lambda a: range(a[0, 0]),
+        lambda a: xp.where(a, a, a),
+        lambda a: (a > 0) + 1,
+        lambda a: xp.astype(a, xp.bool),
+        lambda a: a[symbols("i")],
+        lambda a: range(a[0, 0]),
     ],
-)  # fmt: skip
+)
 def test_what_the_array_api_has_not_is_refused(wrong: Any) -> None:
     with pytest.raises((TypeError, AttributeError, IndexError, ValueError)):
         wrong(symbols("a", 2, 2))
@@ -118,19 +129,27 @@ def test_lengths_are_exact() -> None:
 
 
 TRUE: list[Any] = [
-    sp.tanh(-x) + sp.tanh(x), sp.Abs(x) - sp.Abs(-x), sp.sqrt(x**2) - sp.Abs(x),
-    sp.cos(3 * x) - 4 * sp.cos(x) ** 3 + 3 * sp.cos(x), sp.cos(x + sp.pi) + sp.cos(x),
-    sp.cos(x / 2) ** 2 - (1 + sp.cos(x)) / 2, sp.exp(x / 3) ** 3 - sp.exp(x),
-    sp.sqrt(2) * sp.sqrt(3) - sp.sqrt(6), sp.sqrt(x**2 + y**2) ** 2 - x**2 - y**2,
+    sp.tanh(-x) + sp.tanh(x),
+    sp.Abs(x) - sp.Abs(-x),
+    sp.sqrt(x**2) - sp.Abs(x),
+    sp.cos(3 * x) - 4 * sp.cos(x) ** 3 + 3 * sp.cos(x),
+    sp.cos(x + sp.pi) + sp.cos(x),
+    sp.cos(x / 2) ** 2 - (1 + sp.cos(x)) / 2,
+    sp.exp(x / 3) ** 3 - sp.exp(x),
+    sp.sqrt(2) * sp.sqrt(3) - sp.sqrt(6),
+    sp.sqrt(x**2 + y**2) ** 2 - x**2 - y**2,
     sp.sin(x + y) - sp.sin(x) * sp.cos(y) - sp.cos(x) * sp.sin(y),
     sp.exp(x + y) / (sp.exp(x + y) + sp.exp(x)) - 1 / (1 + sp.exp(-y)),
-    sp.Max(x, y) + sp.Min(x, y) - x - y, sp.Abs(x * y) - sp.Abs(y * x),
-    sp.log(p * q) - sp.log(p) - sp.log(q), sp.sqrt(p**2 * q**2) - p * q,
+    sp.Max(x, y) + sp.Min(x, y) - x - y,
+    sp.Abs(x * y) - sp.Abs(y * x),
+    sp.log(p * q) - sp.log(p) - sp.log(q),
+    sp.sqrt(p**2 * q**2) - p * q,
     sp.Function("f", real=True)(x + y) - sp.Function("f", real=True)(y + x),
     sp.exp(sp.exp(x + y)) - sp.exp(sp.exp(x) * sp.exp(y)),
     sp.Piecewise((x, x > 0), (-x, True)) - sp.Abs(x),
-    1 / (x - y) + 1 / (y - x), sp.sqrt((x - y) ** 2 / 4) - sp.Abs(y - x) / 2,
-]  # fmt: skip
+    1 / (x - y) + 1 / (y - x),
+    sp.sqrt((x - y) ** 2 / 4) - sp.Abs(y - x) / 2,
+]
 
 
 @pytest.mark.parametrize("identity", TRUE)
@@ -139,17 +158,27 @@ def test_true_identities_are_derived(identity: Any) -> None:
 
 
 FALSE: list[Any] = [
-    sp.sqrt(x**2) - x, sp.exp(x + y) - sp.exp(x) - sp.exp(y), sp.cos(x + y) - sp.cos(x),
-    sp.exp(x) * sp.exp(y) - sp.exp(x * y), sp.sin(x) ** 2 + sp.cos(y) ** 2 - 1,
-    sp.cos(2 * x) - 2 * sp.cos(x), sp.Max(x, y) - x, sp.Abs(x + y) - sp.Abs(x) - sp.Abs(y),
-    sp.log(1 + x**2) - sp.log(1 + y**2), sp.sqrt(2) * sp.sqrt(3) - sp.sqrt(5),
+    sp.sqrt(x**2) - x,
+    sp.exp(x + y) - sp.exp(x) - sp.exp(y),
+    sp.cos(x + y) - sp.cos(x),
+    sp.exp(x) * sp.exp(y) - sp.exp(x * y),
+    sp.sin(x) ** 2 + sp.cos(y) ** 2 - 1,
+    sp.cos(2 * x) - 2 * sp.cos(x),
+    sp.Max(x, y) - x,
+    sp.Abs(x + y) - sp.Abs(x) - sp.Abs(y),
+    sp.log(1 + x**2) - sp.log(1 + y**2),
+    sp.sqrt(2) * sp.sqrt(3) - sp.sqrt(5),
     sp.Function("f", real=True)(x) - sp.Function("f", real=True)(y),
     sp.Function("f", real=True)(x) - sp.Function("g", real=True)(x),
-    sp.exp(x / 3) ** 2 - sp.exp(x), sp.sqrt(p + q) - sp.sqrt(p) - sp.sqrt(q),
-    sp.exp(sp.exp(x)) - sp.exp(2 * x), sp.tanh(x) - x, sp.pi - sp.Rational(22, 7),
-    sp.Piecewise((x, x > 0), (0, True)) - x, sp.cos(x + sp.pi) - sp.cos(x),
+    sp.exp(x / 3) ** 2 - sp.exp(x),
+    sp.sqrt(p + q) - sp.sqrt(p) - sp.sqrt(q),
+    sp.exp(sp.exp(x)) - sp.exp(2 * x),
+    sp.tanh(x) - x,
+    sp.pi - sp.Rational(22, 7),
+    sp.Piecewise((x, x > 0), (0, True)) - x,
+    sp.cos(x + sp.pi) - sp.cos(x),
     sp.floor(x + 1) - sp.floor(x),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("mistake", FALSE)
@@ -169,10 +198,23 @@ def test_a_change_of_a_true_identity_is_not_derived(identity: Any) -> None:
 def test_signs_are_those_of_the_form() -> None:
     generators = Generators()
     signs = {
-        sp.exp(x) + x**2: 2, x**2: 1, x: 0, -p * sp.exp(x): -2, p - q: 0, sp.Abs(x) + p: 2,
-        x**2 - 1: 0, 1 / (1 + x**2): 2, (x - y) ** 2 * p: 1, sp.pi - 3: 2, 3 - sp.pi: -2,
-        sp.Max(x, p): 2, sp.Min(x, -p): -2, sp.sqrt(p): 2, x**3: 0, sp.cos(x): 0,
-    }  # fmt: skip
+        sp.exp(x) + x**2: 2,
+        x**2: 1,
+        x: 0,
+        -p * sp.exp(x): -2,
+        p - q: 0,
+        sp.Abs(x) + p: 2,
+        x**2 - 1: 0,
+        1 / (1 + x**2): 2,
+        (x - y) ** 2 * p: 1,
+        sp.pi - 3: 2,
+        3 - sp.pi: -2,
+        sp.Max(x, p): 2,
+        sp.Min(x, -p): -2,
+        sp.sqrt(p): 2,
+        x**3: 0,
+        sp.cos(x): 0,
+    }
     for e, sign in signs.items():
         assert certain_sign(e, generators) == sign, e
 

@@ -18,7 +18,7 @@ from attnproof.symbolic.scalars import (
     index,
     mul,
     power,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, bind, make
 from tests.symbolic.malformed import MALFORMED, TRUE
 from tests.symbolic.vocabulary import (
@@ -38,7 +38,7 @@ from tests.symbolic.vocabulary import (
     u,
     under_,
     var,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("t", MALFORMED)

@@ -16,16 +16,24 @@ from attnproof.symbolic import (
     real,
     rows,
     sizes,
-)  # fmt: skip
+)
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.givens import Given
 from tests.symbolic.stating import Said, because, verdict
 
 n, m = sizes("n m")
 GIVEN: dict[str, Given] = {
-    "a": real(), "b": real(), "p": positive(), "q": positive(), "c": nonnegative(),
-    "k": natural(), "j": natural(), "i": index_below(n), "x": real(n), "s": index_below(m),
-}  # fmt: skip
+    "a": real(),
+    "b": real(),
+    "p": positive(),
+    "q": positive(),
+    "c": nonnegative(),
+    "k": natural(),
+    "j": natural(),
+    "i": index_below(n),
+    "x": real(n),
+    "s": index_below(m),
+}
 
 
 def below(i: Any) -> Any:
@@ -54,9 +62,7 @@ TRUE: dict[str, Any] = {
     "log exp a": lambda a: equal(xp.log(xp.exp(a)), a),
     "exp (2 log p)": lambda p: equal(xp.exp(2 * xp.log(p)), p * p),
     "exp (a − log q)": lambda a, q: equal(xp.exp(a - xp.log(q)), xp.exp(a) / q),
-    "max(max(a, b), a)": lambda a, b: equal(
-        xp.maximum(xp.maximum(a, b), a), xp.maximum(b, a)
-    ),
+    "max(max(a, b), a)": lambda a, b: equal(xp.maximum(xp.maximum(a, b), a), xp.maximum(b, a)),
     "max(a, a)": lambda a: equal(xp.maximum(a, a), a),
     "cos π": lambda a: equal(xp.cos(half_turn(a)), -1 + 0 * a),
     "cos(a + π)": lambda a: equal(xp.cos(a + half_turn(a)), -xp.cos(a)),
@@ -76,7 +82,7 @@ TRUE: dict[str, Any] = {
         iterate(k + 1, a, lambda t, y: y * a + t), iterate(k, a, lambda t, y: y * a + t) * a + k
     ),
     "a stack of none": lambda a, b: equal(iterate(0 * n, a, lambda _, y: y * b), a),
-}  # fmt: skip
+}
 FALSE: dict[str, Any] = {
     "√(a²) = a": lambda a: equal((a * a) ** 0.5, a),
     "√((a − b)²) = |a + b|": lambda a, b: equal(((a - b) ** 2) ** 0.5, xp.abs(b + a)),
@@ -114,7 +120,7 @@ FALSE: dict[str, Any] = {
         iterate(k, a, lambda _, y: y * a), iterate(k - 1, a, lambda _, y: y * a) * a
     ),
     "a stack of one": lambda a, b: equal(iterate(0 * n + 1, a, lambda _, y: y * b), a),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TRUE)

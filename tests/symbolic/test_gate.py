@@ -73,16 +73,20 @@ def test_statements_of_the_catalogue_are_read_rightly(entry: Any) -> None:
 
 
 RIGHT: dict[str, Statement] = {
-    "slices": stated(lambda X: equal(X[1:] - X[: n], X[1:]), X=real(n + 1)),
+    "slices": stated(lambda X: equal(X[1:] - X[:n], X[1:]), X=real(n + 1)),
     "no key is seen": stated(
         lambda S, M: equal(
             softmax(array_namespace(S).where(M, S, -array_namespace(S).inf)), softmax(S)
         ),
-        S=real(n, m), M=boolean(n, m),
+        S=real(n, m),
+        M=boolean(n, m),
     ),
     "masked attention": stated(
         lambda Q, K, V, M: equal(masked_attention(Q, K, V, M), Q @ K.mT @ V),
-        Q=real(n, m), K=real(n, m), V=real(n, m), M=boolean(n, n),
+        Q=real(n, m),
+        K=real(n, m),
+        V=real(n, m),
+        M=boolean(n, n),
     ),
     "divided by 0": stated(lambda X, y: equal(X / y / (2 * X), X // (y * y)), X=real(n), y=real()),
     "a stack of a natural depth": stated(
@@ -91,20 +95,30 @@ RIGHT: dict[str, Statement] = {
     "rows": stated(lambda X: equal(rows(n, lambda i: X[i] * i), X)),
     "maps": stated(
         lambda X, s, f, g, i: {"a": equal(X[s], X), "b": equal(X[f][g], X[i] * X[:m][g] * 0)},
-        X=real(n + m), s=permutation(n + m), f=index_map(m, n + m), g=injection(m, m),
+        X=real(n + m),
+        s=permutation(n + m),
+        f=index_map(m, n + m),
+        g=injection(m, m),
         i=index_below(n + m),
     ),
     "a function": stated(
         lambda X, f, g: {"a": equal(f(X, X[0]), X), "b": all_positive(g(X[:, None] + X))},
-        X=real(n), f=function(1, 0, out=None), g=function(1, out=()),
+        X=real(n),
+        f=function(1, 0, out=None),
+        g=function(1, out=()),
     ),
     "powers": stated(
         lambda p, q: equal(p**q + q**3 + p**-2, 2**q + p**0.5), p=positive(n), q=real(n)
     ),
     "kinds": stated(
-        lambda g, s, z: {"a": at_least(s, 0), "b": equal(g @ g.mT, g), "c": equal(
-            array_namespace(z).sum(z, axis=0), array_namespace(z).ones((n,)))},
-        g=orthogonal(n), s=nonnegative(n), z=standard(probability_space("Ω"), n),
+        lambda g, s, z: {
+            "a": at_least(s, 0),
+            "b": equal(g @ g.mT, g),
+            "c": equal(array_namespace(z).sum(z, axis=0), array_namespace(z).ones((n,))),
+        },
+        g=orthogonal(n),
+        s=nonnegative(n),
+        z=standard(probability_space("Ω"), n),
     ),
     "binders": stated(
         lambda X: {
@@ -117,11 +131,15 @@ RIGHT: dict[str, Statement] = {
     ),
     "hypotheses": stated(
         lambda X: greater(X, 0, ("", X + 0)),
-        lambda X: [(X[0], 1), at_least(X, 0), differ(X[0], 2),
-                   for_all({"y": real()}, lambda y: equal(X[0] * y, y))],
+        lambda X: [
+            (X[0], 1),
+            at_least(X, 0),
+            differ(X[0], 2),
+            for_all({"y": real()}, lambda y: equal(X[0] * y, y)),
+        ],
         X=real(n),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -146,7 +164,8 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
         "left side",
     ),
     "where it is no number": (
-        body_of(lambda X: equal(X, X), lambda X: equal(np.where(X == 0, np.nan, X), X)), "left side"
+        body_of(lambda X: equal(X, X), lambda X: equal(np.where(X == 0, np.nan, X), X)),
+        "left side",
     ),
     "infinite": (
         body_of(lambda X: equal(X, X), lambda X: equal(X, np.where(X == 0, np.inf, X))),
@@ -163,10 +182,12 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
         "step 1",
     ),
     "a step more": (
-        body_of(lambda X: chain(X, ("", X)), lambda X: chain(X, ("", X), ("", X))), "step 2"
+        body_of(lambda X: chain(X, ("", X)), lambda X: chain(X, ("", X), ("", X))),
+        "step 2",
     ),
     "the last number": (
-        body_of(lambda X: differ(X[0], 1), lambda X: differ(X[0], 1, X[0] + 1)), "last number"
+        body_of(lambda X: differ(X[0], 1), lambda X: differ(X[0], 1, X[0] + 1)),
+        "last number",
     ),
     "the relation inside": (
         body_of(
@@ -197,18 +218,22 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
         "the variables",
     ),
     "a length beyond those that cross": (
-        body_of(lambda X: equal(X, X), lambda X: equal(X, X + (len(X) > 600))), "right side"
+        body_of(lambda X: equal(X, X), lambda X: equal(X, X + (len(X) > 600))),
+        "right side",
     ),
     "one length": (
-        body_of(lambda X: equal(X, X), lambda X: equal(X, X + at_size(X, 217))), "right side"
+        body_of(lambda X: equal(X, X), lambda X: equal(X, X + at_size(X, 217))),
+        "right side",
     ),
     "what it was given, written over": (
-        body_of(lambda X: equal(X, X), lambda X: equal(X.__iadd__(1), X)), "left side"
+        body_of(lambda X: equal(X, X), lambda X: equal(X.__iadd__(1), X)),
+        "left side",
     ),
     "one value": (
-        body_of(lambda X: equal(X, X), lambda X: equal(X, X + (X == 37.5))), "right side"
+        body_of(lambda X: equal(X, X), lambda X: equal(X, X + (X == 37.5))),
+        "right side",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -270,7 +295,7 @@ NOWHERE: dict[str, tuple[Callable[..., Any], Any, str]] = {
         "left side",
     ),
     "a step": (lambda X: chain(X, ("", log(-X * X - 1)), ("", X)), None, "step 1"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NOWHERE)
@@ -289,8 +314,9 @@ def test_values_that_obey_the_hypotheses_are_tried_where_no_other_is_a_number(
     found = gate(
         lambda x, y: equal(log(y - 50 * abs(x)) + more * int(here(x)), log(y - 50 * abs(x))),
         lambda x, y: [(y, 90 * abs(x) + 1)],
-        x=real(), y=real(),
-    )  # fmt: skip
+        x=real(),
+        y=real(),
+    )
     assert (found is not None) == wrong
 
 

@@ -12,8 +12,14 @@ from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement, theorem
 
 n, d = sizes("n d")
-GIVEN = {"V": real(n, d), "lo": real(d), "A": real(n, d), "B": real(n, d), "M": boolean(n, n),
-         "C": real(n, n)}  # fmt: skip
+GIVEN = {
+    "V": real(n, d),
+    "lo": real(d),
+    "A": real(n, d),
+    "B": real(n, d),
+    "M": boolean(n, n),
+    "C": real(n, n),
+}
 V, lo, A, B, M, C = (given.named(name) for name, given in GIVEN.items())
 
 

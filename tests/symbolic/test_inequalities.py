@@ -18,7 +18,7 @@ from attnproof.symbolic import (
     positive,
     real,
     sizes,
-)  # fmt: skip
+)
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.derivation import Assume, Derivation, Lemma, Reflexive
 from attnproof.symbolic.givens import Given
@@ -31,9 +31,17 @@ from tests.symbolic.vocabulary import TWO, D, P, X, Y, a, b, i, minus, n, q, var
 
 (N,) = sizes("n")
 GIVEN: dict[str, Given] = {
-    "a": real(), "b": real(), "p": positive(), "c": nonnegative(), "k": natural(), "x": real(N),
-    "y": real(N), "r": nonnegative(N), "w": positive(N), "i": index_below(N),
-}  # fmt: skip
+    "a": real(),
+    "b": real(),
+    "p": positive(),
+    "c": nonnegative(),
+    "k": natural(),
+    "x": real(N),
+    "y": real(N),
+    "r": nonnegative(N),
+    "w": positive(N),
+    "i": index_below(N),
+}
 
 
 def mean(x: Array) -> Any:
@@ -48,14 +56,16 @@ TRUE: dict[str, Said] = {
     "Cauchy and Schwarz in two numbers": Said(
         GIVEN,
         lambda a, b, x: at_least(
-            (a * a + b * b) * (x[0] ** 2 + 1), (a * x[0] + b) ** 2,
+            (a * a + b * b) * (x[0] ** 2 + 1),
+            (a * x[0] + b) ** 2,
             ("Lagrange", (a - b * x[0]) ** 2),
         ),
     ),
     "a variance": Said(
         GIVEN,
-        lambda x: at_least(mean(x * x), mean(x) ** 2, ("the mean of squares", mean(
-            (x - mean(x)) ** 2))),
+        lambda x: at_least(
+            mean(x * x), mean(x) ** 2, ("the mean of squares", mean((x - mean(x)) ** 2))
+        ),
     ),
     "an exponential": Said(GIVEN, lambda p: greater(xp.exp(p), 1)),
     "at least 1": Said(GIVEN, lambda c: at_least(xp.exp(c), 1)),
@@ -77,13 +87,14 @@ TRUE: dict[str, Said] = {
         GIVEN, lambda a, b: at_least(xp.exp(a - b), 1), lambda a, b: [at_least(a, b)]
     ),
     "by a strict one": Said(
-        GIVEN, lambda a, b, p: greater(p * a, p * b, ("p more", p * (a - b))),
+        GIVEN,
+        lambda a, b, p: greater(p * a, p * b, ("p more", p * (a - b))),
         lambda a, b: [greater(a, b)],
     ),
     "of arrays": Said(
         GIVEN, lambda x, y: at_least(xp.sum(x - y, axis=0), 0), lambda x, y: [at_least(x, y)]
     ),
-}  # fmt: skip
+}
 FALSE: dict[str, Said] = {
     "a number": Said(GIVEN, lambda a: at_least(a, 0)),
     "a square is positive": Said(GIVEN, lambda a: greater(a * a, 0)),
@@ -115,7 +126,8 @@ FALSE: dict[str, Said] = {
         GIVEN, lambda a, b: at_least(xp.exp(a - b), 1), lambda a, b: [at_least(b, a)]
     ),
     "a hypothesis that is not strict": Said(
-        GIVEN, lambda a, b, p: greater(p * a, p * b, ("p more", p * (a - b))),
+        GIVEN,
+        lambda a, b, p: greater(p * a, p * b, ("p more", p * (a - b))),
         lambda a, b: [at_least(a, b)],
     ),
     "a hypothesis on other numbers": Said(
@@ -125,7 +137,7 @@ FALSE: dict[str, Said] = {
         GIVEN, lambda x: at_least(x, 0 * x), lambda x, i: [at_least(x[i], 0)]
     ),
     "nobody's hypothesis": Said(GIVEN, lambda a, b: at_least(xp.exp(a - b), 1)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TRUE)

@@ -16,7 +16,7 @@ from attnproof.symbolic.scalars import (
     is_integer,
     num,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, make
 
 INF = MINUS_INFINITY

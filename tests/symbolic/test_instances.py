@@ -13,9 +13,16 @@ from attnproof.symbolic.statement import Statement
 
 (n,) = sizes("n")
 GIVEN: dict[str, Given] = {
-    "f": function(0), "g": function(1, out=None), "plus": function(0, 0), "a": real(),
-    "b": real(), "c": real(), "e": real(), "x": real(n), "y": real(n),
-}  # fmt: skip
+    "f": function(0),
+    "g": function(1, out=None),
+    "plus": function(0, 0),
+    "a": real(),
+    "b": real(),
+    "c": real(),
+    "e": real(),
+    "x": real(n),
+    "y": real(n),
+}
 f, g, plus, a, b, c, e, x, y = (given.named(name) for name, given in GIVEN.items())
 TWO, THREE = {"p": real(), "q": real()}, {"p": real(), "q": real(), "r": real()}
 
@@ -34,13 +41,15 @@ def verdict(claim: Claim, *laws: Law, refuting: bool = False) -> str:
 PROVED: dict[str, tuple[Claim, tuple[Law, ...]]] = {
     "commutes": (equal(plus(a, b), plus(b, a)), (COMMUTES,)),
     "commutes inside": (equal(plus(plus(a, b), c), plus(c, plus(b, a))), (COMMUTES,)),
-    "two laws one after the other":
-        (equal(plus(plus(a, b), c), plus(plus(b, c), a)), (COMMUTES, ASSOCIATES)),
+    "two laws one after the other": (
+        equal(plus(plus(a, b), c), plus(plus(b, c), a)),
+        (COMMUTES, ASSOCIATES),
+    ),
     "neutral from the left": (equal(plus(e, a), a), (NEUTRAL, COMMUTES)),
     "adds": (equal(f(a + b), f(a) + f(b)), (ADDS,)),
     "an array": (equal(g(g(g(x))), g(x)), (TWICE,)),
     "under a function": (equal(xp.exp(g(g(x))) + 1, 1 + xp.exp(g(x))), (TWICE,)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("told", PROVED)

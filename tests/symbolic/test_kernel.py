@@ -14,7 +14,7 @@ from attnproof.symbolic.derivation import (
     Reverse,
     Rewrite,
     Under,
-)  # fmt: skip
+)
 from attnproof.symbolic.kernel import Refused, cover_patterns, replay
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num, unary
@@ -39,7 +39,7 @@ from tests.symbolic.vocabulary import (
     total,
     up_to,
     var,
-)  # fmt: skip
+)
 
 
 def nowhere(place: Term) -> Derivation:
@@ -122,10 +122,13 @@ def test_cases_need_an_index_that_no_assumption_mentions() -> None:
     """From R_ik = S_ik at one i it does not follow that column k of R is column k of S."""
     here = index("i0", n)
     R, S = (var(x, n, n) for x in "RS")
-    rows, columns = ([make("pick", (x, at), axis, (n,)) for x in (R, S)]
-                     for at, axis in ((here, 0), (j, 1)))  # fmt: skip
-    ends = [chain(rewrite("entry", entry(column, here)), reverse(rewrite("entry", entry(row, j))))
-            for row, column in zip(rows, columns, strict=True)]  # fmt: skip
+    rows, columns = (
+        [make("pick", (x, at), axis, (n,)) for x in (R, S)] for at, axis in ((here, 0), (j, 1))
+    )
+    ends = [
+        chain(rewrite("entry", entry(column, here)), reverse(rewrite("entry", entry(row, j))))
+        for row, column in zip(rows, columns, strict=True)
+    ]
     middle = rewrite("hypothesis", entry(rows[0], j), *rows)
     one = chain(ends[0], middle, reverse(ends[1]))
     assert replay(one).assumes
@@ -224,8 +227,11 @@ def test_an_index_below_n_minus_1_does_not_show_that_n_is_2() -> None:
     rest = add(less, minus(z))
     gap, gate = unary("abs", rest), up_to(z, less)
     sure = rewrite("decide", gate)
-    gated = chain(rewrite("ring", gap, mul(ONE, gap)), inside(mul(ONE, gap), [(0, reverse(sure))]),
-                  rewrite("ordered absolute value", mul(gate, gap), gap))  # fmt: skip
+    gated = chain(
+        rewrite("ring", gap, mul(ONE, gap)),
+        inside(mul(ONE, gap), [(0, reverse(sure))]),
+        rewrite("ordered absolute value", mul(gate, gap), gap),
+    )
     last = inside(gated.right, [(0, sure)])
     plain = chain(gated, last, rewrite("ring", last.right, rest))
     assert replay(plain).right is rest

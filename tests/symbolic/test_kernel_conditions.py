@@ -28,7 +28,7 @@ from attnproof.symbolic.derivation import (
     SumOfSquares,
     Under,
     Witness,
-)  # fmt: skip
+)
 from attnproof.symbolic.kernel import Assumption, Proof, Refused, close, law, replay, squares
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, index, integer, mul
 from attnproof.symbolic.terms import Term, bind, make, substitute
@@ -60,7 +60,7 @@ from tests.symbolic.vocabulary import (
     u,
     v,
     var,
-)  # fmt: skip
+)
 
 Assumed = frozenset[Assumption]
 B, y, x0, x1 = var("B", n, n), var("y"), var("x0"), var("x1")
@@ -103,25 +103,39 @@ natural_step = shown(mul(next_u, ONE), next_u, AT_U)
 
 def induction(**other: Any) -> Induction:
     fields = {
-        "left": first, "right": second, "context": x0, "hole": x0, "layer": t, "state": y,
-        "base": base, "step": step,
-    }  # fmt: skip
+        "left": first,
+        "right": second,
+        "context": x0,
+        "hole": x0,
+        "layer": t,
+        "state": y,
+        "base": base,
+        "step": step,
+    }
     return Induction(**(fields | other))
 
 
 def witness(**other: Any) -> Witness:
     fields: dict[str, Any] = {
-        "variable": x0, "value": a, "free_of": (q,), "claim": (add(x0, b), add(a, b)),
-        "part": shown(add(a, b), add(a, b), H), "relation": "=",
-    }  # fmt: skip
+        "variable": x0,
+        "value": a,
+        "free_of": (q,),
+        "claim": (add(x0, b), add(a, b)),
+        "part": shown(add(a, b), add(a, b), H),
+        "relation": "=",
+    }
     return Witness(**(fields | other))
 
 
 def natural(**other: Any) -> NaturalInduction:
     fields: dict[str, Any] = {
-        "left": mul(u, ONE), "right": u, "variable": u, "base": natural_base, "step": natural_step,
+        "left": mul(u, ONE),
+        "right": u,
+        "variable": u,
+        "base": natural_base,
+        "step": natural_step,
         "variables": (),
-    }  # fmt: skip
+    }
     return NaturalInduction(**(fields | other))
 
 
@@ -132,8 +146,9 @@ def sign_of(array: Term, *parts: Any, cover: Any = (("whole",),)) -> Sign:
 def apart(left: Term = a, right: Term = b, **other: Any) -> Differ:
     fields: dict[str, Any] = {
         "part": shown(a, b, ("equal", law(left, right)), OF_J),
-        "apart": shown(add(a, minus(b)), q, ("nonnegative", b)), "facts": frozenset(),
-    }  # fmt: skip
+        "apart": shown(add(a, minus(b)), q, ("nonnegative", b)),
+        "facts": frozenset(),
+    }
     return Differ(left, right, **(fields | other))
 
 
@@ -145,87 +160,224 @@ def over(z: Term) -> Any:
 short = less_one(n)
 x_short, y_short, none = var("x", short), var("y", short), var("none", ZERO)
 a_short, b_short = var("a", short, short), var("b", short, short)
-by_short, of_short = (make("matmul", (x, z), shape=(short, short))
-                      for x, z in ((a_short, b_short), (b_short, a_short)))  # fmt: skip
+by_short, of_short = (
+    make("matmul", (x, z), shape=(short, short))
+    for x, z in ((a_short, b_short), (b_short, a_short))
+)
 eye_short = make("eye", (short,), shape=(short, short))
 deep = add(a, mul(x0, b))
 tiny = less_one(short)
 by_tiny = make("matmul", (var("a", tiny, tiny), var("b", tiny, tiny)), shape=(tiny, tiny))
 zero_of_u = make("assumed equal", (bind(mul(u, ONE), u), bind(u, u)), (("natural", ()),))
 SOUND: list[tuple[Any, str, Term, Term, set[Assumption]]] = [
-    (Assume(mul(ZERO, ONE), ZERO, zero_of_u, (ZERO,)), "=", mul(ZERO, ONE), ZERO,
-     {("equal", zero_of_u)}),
-    (Chain((shown(a, nowhere), shown(nowhere, mul(nowhere, ONE)))), "=", a, mul(nowhere, ONE),
-     set()),
-    (induction(right=add(a, mul(second, b)), context=deep, base=shown(a, substitute(deep, x0, a)),
-               step=shown(mul(substitute(deep, x0, y), b), substitute(deep, x0, mul(b, y)))),
-     "=", first, substitute(deep, x0, second), set()),
-    (SumOfSquares(x_short, y_short, shown(squares(x_short, y_short), ZERO)), "=", x_short, y_short,
-     set()),
+    (
+        Assume(mul(ZERO, ONE), ZERO, zero_of_u, (ZERO,)),
+        "=",
+        mul(ZERO, ONE),
+        ZERO,
+        {("equal", zero_of_u)},
+    ),
+    (
+        Chain((shown(a, nowhere), shown(nowhere, mul(nowhere, ONE)))),
+        "=",
+        a,
+        mul(nowhere, ONE),
+        set(),
+    ),
+    (
+        induction(
+            right=add(a, mul(second, b)),
+            context=deep,
+            base=shown(a, substitute(deep, x0, a)),
+            step=shown(mul(substitute(deep, x0, y), b), substitute(deep, x0, mul(b, y))),
+        ),
+        "=",
+        first,
+        substitute(deep, x0, second),
+        set(),
+    ),
+    (
+        SumOfSquares(x_short, y_short, shown(squares(x_short, y_short), ZERO)),
+        "=",
+        x_short,
+        y_short,
+        set(),
+    ),
     (LeftInverse(of_short, eye_short, shown(by_short, eye_short)), "=", of_short, eye_short, set()),
     (sign_of(none, cover=(("each",),)), ">", none, ZERO, set()),
     (Reflexive(a), "=", a, a, set()),
     (Reverse(shown(a, b, H)), "=", b, a, {H}),
     (Chain((shown(a, b, H), shown(b, c, NEG))), "=", a, c, {H, NEG}),
-    (over(i), "=", a, a, set()), (over(outcome), "=", a, a, set()), (over(u), "=", a, a, set()),
+    (over(i), "=", a, a, set()),
+    (over(outcome), "=", a, a, set()),
+    (over(u), "=", a, a, set()),
     (Chain((shown(nowhere, a), shown(a, b))), "=", nowhere, b, set()),
     (Chain((shown(a, b), shown(b, nowhere))), "=", a, nowhere, set()),
     (Inside(mul(a, b), ((0, ab), (1, bc)), mul(b, c)), "=", mul(a, b), mul(b, c), set()),
     (Inside(of_i, ((0, shown(n, n)),), of_i), "=", of_i, of_i, set()),
-    (Inside(first, ((1, shown(a, c)),), c), "=", first,
-     make("iterate", (L, c, first.args[2])), set()),
+    (
+        Inside(first, ((1, shown(a, c)),), c),
+        "=",
+        first,
+        make("iterate", (L, c, first.args[2])),
+        set(),
+    ),
     (Under(of_i, (j,), under_part, of_j), "=", of_i, of_j, {H}),
-    (Under(total(i, chosen(make("less", (a, b)), i, MINUS_INFINITY)), (j,),
-           shown(chosen(make("less", (a, b)), j, MINUS_INFINITY), j), a), "=",
-     total(i, chosen(make("less", (a, b)), i, MINUS_INFINITY)), total(j, j), set()),
+    (
+        Under(
+            total(i, chosen(make("less", (a, b)), i, MINUS_INFINITY)),
+            (j,),
+            shown(chosen(make("less", (a, b)), j, MINUS_INFINITY), j),
+            a,
+        ),
+        "=",
+        total(i, chosen(make("less", (a, b)), i, MINUS_INFINITY)),
+        total(j, j),
+        set(),
+    ),
     (Under(first, (t, y), step, second), "=", first, second, {H}),
     (Cases(X, Y, (("whole",),), (shown(entry(X, i0), entry(Y, i0), H),)), "=", X, Y, {H}),
     (induction(), "=", first, second, {H}),
     (induction(base=shown(a, a, NEG), step=step), "=", first, second, {H, NEG}),
     (witness(), "exists", add(a, b), add(a, b), {H}),
-    (witness(value=nowhere, claim=(mul(x0, nowhere), b), part=shown(mul(nowhere, nowhere), b)),
-     "exists", mul(nowhere, nowhere), b, set()),
-    (witness(value=nowhere, claim=(x0, nowhere), part=shown(nowhere, nowhere)),
-     "exists", nowhere, nowhere, set()),
-    (witness(part=shown(add(a, b), add(a, b), relation=">"), relation=">="), "exists", add(a, b),
-     add(a, b), set()),
-    *((witness(part=shown(add(a, b), add(a, b), relation=r), relation=r), "exists", add(a, b),
-       add(a, b), set[Assumption]()) for r in ("!=", ">", ">=")),
+    (
+        witness(value=nowhere, claim=(mul(x0, nowhere), b), part=shown(mul(nowhere, nowhere), b)),
+        "exists",
+        mul(nowhere, nowhere),
+        b,
+        set(),
+    ),
+    (
+        witness(value=nowhere, claim=(x0, nowhere), part=shown(nowhere, nowhere)),
+        "exists",
+        nowhere,
+        nowhere,
+        set(),
+    ),
+    (
+        witness(part=shown(add(a, b), add(a, b), relation=">"), relation=">="),
+        "exists",
+        add(a, b),
+        add(a, b),
+        set(),
+    ),
+    *(
+        (
+            witness(part=shown(add(a, b), add(a, b), relation=r), relation=r),
+            "exists",
+            add(a, b),
+            add(a, b),
+            set[Assumption](),
+        )
+        for r in ("!=", ">", ">=")
+    ),
     (Assume(mul(b, ONE), b, told, (b,)), "=", mul(b, ONE), b, {("equal", told)}),
-    (Assume(mul(next_u, ONE), next_u, of_u, (next_u,)), "=", mul(next_u, ONE), next_u,
-     {("equal", of_u)}),
+    (
+        Assume(mul(next_u, ONE), next_u, of_u, (next_u,)),
+        "=",
+        mul(next_u, ONE),
+        next_u,
+        {("equal", of_u)},
+    ),
     (Assume(a, b, law(a, b)), "=", a, b, {H}),
-    (Lemma(shown(c, q, ("equal", told), NEG), shown(mul(x0, ONE), x0, H), (x0,)), "=", c, q,
-     {H, NEG}),
+    (
+        Lemma(shown(c, q, ("equal", told), NEG), shown(mul(x0, ONE), x0, H), (x0,)),
+        "=",
+        c,
+        q,
+        {H, NEG},
+    ),
     (Lemma(shown(c, q, H, relation="!="), ab), "!=", c, q, set()),
-    (Lemma(shown(nowhere, q, ("equal", law(a, nowhere))), shown(a, nowhere)), "=", nowhere, q,
-     set()),
-    (Lemma(shown(q, nowhere, ("equal", law(a, nowhere))), shown(a, nowhere)), "=", q, nowhere,
-     set()),
+    (
+        Lemma(shown(nowhere, q, ("equal", law(a, nowhere))), shown(a, nowhere)),
+        "=",
+        nowhere,
+        q,
+        set(),
+    ),
+    (
+        Lemma(shown(q, nowhere, ("equal", law(a, nowhere))), shown(a, nowhere)),
+        "=",
+        q,
+        nowhere,
+        set(),
+    ),
     (natural(), "=", mul(u, ONE), u, set()),
-    (natural(base=shown(mul(ZERO, ONE), ZERO, H), step=shown(mul(next_u, ONE), next_u, AT_U, NEG)),
-     "=", mul(u, ONE), u, {H, NEG}),
-    (natural(left=add(u, v), right=add(v, u), variables=(v,),
-             base=shown(add(ZERO, v), add(v, ZERO)),
-             step=shown(substitute(add(u, v), u, next_u), substitute(add(v, u), u, next_u),
-                        ("equal", law(add(u, v), add(v, u), (v,))))), "=",
-     add(u, v), add(v, u), set()),
+    (
+        natural(
+            base=shown(mul(ZERO, ONE), ZERO, H), step=shown(mul(next_u, ONE), next_u, AT_U, NEG)
+        ),
+        "=",
+        mul(u, ONE),
+        u,
+        {H, NEG},
+    ),
+    (
+        natural(
+            left=add(u, v),
+            right=add(v, u),
+            variables=(v,),
+            base=shown(add(ZERO, v), add(v, ZERO)),
+            step=shown(
+                substitute(add(u, v), u, next_u),
+                substitute(add(v, u), u, next_u),
+                ("equal", law(add(u, v), add(v, u), (v,))),
+            ),
+        ),
+        "=",
+        add(u, v),
+        add(v, u),
+        set(),
+    ),
     (SumOfSquares(X, Y, shown(squares(X, Y), ZERO, H)), "=", X, Y, {H}),
     (LeftInverse(BA, EYE, shown(AB, EYE, H)), "=", BA, EYE, {H}),
     (apart(), "!=", a, b, {OF_J, ("nonnegative", b), ("positive", q)}),
-    (apart(nowhere, b, part=shown(nowhere, b), apart=shown(add(nowhere, minus(b)), q)), "!=",
-     nowhere, b, {("positive", q)}),
-    (apart(a, nowhere, part=shown(a, nowhere), apart=shown(add(a, minus(nowhere)), q)), "!=",
-     a, nowhere, {("positive", q)}),
+    (
+        apart(nowhere, b, part=shown(nowhere, b), apart=shown(add(nowhere, minus(b)), q)),
+        "!=",
+        nowhere,
+        b,
+        {("positive", q)},
+    ),
+    (
+        apart(a, nowhere, part=shown(a, nowhere), apart=shown(add(a, minus(nowhere)), q)),
+        "!=",
+        a,
+        nowhere,
+        {("positive", q)},
+    ),
     (sign_of(P, shown(entry(P, i0), q, H)), ">", P, ZERO, {H, ("positive", q)}),
-    (sign_of(X, shown(entry(X, i0), var("d", kind="nonnegative"))), ">=", X, ZERO,
-     {("nonnegative", var("d", kind="nonnegative"))}),
-    (sign_of(X, shown(entry(X, ZERO), q, H), shown(entry(X, integer(add(index("i0b", less_one(n)),
-             ONE))), var("d", kind="nonnegative"), NEG), cover=(SPLIT,)), ">=", X, ZERO,
-     {H, NEG, ("positive", q), ("nonnegative", var("d", kind="nonnegative"))}),
-    (sign_of(entry(X, nowhere), shown(entry(X, nowhere), mul(q, add(ONE, nowhere))), cover=()),
-     ">", entry(X, nowhere), ZERO, {("positive", q)}),
-]  # fmt: skip
+    (
+        sign_of(X, shown(entry(X, i0), var("d", kind="nonnegative"))),
+        ">=",
+        X,
+        ZERO,
+        {("nonnegative", var("d", kind="nonnegative"))},
+    ),
+    (
+        sign_of(
+            X,
+            shown(entry(X, ZERO), q, H),
+            shown(
+                entry(X, integer(add(index("i0b", less_one(n)), ONE))),
+                var("d", kind="nonnegative"),
+                NEG,
+            ),
+            cover=(SPLIT,),
+        ),
+        ">=",
+        X,
+        ZERO,
+        {H, NEG, ("positive", q), ("nonnegative", var("d", kind="nonnegative"))},
+    ),
+    (
+        sign_of(entry(X, nowhere), shown(entry(X, nowhere), mul(q, add(ONE, nowhere))), cover=()),
+        ">",
+        entry(X, nowhere),
+        ZERO,
+        {("positive", q)},
+    ),
+]
 
 
 @pytest.mark.parametrize(("d", "relation", "left", "right", "assumes"), SOUND)
@@ -282,16 +434,24 @@ REFUSED: list[tuple[Any, str]] = [
     (Cases(X, Y, (("whole",), ("whole",)), (shown(entry(X, i0), a),)), "not a cover for every"),
     (Cases(X, Y, (("whole",),), ()), "not one equation for each case"),
     (Cases(X, Y, (("whole",),), (under_part, under_part)), "not one equation for each case"),
-    (Cases(X, Y, (("whole",),), (shown(entry(X, i0), entry(Y, i0), ("equal", law(i0, a))),)),
-     "the index is not arbitrary"),
-    (Cases(table(j, i0), Y, (("whole",),), (shown(entry(table(j, i0), i0), entry(Y, i0)),)),
-     "the index is not arbitrary"),
-    (Cases(Y, table(j, i0), (("whole",),), (shown(entry(Y, i0), entry(table(j, i0), i0)),)),
-     "the index is not arbitrary"),
+    (
+        Cases(X, Y, (("whole",),), (shown(entry(X, i0), entry(Y, i0), ("equal", law(i0, a))),)),
+        "the index is not arbitrary",
+    ),
+    (
+        Cases(table(j, i0), Y, (("whole",),), (shown(entry(table(j, i0), i0), entry(Y, i0)),)),
+        "the index is not arbitrary",
+    ),
+    (
+        Cases(Y, table(j, i0), (("whole",),), (shown(entry(Y, i0), entry(table(j, i0), i0)),)),
+        "the index is not arbitrary",
+    ),
     (Cases(X, Y, (("whole",),), (shown(entry(Y, i0), entry(Y, i0)),)), "not the entries"),
     (Cases(X, Y, (("whole",),), (shown(entry(X, i0), entry(X, i0)),)), "not the entries"),
-    (Cases(X, Y, (("whole",),), (shown(entry(X, i0), entry(Y, i0), relation="!="),)),
-     "a part is no equation"),
+    (
+        Cases(X, Y, (("whole",),), (shown(entry(X, i0), entry(Y, i0), relation="!="),)),
+        "a part is no equation",
+    ),
     (induction(left=a), "not two stacks of one depth"),
     (induction(right=a), "not two stacks of one depth"),
     (induction(left=of_i, right=of_i), "not two stacks of one depth"),
@@ -308,11 +468,20 @@ REFUSED: list[tuple[Any, str]] = [
     (induction(step=shown(mul(y, b), mul(b, y), OF_Y)), "layer and state are not arbitrary"),
     (induction(step=shown(mul(y, b), mul(b, y), ("equal", law(t, a)))), "are not arbitrary"),
     (induction(left=stack(y, t, x1, mul(x1, b)), base=shown(y, a)), "are not arbitrary"),
-    (induction(left=stack(a, t, x1, add(y, x1)), step=shown(add(y, y), mul(b, y))),
-     "are not arbitrary"),
+    (
+        induction(left=stack(a, t, x1, add(y, x1)), step=shown(add(y, y), mul(b, y))),
+        "are not arbitrary",
+    ),
     (induction(right=stack(y, t, x1, mul(b, x1)), base=shown(a, y)), "are not arbitrary"),
-    (induction(right=add(y, second), context=add(y, x0), base=shown(a, add(y, a)),
-               step=shown(mul(add(y, y), b), add(y, mul(b, y)))), "are not arbitrary"),
+    (
+        induction(
+            right=add(y, second),
+            context=add(y, x0),
+            base=shown(a, add(y, a)),
+            step=shown(mul(add(y, y), b), add(y, mul(b, y))),
+        ),
+        "are not arbitrary",
+    ),
     (induction(right=add(t, second), context=add(t, x0)), "are not arbitrary"),
     (induction(base=shown(b, a)), "not the base case"),
     (induction(base=shown(a, b)), "not the base case"),
@@ -337,8 +506,12 @@ REFUSED: list[tuple[Any, str]] = [
     (witness(value=BELOW), "only an array of any real numbers"),
     (witness(value=mul(x0, b)), "it depends on itself"),
     (witness(value=X), "not the shape"),
-    (witness(value=mul(nowhere, ZERO), claim=(mul(x0, b), b),
-             part=shown(mul(nowhere, ZERO, b), b)), "it may have no value"),
+    (
+        witness(
+            value=mul(nowhere, ZERO), claim=(mul(x0, b), b), part=shown(mul(nowhere, ZERO, b), b)
+        ),
+        "it may have no value",
+    ),
     (witness(claim=(add(x0, c), add(a, b))), "not the claim"),
     (witness(claim=(add(x0, b), add(a, c))), "not the claim"),
     (Assume(a, b, make("equal", (a, b))), "no law"),
@@ -369,29 +542,44 @@ REFUSED: list[tuple[Any, str]] = [
     (natural(right=mul(index("low", u), u)), "ranges below the number"),
     (natural(base=shown(ZERO, ZERO, relation="!=")), "a part is no equation"),
     (natural(step=shown(ZERO, ZERO, relation="!=")), "a part is no equation"),
-    (natural(base=shown(ZERO, ZERO, relation="!="), step=shown(ZERO, ZERO, relation="!=")),
-     "a part is no equation"),
+    (
+        natural(base=shown(ZERO, ZERO, relation="!="), step=shown(ZERO, ZERO, relation="!=")),
+        "a part is no equation",
+    ),
     (natural(base=shown(ONE, ZERO)), "not the base case"),
     (natural(base=shown(mul(ZERO, ONE), ONE)), "not the base case"),
     (natural(step=shown(u, next_u)), "not the step"),
     (natural(step=shown(mul(next_u, ONE), u)), "not the step"),
     (natural(base=shown(mul(ZERO, ONE), ZERO, ("nonzero", u))), "it is not arbitrary"),
     (natural(step=shown(mul(next_u, ONE), next_u, ("nonzero", u))), "it is not arbitrary"),
-    (natural(variables=(v,), base=shown(mul(ZERO, ONE), ZERO, ("nonzero", v)),
-             step=shown(mul(next_u, ONE), next_u, ("equal", law(mul(u, ONE), u, (v,))))),
-     "it is not arbitrary"),
+    (
+        natural(
+            variables=(v,),
+            base=shown(mul(ZERO, ONE), ZERO, ("nonzero", v)),
+            step=shown(mul(next_u, ONE), next_u, ("equal", law(mul(u, ONE), u, (v,)))),
+        ),
+        "it is not arbitrary",
+    ),
     (SumOfSquares(X, A, shown(a, ZERO)), "not two finite arrays"),
     (SumOfSquares(X, spread(MINUS_INFINITY, n), shown(a, ZERO)), "not two finite arrays"),
     (SumOfSquares(spread(MINUS_INFINITY, n), X, shown(a, ZERO)), "not two finite arrays"),
     (SumOfSquares(X, Y, shown(squares(X, P), ZERO)), "not Σ"),
     (SumOfSquares(X, Y, shown(squares(X, Y), a)), "not Σ"),
     (SumOfSquares(X, Y, shown(squares(X, Y), ZERO, relation=">=")), "a part is no equation"),
-    *((SumOfSquares(x, z, shown(a, ZERO)), "an index is taken")
-      for x, z in ((X, table(j, index("square#0", n))), (table(j, index("square#0", n)), X))),
-    (SumOfSquares(var("x", less_one(less_one(n))), var("z", less_one(less_one(n))),
-                  shown(a, ZERO)), "no number of entries"),
-    (SumOfSquares(var("x", n, num_ := less_one(less_one(n))), var("z", n, num_), shown(a, ZERO)),
-     "no number of entries"),
+    *(
+        (SumOfSquares(x, z, shown(a, ZERO)), "an index is taken")
+        for x, z in ((X, table(j, index("square#0", n))), (table(j, index("square#0", n)), X))
+    ),
+    (
+        SumOfSquares(
+            var("x", less_one(less_one(n))), var("z", less_one(less_one(n))), shown(a, ZERO)
+        ),
+        "no number of entries",
+    ),
+    (
+        SumOfSquares(var("x", n, num_ := less_one(less_one(n))), var("z", n, num_), shown(a, ZERO)),
+        "no number of entries",
+    ),
     (LeftInverse(EYE, EYE, shown(EYE, EYE)), "not B A = 1"),
     (LeftInverse(a, EYE, shown(a, EYE)), "not A B = 1"),
     (LeftInverse(BA, EYE, shown(AB, A)), "not A B = 1"),
@@ -400,14 +588,18 @@ REFUSED: list[tuple[Any, str]] = [
     (LeftInverse(BA, EYE, shown(make("matmul", (inf_m, B), shape=(n, n)), EYE)), "not A B = 1"),
     (LeftInverse(BA, EYE, shown(make("matmul", (A, inf_m), shape=(n, n)), EYE)), "not A B = 1"),
     (LeftInverse(AB, EYE, shown(AB, EYE)), "not B A = 1"),
-    (LeftInverse(by_tiny, by_tiny, shown(by_tiny, make("eye", (tiny,), shape=(tiny, tiny)))),
-     "no number of rows"),
+    (
+        LeftInverse(by_tiny, by_tiny, shown(by_tiny, make("eye", (tiny,), shape=(tiny, tiny)))),
+        "no number of rows",
+    ),
     (LeftInverse(BA, A, shown(AB, EYE)), "not B A = 1"),
     (LeftInverse(BA, EYE, shown(AB, EYE, relation=">=")), "a part is no equation"),
     (apart(part=shown(a, b, relation=">=")), "a part is no equation"),
     (apart(apart=shown(add(a, minus(b)), q, relation=">=")), "a part is no equation"),
-    (apart(part=shown(a, b, relation=">="), apart=shown(add(a, minus(b)), q, relation=">=")),
-     "a part is no equation"),
+    (
+        apart(part=shown(a, b, relation=">="), apart=shown(add(a, minus(b)), q, relation=">=")),
+        "a part is no equation",
+    ),
     (apart(a, X), "differ: the shapes differ"),
     (apart(part=shown(X, Y)), "not two finite numbers"),
     (apart(part=shown(BELOW, b)), "not two finite numbers"),
@@ -425,9 +617,16 @@ REFUSED: list[tuple[Any, str]] = [
     (sign_of(P, shown(entry(P, i0), q, ("nonzero", i0))), "the index is not arbitrary"),
     (sign_of(table(j, i0), shown(entry(table(j, i0), i0), q)), "the index is not arbitrary"),
     (sign_of(P, shown(entry(P, i0), a)), "does not settle its sign"),
-    (Sign(P, (("whole",),), (shown(entry(P, i0), entry(Y, i0)),),
-          frozenset({("positive", entry(Y, i0))})), "the index is not arbitrary"),
-]  # fmt: skip
+    (
+        Sign(
+            P,
+            (("whole",),),
+            (shown(entry(P, i0), entry(Y, i0)),),
+            frozenset({("positive", entry(Y, i0))}),
+        ),
+        "the index is not arbitrary",
+    ),
+]
 
 
 @pytest.mark.parametrize(("d", "words"), REFUSED)
@@ -452,8 +651,16 @@ def test_what_a_derivation_says_is_compared_with_what_is_shown() -> None:
 def test_laws_are_of_variables_that_may_have_any_value() -> None:
     assert law(a, b, (a,)) is make("assumed equal", (bind(a, a), bind(b, a)), (("real", ()),))
     assert law(u, X, (u, X)).data == (("natural", ()), ("real", (n,)))
-    for wrong in ((a, a), (q,), (a, q), (i,), (e,), (n,), (var("d", kind="nonnegative"), a),
-                  (make("size", data=("x", "real")),)):  # fmt: skip
+    for wrong in (
+        (a, a),
+        (q,),
+        (a, q),
+        (i,),
+        (e,),
+        (n,),
+        (var("d", kind="nonnegative"), a),
+        (make("size", data=("x", "real")),),
+    ):
         with pytest.raises(Refused, match="variables that may have any value"):
             law(a, b, wrong)
     with pytest.raises(Refused, match="variables that may have any value"):
@@ -473,11 +680,16 @@ def test_what_is_closed_is_what_was_claimed_and_granted() -> None:
     assert close(more, granted, (">", P, ZERO)) is more
     assert close(more, granted, (">=", P, ZERO)) is more
     for proof, claimed in (
-        (equal, ("=", b, a)), (equal, ("!=", a, b)), (equal, (">=", a, b)), (more, ("=", P, ZERO)),
-        (some, ("=", add(a, b), add(a, b))), (some, (*exists[:-1], "!=")),
-        (some, (*exists[:4], (), "=")), (some, ("exists", *claim_w, x1, (q,), "=")),
+        (equal, ("=", b, a)),
+        (equal, ("!=", a, b)),
+        (equal, (">=", a, b)),
+        (more, ("=", P, ZERO)),
+        (some, ("=", add(a, b), add(a, b))),
+        (some, (*exists[:-1], "!=")),
+        (some, (*exists[:4], (), "=")),
+        (some, ("exists", *claim_w, x1, (q,), "=")),
         (followed(sign_of(X, shown(entry(X, i0), var("d", kind="nonnegative")))), (">", X, ZERO)),
-    ):  # fmt: skip
+    ):
         with pytest.raises(Refused, match="shows something else"):
             close(proof, frozenset({H}) | granted, claimed)
     for proof, claimed in ((equal, ("=", a, b)), (more, (">", P, ZERO)), (some, exists)):
@@ -506,12 +718,16 @@ OUT = entry(X, less_one(less_one(n)))
         (shown(a, b, ("equal", law(c, OUT))), ("=", a, b)),
         (shown(a, b, ("equal", law(mul(x0, OUT), c, (x0,)))), ("=", a, b)),
         (shown(a, b, ("nonzero", OUT)), ("=", a, b)),
-        (followed(witness(value=OUT, claim=(mul(x0, ZERO), a), part=shown(mul(OUT, ZERO), a))),
-         ("exists", mul(x0, ZERO), a, x0, (q,), "=")),
-        (followed(witness(claim=(mul(x0, OUT), a), part=shown(mul(a, OUT), a))),
-         ("exists", mul(x0, OUT), a, x0, (q,), "=")),
+        (
+            followed(witness(value=OUT, claim=(mul(x0, ZERO), a), part=shown(mul(OUT, ZERO), a))),
+            ("exists", mul(x0, ZERO), a, x0, (q,), "="),
+        ),
+        (
+            followed(witness(claim=(mul(x0, OUT), a), part=shown(mul(a, OUT), a))),
+            ("exists", mul(x0, OUT), a, x0, (q,), "="),
+        ),
     ],
-)  # fmt: skip
+)
 def test_every_place_that_a_proof_speaks_of_is_inside(
     proof: Proof, claimed: tuple[object, ...]
 ) -> None:

@@ -51,9 +51,12 @@ def test_every_rule_has_a_fault() -> None:
     [pytest.param(rule, *rest, id=f"{rule}: {says}") for rule, says, *rest in FAULTS],
 )
 def test_a_planted_fault_is_refused_and_noticed(
-    rule: str, fault: Fault, t: Term, arguments: tuple[object, ...],
+    rule: str,
+    fault: Fault,
+    t: Term,
+    arguments: tuple[object, ...],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     faulty = fault(RULES[rule])
     after, _ = faulty(t, *arguments)
     assert not accepts(rule, t, arguments, after)

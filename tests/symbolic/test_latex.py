@@ -222,9 +222,14 @@ def test_words_in_a_label_are_not_commands() -> None:
 def test_givens() -> None:
     (k,) = sizes("k")
     givens = {
-        "Q": real(n, l), "sigma": permutation(n), "g": orthogonal(l), "e": index_map(k, n),
-        "h": function(1, 1), "c": real(), "M": boolean(n, n),
-    }  # fmt: skip
+        "Q": real(n, l),
+        "sigma": permutation(n),
+        "g": orthogonal(l),
+        "e": index_map(k, n),
+        "h": function(1, 1),
+        "c": real(),
+        "M": boolean(n, n),
+    }
     assert givens_latex(givens) == {
         "Q": r"Q \in \mathbb{R}^{n \times \ell}",
         "sigma": r"\sigma \in S_{n}",

@@ -21,7 +21,7 @@ from attnproof.symbolic.claim import (
     iterate,
     over,
     rows,
-)  # fmt: skip
+)
 from attnproof.symbolic.divisors import conditions
 from attnproof.symbolic.givens import (
     function,
@@ -31,7 +31,7 @@ from attnproof.symbolic.givens import (
     real,
     sizes,
     standard,
-)  # fmt: skip
+)
 from attnproof.symbolic.latex import (
     chain_latex,
     claim_latex,
@@ -42,7 +42,7 @@ from attnproof.symbolic.latex import (
     law_latex,
     name_latex,
     statement_latex,
-)  # fmt: skip
+)
 from attnproof.symbolic.plain import plain, plain_claim, plain_fact, plain_law
 from attnproof.symbolic.scalars import index
 from attnproof.symbolic.statement import Statement
@@ -192,7 +192,9 @@ CLAIMS: dict[str, tuple[Claim, str, str]] = {
         "x @ x + 1 ≥ 2·sum(x, axis=0)",
     ),
     "greater, by entries": (
-        greater(xp.exp(x), x), r"e^{x_{a}} > x_{a} \quad \text{for all } a", "exp(x) > x",
+        greater(xp.exp(x), x),
+        r"e^{x_{a}} > x_{a} \quad \text{for all } a",
+        "exp(x) > x",
     ),
     "positive": (all_positive(xp.exp(s)), "e^{s} > 0", "exp(s) > 0"),
     "numbers that differ": (differ(s, c), r"s \ne c", "s ≠ c"),
@@ -222,16 +224,24 @@ CLAIMS: dict[str, tuple[Claim, str, str]] = {
         "E_Ω[z·s] = 0",
     ),
     "what would look alike": (
-        equal(M @ N @ x, M @ (N @ x)), r"M N x = M (N x)", "M @ N @ x = M @ (N @ x)",
+        equal(M @ N @ x, M @ (N @ x)),
+        r"M N x = M (N x)",
+        "M @ N @ x = M @ (N @ x)",
     ),
     "powers that would look alike": (
-        equal(*(iterate(m, xp.ones(()), layer) for layer in (
-            lambda _, v: s * v, lambda _, v: v * s,
-        ))),
+        equal(
+            *(
+                iterate(m, xp.ones(()), layer)
+                for layer in (
+                    lambda _, v: s * v,
+                    lambda _, v: v * s,
+                )
+            )
+        ),
         r"F^{m}(1) = G^{m}(1) \quad \text{with } F(x) = s x \quad \text{with } G(x) = x s",
         "s^m = s^m",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CLAIMS)
@@ -324,9 +334,11 @@ def test_conditions_know_the_new_forms() -> None:
     """Divisors inside powers, tables and expectations are found, and by name."""
     inverse = iterate(m, xp.ones(()), lambda _, v: v / s)
     found = conditions(
-        inverse.term, rows(n, lambda i: power(M, i) @ x / c).term, mean(z / (c + 1)).term,
+        inverse.term,
+        rows(n, lambda i: power(M, i) @ x / c).term,
+        mean(z / (c + 1)).term,
         layers(m).term,
-    )  # fmt: skip
+    )
     assert {(repr(f.value), f.wanted) for f in found} == {("s", "not 0"), ("c", "not 0")}
 
 

@@ -15,9 +15,14 @@ from tests.symbolic.stating import Said, because, verdict
 
 (d,) = sizes("d", "features")
 GIVEN: dict[str, Given] = {
-    "f": function(0), "g": function(0), "a": real(), "b": real(), "m": natural(), "x": real(d),
+    "f": function(0),
+    "g": function(0),
+    "a": real(),
+    "b": real(),
+    "m": natural(),
+    "x": real(d),
     "F": function(1, out=None),
-}  # fmt: skip
+}
 f, g, F = (GIVEN[name].named(name) for name in "fgF")
 ADDS = for_all({"s": real(), "t": real()}, lambda s, t: equal(f(s + t), f(s) + f(t)))
 POWER = for_all({"i": natural()}, lambda i: equal(g(i + 1), 2 * g(i)))
@@ -31,7 +36,8 @@ def assumed(*laws: Law) -> Any:
 
 TRUE = {
     "at two numbers": Said(
-        GIVEN, lambda a, b: equal(f(a + b), f(a) + f(b)).with_facts(ADDS.at(s=a, t=b)),
+        GIVEN,
+        lambda a, b: equal(f(a + b), f(a) + f(b)).with_facts(ADDS.at(s=a, t=b)),
         assumed(ADDS),
     ),
     "twice at one": Said(
@@ -48,7 +54,8 @@ TRUE = {
         GIVEN, lambda m: equal(g(m + 1), 2 * g(m)).with_facts(POWER.at(i=m)), assumed(POWER)
     ),
     "at an array": Said(
-        GIVEN, lambda a, x: equal(F(a * x), a * F(x)).with_facts(SCALES.at(c=a, z=x)),
+        GIVEN,
+        lambda a, x: equal(F(a * x), a * F(x)).with_facts(SCALES.at(c=a, z=x)),
         assumed(SCALES),
     ),
     "at every index": Said(
@@ -61,14 +68,16 @@ TRUE = {
     "by induction": Said(
         GIVEN, lambda m: equal(g(m + 1) * 1, 2 * g(m)).with_facts(POWER.at(i=m)), assumed(POWER)
     ),
-}  # fmt: skip
+}
 FALSE = {
     "another function": Said(
-        GIVEN, lambda a, b: equal(g(a + b), g(a) + g(b)).with_facts(ADDS.at(s=a, t=b)),
+        GIVEN,
+        lambda a, b: equal(g(a + b), g(a) + g(b)).with_facts(ADDS.at(s=a, t=b)),
         assumed(ADDS),
     ),
     "at other numbers": Said(
-        GIVEN, lambda a, b: equal(f(a - b), f(a) + f(b)).with_facts(ADDS.at(s=a, t=b)),
+        GIVEN,
+        lambda a, b: equal(f(a - b), f(a) + f(b)).with_facts(ADDS.at(s=a, t=b)),
         assumed(ADDS),
     ),
     "a law that nobody assumes": Said(
@@ -78,21 +87,24 @@ FALSE = {
         GIVEN, lambda m: equal(g(m + 2), 2 * g(m)).with_facts(POWER.at(i=m)), assumed(POWER)
     ),
     "a law of naturals at −1": Said(
-        GIVEN, lambda m: equal(g(m - m), 2 * g(m - m - 1)).with_facts(POWER.at(i=m - m - 1)),
+        GIVEN,
+        lambda m: equal(g(m - m), 2 * g(m - m - 1)).with_facts(POWER.at(i=m - m - 1)),
         assumed(POWER),
     ),
     "a law of naturals at a real number": Said(
         GIVEN, lambda a: equal(g(a + 1), 2 * g(a)).with_facts(POWER.at(i=a)), assumed(POWER)
     ),
     "at half a natural": Said(
-        GIVEN, lambda m: equal(g(m / 2 + 1), 2 * g(m / 2)).with_facts(POWER.at(i=m / 2)),
+        GIVEN,
+        lambda m: equal(g(m / 2 + 1), 2 * g(m / 2)).with_facts(POWER.at(i=m / 2)),
         assumed(POWER),
     ),
     "a law over positive numbers": Said(
-        GIVEN | {"p": positive()}, lambda p: equal(f(p), p).with_facts(FIXED.at(r=p)),
+        GIVEN | {"p": positive()},
+        lambda p: equal(f(p), p).with_facts(FIXED.at(r=p)),
         assumed(FIXED),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TRUE)

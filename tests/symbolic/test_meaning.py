@@ -61,10 +61,14 @@ CASES: dict[str, tuple[Any, Numbers]] = {
     "equal": (xp.astype(~(x == y), float), lambda x, y: (x != y) * 1),
     "less": (xp.astype((x < y) & (y < x * 2), float), lambda x, y: ((x < y) & (y < x * 2)) * 1),
     "or": (xp.astype((x > y) | (x >= 1), float), lambda x, y: ((x > y) | (x >= 1)) * 1),
-    "broadcast": (broadcast_to(u[:, None], (n.term, m.term)),
-                  lambda u, m: np.broadcast_to(u[:, None], (len(u), m))),
-    "broadcast in front": (broadcast_to(x, (p.term, n.term, m.term)),
-                           lambda x, p: np.broadcast_to(x, (p, *x.shape))),
+    "broadcast": (
+        broadcast_to(u[:, None], (n.term, m.term)),
+        lambda u, m: np.broadcast_to(u[:, None], (len(u), m)),
+    ),
+    "broadcast in front": (
+        broadcast_to(x, (p.term, n.term, m.term)),
+        lambda x, p: np.broadcast_to(x, (p, *x.shape)),
+    ),
     "permute": (xp.permute_dims(cube, (2, 0, 1)), lambda cube: np.transpose(cube, (2, 0, 1))),
     "transpose": (cube.mT, lambda cube: np.swapaxes(cube, -1, -2)),
     "moveaxis": (xp.moveaxis(cube, 0, -1), lambda cube: np.moveaxis(cube, 0, -1)),
@@ -91,22 +95,28 @@ CASES: dict[str, tuple[Any, Numbers]] = {
     "matmul broadcast": (matmul(x, more), lambda x, more: x @ more),
     "eye": (xp.eye(n), np.eye),
     "arange": (xp.arange(n), np.arange),
-    "isin": (xp.astype(xp.isin(xp.arange(n), some), float),
-             lambda n, e: np.isin(np.arange(n), e) * 1),
+    "isin": (
+        xp.astype(xp.isin(xp.arange(n), some), float),
+        lambda n, e: np.isin(np.arange(n), e) * 1,
+    ),
     "named": (Array(make("named", (u.term, u.term), ("u",), u.axes)), lambda u: u),
     "tabulate": (Array(table(i, (u[Array(i)] * u).term)), lambda u: u[:, None] * u),
-    "split the last axis": (xp.reshape(half, (n, m, 2)),
-                            lambda half, m: half.reshape(len(half), m, 2)),
+    "split the last axis": (
+        xp.reshape(half, (n, m, 2)),
+        lambda half, m: half.reshape(len(half), m, 2),
+    ),
     "merge two axes": (xp.reshape(x, (n * m,)), lambda x: x.reshape(-1)),
     "merge three axes": (xp.reshape(cube, (m * p * n,)), lambda cube: cube.reshape(-1)),
     "split into three": (xp.reshape(flat, (n, m, p)), lambda flat, n, m, p: flat.reshape(n, m, p)),
     "regroup": (xp.reshape(cube, (m, n, p)), lambda cube, m, n, p: cube.reshape(m, n, p)),
-    "two groups": (xp.reshape(real(n, 2 * m, p, q).named("four"), (n, m, 2, p * q)),
-                   lambda four, n, m: four.reshape(n, m, 2, -1)),
+    "two groups": (
+        xp.reshape(real(n, 2 * m, p, q).named("four"), (n, m, 2, p * q)),
+        lambda four, n, m: four.reshape(n, m, 2, -1),
+    ),
     "with ones": (xp.reshape(x, (n, 1, m, 1)), lambda x: x[:, None, :, None]),
     "without ones": (xp.reshape(x[:, None], (n * m, 1)), lambda x: x.reshape(-1, 1)),
     "rest of a reshape": (xp.reshape(half, (-1, m)), lambda half, m: half.reshape(-1, m)),
-}  # fmt: skip
+}
 
 
 def entries(t: Term) -> Any:
@@ -230,8 +240,9 @@ def test_any_reshape_of_literal_lengths_is_row_major(before: list[int], random: 
 
 
 N, M = n.term, m.term
-U, W1, X2, O = (var(name, *shape) for name, shape in (
-    ("U", (N,)), ("W", (N,)), ("X", (N, M)), ("O", (ONE,))))  # fmt: skip
+U, W1, X2, O = (
+    var(name, *shape) for name, shape in (("U", (N,)), ("W", (N,)), ("X", (N, M)), ("O", (ONE,)))
+)
 C3, S3 = var("C", N, M, N), var("S", N, N)
 at0, at1, at2 = index("at0", N), index("at1", M), index("at2", N)
 two = num(2)
@@ -247,8 +258,10 @@ def summed(length: Term, k: Term, value: Term) -> Term:
 
 k0 = index("any", M)
 EXACT: list[tuple[Term, tuple[Term, ...], Term]] = [
-    *((make(op, (U, W1), shape=(N,)), (at0,), make(op, (entry(U, at0), entry(W1, at0))))
-      for op in ("floor_divide", "remainder", "add", "less", "maximum")),
+    *(
+        (make(op, (U, W1), shape=(N,)), (at0,), make(op, (entry(U, at0), entry(W1, at0))))
+        for op in ("floor_divide", "remainder", "add", "less", "maximum")
+    ),
     (make("power", (U,), -2, (N,)), (at0,), make("power", (entry(U, at0),), -2)),
     (make("named", (U, W1), ("x",), (N,)), (at0,), entry(U, at0)),
     (make("broadcast", (O,), shape=(N,)), (at0,), entry(O, ZERO)),
@@ -258,25 +271,50 @@ EXACT: list[tuple[Term, tuple[Term, ...], Term]] = [
     (make("concat", (C3, C3), 1, (N, mul(two, M), N)), (at0, at1, at2), entry(C3, at0, at1, at2)),
     (make("concat", (C3, C3), 0, (mul(two, N), M, N)), (at0, at1, at2), entry(C3, at0, at1, at2)),
     (make("concat", (C3, C3), 2, (N, M, mul(two, N))), (at0, at1, at2), entry(C3, at0, at1, at2)),
-    (make("stack", (U, W1), 0, (two, N)), (at1, at0),
-     make("where", (same(at1, ZERO), entry(U, at0), entry(W1, at0)))),
-    (make("stack", (U, W1, U), 1, (N, num(3))), (at0, at1),
-     make("where", (same(at1, ZERO), entry(U, at0),
-                    make("where", (same(at1, ONE), entry(W1, at0), entry(U, at0)))))),
+    (
+        make("stack", (U, W1), 0, (two, N)),
+        (at1, at0),
+        make("where", (same(at1, ZERO), entry(U, at0), entry(W1, at0))),
+    ),
+    (
+        make("stack", (U, W1, U), 1, (N, num(3))),
+        (at0, at1),
+        make(
+            "where",
+            (
+                same(at1, ZERO),
+                entry(U, at0),
+                make("where", (same(at1, ONE), entry(W1, at0), entry(U, at0))),
+            ),
+        ),
+    ),
     (make("stack", (U,), 0, (ONE, N)), (ZERO, at0), entry(U, at0)),
     (make("reduce", (X2,), 1, (N,)), (at0,), summed(M, k0, entry(X2, at0, k0))),
     (make("eye", (N,), shape=(N, N)), (at0, at2), make("indicator", (same(at0, at2),))),
     (make("arange", (N,), shape=(N,)), (at0,), at0),
     (make("isin", (U, W1), shape=(N,)), (at0,), make("is in", (entry(U, at0), W1))),
-    (make("call", (C3, X2), ("F", 1, ("t",)), (N, M)), (at0, at1), entry(make(
-        "call", (make("row", (C3, at0), shape=(M, N)), make("row", (X2, at0), shape=(M,))),
-        ("F", 0, ("t",)), (M,)), at1)),
-    (make("call", (C3, C3), ("F", 2, ()), (N, M)), (at0, at1), make(
-        "call", (make("row", (C3, at0, at1), shape=(N,)),) * 2, ("F", 0, ()))),
+    (
+        make("call", (C3, X2), ("F", 1, ("t",)), (N, M)),
+        (at0, at1),
+        entry(
+            make(
+                "call",
+                (make("row", (C3, at0), shape=(M, N)), make("row", (X2, at0), shape=(M,))),
+                ("F", 0, ("t",)),
+                (M,),
+            ),
+            at1,
+        ),
+    ),
+    (
+        make("call", (C3, C3), ("F", 2, ()), (N, M)),
+        (at0, at1),
+        make("call", (make("row", (C3, at0, at1), shape=(N,)),) * 2, ("F", 0, ())),
+    ),
     (make("row", (C3, at0), shape=(M, N)), (at1, at2), entry(C3, at0, at1, at2)),
     (make("row", (C3, at0, at1), shape=(N,)), (at2,), entry(C3, at0, at1, at2)),
     (make("row", (C3,), shape=C3.shape), (at0, at1, at2), entry(C3, at0, at1, at2)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("array", "at", "value"), EXACT)
@@ -320,9 +358,10 @@ def test_what_a_term_reads_follows_from_its_meaning(name: str) -> None:
     lengths, values = {"n": 4, "d": 3}, {"X": np.zeros((4, 3)), "W": np.ones((3, 3))}
     before = Evaluator(np, lengths, values)(term)
     (k, found), *_ = (
-        (k, places) for k, places in enumerate(sources(term))
+        (k, places)
+        for k, places in enumerate(sources(term))
         if places is not None and any(v.data[0] == "X" for v in free(term.args[k]) if v.op == "var")
-    )  # fmt: skip
+    )
     assert term.args[k].shape == (n.term, d.term)
     whole = [(axis, source) for axis, source in enumerate(found) if isinstance(source, int)]
     for axis, source in whole:

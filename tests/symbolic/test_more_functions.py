@@ -49,9 +49,10 @@ SAME_AS_NUMPY: dict[str, Callable[[Any], Any]] = {
     "squeeze": lambda t: array_namespace(t).squeeze(t[None], 0),
     "a mask as numbers": lambda t: array_namespace(t).astype((t > 0)[None], t.dtype),
     "a table of angles": lambda t: array_namespace(t).reshape(
-        t[..., None] * array_namespace(t).arange(3), (*t.shape, 3)),
+        t[..., None] * array_namespace(t).arange(3), (*t.shape, 3)
+    ),
     "an entry of a row": lambda t: t[None][0] + t[..., None][..., 0],
-}  # fmt: skip
+}
 
 
 def close(left: Any, right: Any) -> bool:

@@ -117,11 +117,21 @@ def of_an_array(t: Term) -> Iterator[tuple[str, Term]]:
 
 
 CHANGES: dict[str, Callable[[Term], Iterator[tuple[str, Term]]]] = {
-    "gather": of_a_gather, "permute": of_a_transpose, "add": of_a_sum, "mul": of_a_product,
-    "less_equal": of_a_comparison, "less": of_a_comparison, "cos": of_an_angle, "sin": of_an_angle,
-    "stack": of_a_stack, "where": of_a_choice, "exp": of_an_exponential, "arange": of_a_range,
-    "maximum": of_a_maximum, "var": of_an_array,
-}  # fmt: skip
+    "gather": of_a_gather,
+    "permute": of_a_transpose,
+    "add": of_a_sum,
+    "mul": of_a_product,
+    "less_equal": of_a_comparison,
+    "less": of_a_comparison,
+    "cos": of_an_angle,
+    "sin": of_an_angle,
+    "stack": of_a_stack,
+    "where": of_a_choice,
+    "exp": of_an_exponential,
+    "arange": of_a_range,
+    "maximum": of_a_maximum,
+    "var": of_an_array,
+}
 
 
 def means_something(t: Term) -> bool:

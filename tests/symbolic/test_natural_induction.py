@@ -23,8 +23,13 @@ from tests.symbolic.vocabulary import a, b, n, q, stack, u, v, var
 
 (d,) = sizes("d", "features")
 NUMBERS: dict[str, Given] = {
-    "m": natural(), "k": natural(), "a": real(), "b": real(), "M": real(d, d), "X": real(d, d),
-}  # fmt: skip
+    "m": natural(),
+    "k": natural(),
+    "a": real(),
+    "b": real(),
+    "M": real(d, d),
+    "X": real(d, d),
+}
 
 
 def power(matrix: Array, exponent: Any) -> Any:
@@ -44,9 +49,9 @@ def below(m: Any) -> Any:
 TRUE: dict[str, Callable[..., Any]] = {
     "m times": lambda m, a, b: equal(times(m, a, b), a + m * b).by_induction(m),
     "0 + .. + (m − 1)": lambda m: equal(2 * below(m), m * (m - 1)).by_induction(m),
-    "powers add up": lambda m, k, M: equal(
-        power(M, m + k), power(M, m) @ power(M, k)
-    ).by_induction(m),
+    "powers add up": lambda m, k, M: equal(power(M, m + k), power(M, m) @ power(M, k)).by_induction(
+        m
+    ),
     "a power commutes": lambda m, M: equal(power(M, m) @ M, M @ power(M, m)).by_induction(m),
     "a constant stack": lambda m, X: equal(iterate(m, X, lambda _, Y: Y), X).by_induction(m),
     "a stack of m layers and k more": lambda m, k, a, b: equal(
@@ -60,9 +65,9 @@ FALSE: dict[str, Callable[..., Any]] = {
     "one factor too many": lambda m, k, M: equal(
         power(M, m + k + 1), power(M, m) @ power(M, k)
     ).by_induction(m),
-    "other matrices commute": lambda m, M, X: equal(
-        power(M, m) @ X, X @ power(M, m)
-    ).by_induction(m),
+    "other matrices commute": lambda m, M, X: equal(power(M, m) @ X, X @ power(M, m)).by_induction(
+        m
+    ),
     "on another number": lambda m, k, a, b: equal(times(m, a, b), a + m * b).by_induction(k),
     "without induction": lambda m, a, b: equal(times(m, a, b), a + m * b),
     "the first layer is the last": lambda m, X: equal(
@@ -90,8 +95,9 @@ def test_a_size_is_no_natural_and_neither_is_a_real_number() -> None:
         return replace(claim, by="induction", on=number.term)
 
     half = Said(NUMBERS, lambda a: on(equal(xp.cos(0 * a) * a, a), a))
-    size = Said({"x": real(N)}, lambda x: on(
-        equal(2 * xp.sum(x, axis=0) * N, 2 * N * xp.sum(x, axis=0)), N))  # fmt: skip
+    size = Said(
+        {"x": real(N)}, lambda x: on(equal(2 * xp.sum(x, axis=0) * N, 2 * N * xp.sum(x, axis=0)), N)
+    )
     for said in (half, size):
         assert verdict(said) == "undecided"
         assert "no natural number" in because(said)
@@ -100,9 +106,10 @@ def test_a_size_is_no_natural_and_neither_is_a_real_number() -> None:
 def test_a_hypothesis_on_the_number_is_no_help() -> None:
     """If m is 2, then [m = 2] = 0 holds at 0, and at m + 1 for this m."""
     said = Said(
-        NUMBERS, lambda m: equal(xp.astype(m == 2, float), 0 * m).by_induction(m),
+        NUMBERS,
+        lambda m: equal(xp.astype(m == 2, float), 0 * m).by_induction(m),
         lambda m: [(m, 2)],
-    )  # fmt: skip
+    )
     assert "it is not arbitrary" in because(said)
 
 

@@ -36,7 +36,7 @@ from tests.symbolic.vocabulary import (
     same,
     total,
     up_to,
-)  # fmt: skip
+)
 
 LEFT_OUT = {
     "block-rotations-compose-and-are-orthogonal": "slow",
@@ -80,9 +80,11 @@ class Renaming:
         if t.op == "size":
             return make("size", data=(self.name(t.data[0]), t.data[1]))
         args = tuple(
-            self.length(x) if k == 0 and t.op in ("sum", "tabulate", "eye", "arange")
-            else self.renamed(x, keep) for k, x in enumerate(t.args)
-        )  # fmt: skip
+            self.length(x)
+            if k == 0 and t.op in ("sum", "tabulate", "eye", "arange")
+            else self.renamed(x, keep)
+            for k, x in enumerate(t.args)
+        )
         data = (self.name(t.data[0]), *t.data[1:]) if t.op == "call" else t.data
         if t.op in ("add", "mul", "maximum", "equal") and self.shuffled and not keep:
             args = tuple(self.random.sample(args, len(args)))
@@ -159,14 +161,28 @@ C = make("less_equal", (j, i))
 row = index("r", n)
 atoms = st.sampled_from(
     [
-        a, b, q, TWO, num(-1), entry(X, i), entry(Y, entry(s, i)), unary("exp", add(a, b)),
-        unary("cos", add(a, mul(TWO, b))), unary("sin", mul(num(-1), a)), chosen(C, a, b),
-        total(k, mul(k, a)), total(row, mul(entry(X, row), entry(Y, row))), same(i, j),
-        total(row, mul(same(row, i), entry(A, row, j))), up_to(i, j), unary("abs", add(i, mul(
-            num(-1), j))), total(row, entry(X, entry(inverse, row))), power(q, -1),
+        a,
+        b,
+        q,
+        TWO,
+        num(-1),
+        entry(X, i),
+        entry(Y, entry(s, i)),
+        unary("exp", add(a, b)),
+        unary("cos", add(a, mul(TWO, b))),
+        unary("sin", mul(num(-1), a)),
+        chosen(C, a, b),
+        total(k, mul(k, a)),
+        total(row, mul(entry(X, row), entry(Y, row))),
+        same(i, j),
+        total(row, mul(same(row, i), entry(A, row, j))),
+        up_to(i, j),
+        unary("abs", add(i, mul(num(-1), j))),
+        total(row, entry(X, entry(inverse, row))),
+        power(q, -1),
         total(row, total(j, mul(entry(A, row, j), entry(A, j, row)))),
     ]
-)  # fmt: skip
+)
 
 
 def larger(inner: st.SearchStrategy[Term]) -> st.SearchStrategy[Term]:
@@ -213,13 +229,18 @@ def test_names_may_be_changed_before_or_after(t: Term, seed: int) -> None:
 
 def test_two_different_terms_keep_different_normal_forms() -> None:
     pairs = [
-        (entry(X, i), entry(X, j)), (entry(X, entry(s, i)), entry(X, entry(inverse, i))),
+        (entry(X, i), entry(X, j)),
+        (entry(X, entry(s, i)), entry(X, entry(inverse, i))),
         (total(row, mul(entry(X, row), row)), total(row, entry(X, row))),
-        (total(row, total(j, mul(entry(A, row, j), entry(A, j, row)))),
-         total(row, total(j, power(entry(A, row, j), 2)))),
-        (power(add(a, b), -1), add(power(a, -1), power(b, -1))), (mul(a, power(a, -1)), ONE),
-        (up_to(i, j), up_to(j, i)), (unary("abs", a), a),
-    ]  # fmt: skip
+        (
+            total(row, total(j, mul(entry(A, row, j), entry(A, j, row)))),
+            total(row, total(j, power(entry(A, row, j), 2))),
+        ),
+        (power(add(a, b), -1), add(power(a, -1), power(b, -1))),
+        (mul(a, power(a, -1)), ONE),
+        (up_to(i, j), up_to(j, i)),
+        (unary("abs", a), a),
+    ]
     for x, y in pairs:
         assert Normaliser()(x).right is not Normaliser()(y).right
     assert substitute(pairs[0][0], i, j) is pairs[0][1]

@@ -45,7 +45,7 @@ from tests.symbolic.vocabulary import (
     total,
     u,
     var,
-)  # fmt: skip
+)
 
 C, V = var("C", n, m), var("V", mul(TWO, n))
 SHORT = less_one(less_one(n))
@@ -95,8 +95,10 @@ PLACES: list[tuple[Term, list[Term]]] = [
     (entry(X, u), [room(n, num(-1), minus(u))]),
     (entry(X, entry(e, k)), []),
     (entry(X, entry(e, i)), [NEVER]),
-    (entry(X, make("floor_divide", (a, b))), [make("floor_divide", (a, b)),
-        room(n, num(-1), minus(make("floor_divide", (a, b))))]),
+    (
+        entry(X, make("floor_divide", (a, b))),
+        [make("floor_divide", (a, b)), room(n, num(-1), minus(make("floor_divide", (a, b))))],
+    ),
     (entry(R, outcome), []),
     (entry(R, ZERO), [NEVER]),
     (entry(X, outcome), [NEVER]),
@@ -114,7 +116,7 @@ PLACES: list[tuple[Term, list[Term]]] = [
     (var("wide", n, SHORT), [SHORT]),
     (var("random", space, n), []),
     (make("broadcast", (a,), shape=(SHORT, minus(n))), [SHORT, minus(n)]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("t", "numbers"), PLACES)

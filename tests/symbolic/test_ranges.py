@@ -24,7 +24,7 @@ from attnproof.symbolic.scalars import (
     is_integer,
     mul,
     num,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, free, make
 from tests.symbolic.vocabulary import (
     HALF,
@@ -49,7 +49,7 @@ from tests.symbolic.vocabulary import (
     up_to,
     v,
     var,
-)  # fmt: skip
+)
 
 Values = Mapping[Term, int]
 below_i, below_two = index("t", i), index("r", add(i, j))
@@ -144,12 +144,23 @@ def test_a_comparison_that_is_decided_holds_for_every_value(x: Term, y: Term, op
 @pytest.mark.parametrize(
     ("low", "high"),
     [
-        (num(-1), u), (u, add(u, n)), (below_u, add(u, ONE)), (below_i, i), (below_t, i),
-        (below_t, add(n, num(-1))), (add(below_i, ONE), n), (below_two, add(n, n)),
-        (add(i, j, k), add(n, n, m)), (mul(below_i, k), mul(n, m)), (add(mul(i, m), k), mul(n, m)),
-        (entry(e, k), n), (entry(e, k), add(n, u)), (entry(inverse, i), n), (entry(f, i), n),
+        (num(-1), u),
+        (u, add(u, n)),
+        (below_u, add(u, ONE)),
+        (below_i, i),
+        (below_t, i),
+        (below_t, add(n, num(-1))),
+        (add(below_i, ONE), n),
+        (below_two, add(n, n)),
+        (add(i, j, k), add(n, n, m)),
+        (mul(below_i, k), mul(n, m)),
+        (add(mul(i, m), k), mul(n, m)),
+        (entry(e, k), n),
+        (entry(e, k), add(n, u)),
+        (entry(inverse, i), n),
+        (entry(f, i), n),
     ],
-)  # fmt: skip
+)
 def test_what_is_certain_of_ranges_is_seen(low: Term, high: Term) -> None:
     assert always_less(low, high)
     assert not always_less(high, low)
@@ -158,14 +169,32 @@ def test_what_is_certain_of_ranges_is_seen(low: Term, high: Term) -> None:
 @pytest.mark.parametrize(
     ("low", "high"),
     [
-        (ZERO, u), (u, v), (u, n), (u, mul(u, n)), (u, mul(u, u)), (below_u, u), (i, below_i),
-        (below_i, less_one(i)), (below_two, n), (below_i, index("z", i)), (ZERO, below_u),
-        (minus(u), ZERO), (below_i, mul(i, HALF)), (u, mul(TWO, u)), (num(-2), minus(below_u)),
-        (num(-1), outcome), (outcome, space), (outcome, n), (entry(e, i), less_one(n)),
-        (a, add(a, u)), (entry(e, add(k, ONE)), n), (entry(e, u), n),
-        (num(-1), entry(e, add(k, ONE))), (num(-1), var("w", kind="nonnegative")),
+        (ZERO, u),
+        (u, v),
+        (u, n),
+        (u, mul(u, n)),
+        (u, mul(u, u)),
+        (below_u, u),
+        (i, below_i),
+        (below_i, less_one(i)),
+        (below_two, n),
+        (below_i, index("z", i)),
+        (ZERO, below_u),
+        (minus(u), ZERO),
+        (below_i, mul(i, HALF)),
+        (u, mul(TWO, u)),
+        (num(-2), minus(below_u)),
+        (num(-1), outcome),
+        (outcome, space),
+        (outcome, n),
+        (entry(e, i), less_one(n)),
+        (a, add(a, u)),
+        (entry(e, add(k, ONE)), n),
+        (entry(e, u), n),
+        (num(-1), entry(e, add(k, ONE))),
+        (num(-1), var("w", kind="nonnegative")),
     ],
-)  # fmt: skip
+)
 def test_what_may_fail_is_not_certain(low: Term, high: Term) -> None:
     assert not always_less(low, high)
 
@@ -173,8 +202,16 @@ def test_what_may_fail_is_not_certain(low: Term, high: Term) -> None:
 def test_a_natural_is_an_integer_and_half_of_one_is_none() -> None:
     for t in (u, add(mul(u, v), minus(n)), below_i, below_u, entry(f, i), mul(u, minus(i))):
         assert is_integer(t)
-    for t in (mul(HALF, u), a, entry(X, i), make("floor_divide", (u, TWO)), entry(f, n),
-              var("w", kind="nonnegative"), space, outcome):  # fmt: skip
+    for t in (
+        mul(HALF, u),
+        a,
+        entry(X, i),
+        make("floor_divide", (u, TWO)),
+        entry(f, n),
+        var("w", kind="nonnegative"),
+        space,
+        outcome,
+    ):
         assert not is_integer(t)
 
 

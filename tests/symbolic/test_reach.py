@@ -20,7 +20,7 @@ from attnproof.symbolic import (
     positive,
     real,
     sizes,
-)  # fmt: skip
+)
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.normal_form.equations import rewrite
 from attnproof.symbolic.prove import decide
@@ -32,7 +32,7 @@ from attnproof.theorems.definitions.attention import (
     masked_attention,
     self_attention,
     softmax,
-)  # fmt: skip
+)
 from attnproof.theorems.definitions.positions import sinusoidal
 from attnproof.theorems.definitions.rotary import block_rotation, rotate, rotate_half
 

@@ -28,7 +28,7 @@ from attnproof.symbolic.givens import (
     real,
     sizes,
     standard,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import make
 from benchmarks.explicit import Explicit
 
@@ -45,12 +45,24 @@ M0 = np.array([[1, 2], [3, -1]])
 X0 = np.array([[1, 0], [2, 1], [0, 3], [1, 1]])
 S0 = np.array([2, 0, 3, 1])
 Z0 = np.array([[1, 1], [-1, 1]])
-VALUES: dict[str, Any] = {"M": M0, "X": X0, "s": S0, "e": np.array([0, 3, 2, 2]), "m": 3, "k": 2,
-                          "z": Z0}  # fmt: skip
+VALUES: dict[str, Any] = {
+    "M": M0,
+    "X": X0,
+    "s": S0,
+    "e": np.array([0, 3, 2, 2]),
+    "m": 3,
+    "k": 2,
+    "z": Z0,
+}
 GIVENS: dict[str, Given] = {
-    "M": real(d, d), "X": real(n, d), "s": permutation(n), "e": index_map(n, n),
-    "m": natural(), "k": natural(), "z": standard(omega, d),
-}  # fmt: skip
+    "M": real(d, d),
+    "X": real(n, d),
+    "s": permutation(n),
+    "e": index_map(n, n),
+    "m": natural(),
+    "k": natural(),
+    "z": standard(omega, d),
+}
 A: dict[str, Any] = {name: given.named(name) for name, given in GIVENS.items()}
 POWERS = [np.linalg.matrix_power(M0, k) for k in range(8)]
 
@@ -62,34 +74,42 @@ CASES: dict[str, tuple[Array, Any]] = {
     "a depth that is a size": (power(A["M"], n), POWERS[4]),
     "a table of states": (rows(n, lambda i: power(A["M"], i)), np.stack(POWERS[:4])),
     "a table of states from the end": (
-        rows(n, lambda i: power(A["M"], n - 1 - i)), np.stack(POWERS[:4][::-1])),
+        rows(n, lambda i: power(A["M"], n - 1 - i)),
+        np.stack(POWERS[:4][::-1]),
+    ),
     "a table whose layers see its index": (
         rows(n, lambda i: iterate(2, A["X"][i], lambda t, y: y + i * t)),
-        X0 + np.arange(4)[:, None]),
+        X0 + np.arange(4)[:, None],
+    ),
     "a table of tables": (
         rows(n, lambda i: rows(n, lambda j: i * j + A["X"][i] @ A["X"][j])),
-        np.arange(4)[:, None] * np.arange(4) + X0 @ X0.T),
+        np.arange(4)[:, None] * np.arange(4) + X0 @ X0.T,
+    ),
     "a stack of tables": (
         iterate(A["k"], A["X"], lambda t, Y: rows(n, lambda i: Y[i] * (i + t))),
-        X0 * (np.arange(4) * (np.arange(4) + 1))[:, None]),
+        X0 * (np.arange(4) * (np.arange(4) + 1))[:, None],
+    ),
     "two stacks with one layer": (
         power(A["M"], A["k"]) @ iterate(A["m"], 2 * xp.eye(d), lambda _, Y: A["M"] @ Y),
-        2 * POWERS[5]),
+        2 * POWERS[5],
+    ),
     "reading one token a layer": (
         iterate(n, xp.zeros(d), lambda t, h: 2 * h + A["X"][t]),
-        8 * X0[0] + 4 * X0[1] + 2 * X0[2] + X0[3]),
-    "digits of an index": (
-        rows(n, lambda i: 10 * (i // 3) + i % 3), [0, 1, 2, 10]),
+        8 * X0[0] + 4 * X0[1] + 2 * X0[2] + X0[3],
+    ),
+    "digits of an index": (rows(n, lambda i: 10 * (i // 3) + i % 3), [0, 1, 2, 10]),
     "digits of a natural number": (7 // A["k"] + 10 * (A["m"] % A["k"]), 13),
     "digits of a range": (xp.arange(n) // 2 + 10 * (xp.arange(n) % 2), [0, 10, 1, 11]),
     "a place that is a rest": (
-        Array(make("pick", (A["X"].term, (A["m"] % 2).term), 0, (d.term,))), X0[1]),
+        Array(make("pick", (A["X"].term, (A["m"] % 2).term), 0, (d.term,))),
+        X0[1],
+    ),
     "the inverse of a permutation": (A["X"][inverse(A["s"])], X0[np.argsort(S0)]),
     "the inverse of an inverse": (A["X"][inverse(inverse(A["s"]))], X0[S0]),
     "an expectation": (xp.sum(A["z"] * A["z"], axis=0), [1, 1]),
     "a covariance": (A["z"].mT @ A["z"], np.eye(2)),
     "the mean over a space": (xp.mean(A["z"], axis=0), [0, 1]),
-}  # fmt: skip
+}
 
 
 def real_numbers() -> dict[str, Any]:

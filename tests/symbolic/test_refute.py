@@ -33,7 +33,7 @@ from attnproof.symbolic.givens import (
     positive,
     real,
     sizes,
-)  # fmt: skip
+)
 from attnproof.symbolic.refute import refute
 from attnproof.theorems.definitions.attention import attention, masked_attention, softmax
 
@@ -75,8 +75,14 @@ def dot(x: Array, y: Array) -> Array:
     return xp.sum(x * y, axis=-1)
 
 
-ROTARY = {"q": real(2 * B), "k": real(2 * B), "w": frequencies(B), "s": positions(),
-          "u": positions(), "v": positions()}  # fmt: skip
+ROTARY = {
+    "q": real(2 * B),
+    "k": real(2 * B),
+    "w": frequencies(B),
+    "s": positions(),
+    "u": positions(),
+    "v": positions(),
+}
 ATTENTION = {"Q": Q, "K": K, "V": V, "sigma": SIGMA}
 ENCODED = {"w": frequencies(d), "s": positions(), "p": positions()}
 
@@ -88,67 +94,117 @@ def shift_map(of: Callable[[Array], Array], width: Any) -> Callable[..., Claim]:
 
 
 TRUE: dict[str, Case] = {
-    "pairs permuted": (ATTENTION, lambda Q, K, V, sigma: equal(
-        attention(Q, K[sigma], V[sigma]), attention(Q, K, V))),
+    "pairs permuted": (
+        ATTENTION,
+        lambda Q, K, V, sigma: equal(attention(Q, K[sigma], V[sigma]), attention(Q, K, V)),
+    ),
     "softmax shift": ({"S": real(n), "c": real()}, lambda S, c: equal(softmax(S + c), softmax(S))),
-    "rows sum to one": ({"S": real(r, n)}, lambda S: equal(
-        xp.sum(softmax(S), axis=1), xp.ones(r))),
-    "equivariant": ({"X": X, "sigma": SIGMA}, lambda X, sigma: equal(
-        self_attention(X[sigma]), self_attention(X)[sigma])),
-    "mask moves along": ({"X": X, "m": boolean(n, n), "sigma": SIGMA}, lambda X, m, sigma: equal(
-        self_attention(X[sigma], m[sigma][:, sigma]), self_attention(X, m)[sigma])),
-    "orthogonal": ({"Q": Q, "K": K, "V": V, "g": orthogonal(ell)}, lambda Q, K, V, g: equal(
-        attention(Q @ g, K @ g, V), attention(Q, K, V))),
-    "any score": ({"Q": Q, "K": K, "V": V, "sigma": SIGMA, "h": function(1, 1)},
+    "rows sum to one": ({"S": real(r, n)}, lambda S: equal(xp.sum(softmax(S), axis=1), xp.ones(r))),
+    "equivariant": (
+        {"X": X, "sigma": SIGMA},
+        lambda X, sigma: equal(self_attention(X[sigma]), self_attention(X)[sigma]),
+    ),
+    "mask moves along": (
+        {"X": X, "m": boolean(n, n), "sigma": SIGMA},
+        lambda X, m, sigma: equal(
+            self_attention(X[sigma], m[sigma][:, sigma]), self_attention(X, m)[sigma]
+        ),
+    ),
+    "orthogonal": (
+        {"Q": Q, "K": K, "V": V, "g": orthogonal(ell)},
+        lambda Q, K, V, g: equal(attention(Q @ g, K @ g, V), attention(Q, K, V)),
+    ),
+    "any score": (
+        {"Q": Q, "K": K, "V": V, "sigma": SIGMA, "h": function(1, 1)},
         lambda Q, K, V, sigma, h: equal(
-            softmax(h(Q[:, None], K[sigma][None])) @ V[sigma],
-            softmax(h(Q[:, None], K[None])) @ V)),
+            softmax(h(Q[:, None], K[sigma][None])) @ V[sigma], softmax(h(Q[:, None], K[None])) @ V
+        ),
+    ),
     "given equivariant": (
         {"X": X, "sigma": SIGMA, "f": function(2, out=None, traits=("equivariant",))},
-        lambda X, sigma, f: equal(f(f(X[sigma])), f(f(X))[sigma])),
-    "kept entries": ({"S": real(n), "e": injection(k, n)}, lambda S, e: equal(
-        softmax(xp.where(xp.isin(xp.arange(n), e), S, -xp.inf))[e], softmax(S[e]))),
-    "rotary": (ROTARY, lambda q, k, w, s, u, v: equal(
-        dot(rotate(q, (u + s) * w), rotate(k, (v + s) * w)),
-        dot(rotate(q, u * w), rotate(k, v * w)))),
-    "linear shift": (ENCODED, shift_map(
-        lambda a: xp.concat([xp.sin(a), xp.cos(a)], axis=0), 2 * d)),
+        lambda X, sigma, f: equal(f(f(X[sigma])), f(f(X))[sigma]),
+    ),
+    "kept entries": (
+        {"S": real(n), "e": injection(k, n)},
+        lambda S, e: equal(
+            softmax(xp.where(xp.isin(xp.arange(n), e), S, -xp.inf))[e], softmax(S[e])
+        ),
+    ),
+    "rotary": (
+        ROTARY,
+        lambda q, k, w, s, u, v: equal(
+            dot(rotate(q, (u + s) * w), rotate(k, (v + s) * w)),
+            dot(rotate(q, u * w), rotate(k, v * w)),
+        ),
+    ),
+    "linear shift": (
+        ENCODED,
+        shift_map(lambda a: xp.concat([xp.sin(a), xp.cos(a)], axis=0), 2 * d),
+    ),
     "exp is positive": ({"S": real(n)}, lambda S: all_positive(xp.exp(S))),
     "positive givens": ({"x": positive(n)}, lambda x: equal(xp.abs(x), x)),
-    "undecidable comparison": ({"x": real()}, lambda x: equal(
-        xp.where(xp.exp(x) * xp.exp(-x) <= 1, x, 2 * x), x)),
+    "undecidable comparison": (
+        {"x": real()},
+        lambda x: equal(xp.where(xp.exp(x) * xp.exp(-x) <= 1, x, 2 * x), x),
+    ),
     "0/0 is no witness": ({"x": real()}, lambda x: equal(x / x, 1 + 0 * x)),
-    "an all-masked row is no witness": ({"S": real(n), "m": boolean(n)}, lambda S, m: equal(
-        xp.sum(softmax(xp.where(m, S, -xp.inf)), axis=0), 1 + 0 * S[0])),
-}  # fmt: skip
+    "an all-masked row is no witness": (
+        {"S": real(n), "m": boolean(n)},
+        lambda S, m: equal(xp.sum(softmax(xp.where(m, S, -xp.inf)), axis=0), 1 + 0 * S[0]),
+    ),
+}
 
 FALSE: dict[str, Case] = {
-    "keys alone": (ATTENTION, lambda Q, K, V, sigma: equal(
-        attention(Q, K[sigma], V), attention(Q, K, V))),
-    "values alone": (ATTENTION, lambda Q, K, V, sigma: equal(
-        attention(Q, K, V[sigma]), attention(Q, K, V))),
-    "causal": ({"X": X, "sigma": SIGMA}, lambda X, sigma: equal(
-        self_attention(X[sigma], causal()), self_attention(X, causal())[sigma])),
-    "mask stays": ({"X": X, "m": boolean(n, n), "sigma": SIGMA}, lambda X, m, sigma: equal(
-        self_attention(X[sigma], m), self_attention(X, m)[sigma])),
-    "queries alone turned": ({"Q": Q, "K": K, "V": V, "g": orthogonal(ell)},
-        lambda Q, K, V, g: equal(attention(Q @ g, K, V), attention(Q, K, V))),
-    "rotary queries alone": (ROTARY, lambda q, k, w, s, u, v: equal(  # noqa: ARG005
-        dot(rotate(q, (u + s) * w), k), dot(rotate(q, u * w), k))),
+    "keys alone": (
+        ATTENTION,
+        lambda Q, K, V, sigma: equal(attention(Q, K[sigma], V), attention(Q, K, V)),
+    ),
+    "values alone": (
+        ATTENTION,
+        lambda Q, K, V, sigma: equal(attention(Q, K, V[sigma]), attention(Q, K, V)),
+    ),
+    "causal": (
+        {"X": X, "sigma": SIGMA},
+        lambda X, sigma: equal(
+            self_attention(X[sigma], causal()), self_attention(X, causal())[sigma]
+        ),
+    ),
+    "mask stays": (
+        {"X": X, "m": boolean(n, n), "sigma": SIGMA},
+        lambda X, m, sigma: equal(self_attention(X[sigma], m), self_attention(X, m)[sigma]),
+    ),
+    "queries alone turned": (
+        {"Q": Q, "K": K, "V": V, "g": orthogonal(ell)},
+        lambda Q, K, V, g: equal(attention(Q @ g, K, V), attention(Q, K, V)),
+    ),
+    "rotary queries alone": (
+        ROTARY,
+        lambda q, k, w, s, u, v: equal(  # noqa: ARG005
+            dot(rotate(q, (u + s) * w), k), dot(rotate(q, u * w), k)
+        ),
+    ),
     "sines alone": (ENCODED, shift_map(xp.sin, d)),
     "cosines alone": (ENCODED, shift_map(xp.cos, d)),
-    "abs adds": ({"x": real(), "y": real()}, lambda x, y: equal(
-        xp.abs(x + y), xp.abs(x) + xp.abs(y))),
-    "relu adds": ({"x": real(n), "y": real(n)}, lambda x, y: equal(
-        xp.maximum(x + y, 0), xp.maximum(x, 0) + xp.maximum(y, 0))),
-    "scores are symmetric": ({"Q": Q, "K": K, "h": function(1, 1)}, lambda Q, K, h: equal(
-        h(Q[:, None], K[None]), h(K[None], Q[:, None]))),
-    "any function is equivariant": ({"X": X, "sigma": SIGMA, "f": function(2, out=None)},
-        lambda X, sigma, f: equal(f(X[sigma]), f(X)[sigma])),
+    "abs adds": (
+        {"x": real(), "y": real()},
+        lambda x, y: equal(xp.abs(x + y), xp.abs(x) + xp.abs(y)),
+    ),
+    "relu adds": (
+        {"x": real(n), "y": real(n)},
+        lambda x, y: equal(xp.maximum(x + y, 0), xp.maximum(x, 0) + xp.maximum(y, 0)),
+    ),
+    "scores are symmetric": (
+        {"Q": Q, "K": K, "h": function(1, 1)},
+        lambda Q, K, h: equal(h(Q[:, None], K[None]), h(K[None], Q[:, None])),
+    ),
+    "any function is equivariant": (
+        {"X": X, "sigma": SIGMA, "f": function(2, out=None)},
+        lambda X, sigma, f: equal(f(X[sigma]), f(X)[sigma]),
+    ),
     "exp is above one": ({"S": real(n)}, lambda S: all_positive(xp.exp(S) - 1)),
     "needs more digits": ({"x": real()}, lambda x: equal(xp.sin(10**40 * x), 0 * x)),
     "no size is special": ({"x": real(n)}, lambda x: equal(xp.sum(x, axis=0), x[0])),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TRUE)

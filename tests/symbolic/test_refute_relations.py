@@ -27,7 +27,7 @@ from attnproof.symbolic.claim import (
     greater,
     iterate,
     rows,
-)  # fmt: skip
+)
 from attnproof.symbolic.decision import Witness
 from attnproof.symbolic.givens import (
     Given,
@@ -42,7 +42,7 @@ from attnproof.symbolic.givens import (
     real,
     sizes,
     standard,
-)  # fmt: skip
+)
 from attnproof.symbolic.refute import refute
 
 n, d = sizes("n d")
@@ -92,87 +92,161 @@ def keeps(alpha: Any, g: Any, **_: Any) -> list[Any]:
 TRUE: dict[str, Case] = {
     "a square is at least 0": (XY, lambda x, y: at_least(x * x + y * y, 2 * x * y), None),
     "a square plus 1": (XY, lambda x, y: greater(x * x + y * y + 1, 2 * x * y), None),
-    "below a bound": ({"c": real(), "V": real(n)}, lambda c, V: at_least(n * c, xp.sum(V)),
-        lambda c, V: [at_least(c, V)]),
+    "below a bound": (
+        {"c": real(), "V": real(n)},
+        lambda c, V: at_least(n * c, xp.sum(V)),
+        lambda c, V: [at_least(c, V)],
+    ),
     "a nonnegative number": ({"t": nonnegative(n)}, lambda t: at_least(t, 0), None),
-    "different cosines": (AB, lambda a, b: differ(xp.cos(a), xp.cos(b), 1),
-        lambda a, b: [differ(a, b)]),
+    "different cosines": (
+        AB,
+        lambda a, b: differ(xp.cos(a), xp.cos(b), 1),
+        lambda a, b: [differ(a, b)],
+    ),
     "powers add": (POWERS, lambda M, m, k: equal(power(M, m + k), power(M, m) @ power(M, k)), None),
-    "a table of powers": (POWERS, lambda M, m, k: equal(  # noqa: ARG005
-        rows(n, lambda i: power(M, i) @ M), rows(n, lambda i: power(M, i + 1))), None),
+    "a table of powers": (
+        POWERS,
+        lambda M, m, k: equal(  # noqa: ARG005
+            rows(n, lambda i: power(M, i) @ M), rows(n, lambda i: power(M, i + 1))
+        ),
+        None,
+    ),
     "digits": (AB, lambda a, b: equal((b + 1) * (a // (b + 1)) + a % (b + 1), a), None),
-    "back and forth": ({"s": permutation(n), "X": real(n, d)}, lambda s, X: equal(
-        X[s][inverse(s)], X), None),
-    "mean of a product": (Z, lambda z, w, mu, s: equal(mean(product_of(z, w, mu, s)), d * mu**2),
-        None),
-    "variance of a product": (Z, lambda z, w, mu, s: equal(
-        mean((product_of(z, w, mu, s) - d * mu**2) ** 2), d * (s**4 + 2 * mu**2 * s**2)), None),
-    "a left inverse": (SQUARE, lambda A, B: equal(B @ A, xp.eye(d)),
-        lambda A, B: [(A @ B, xp.eye(d))]),
-    "an invariant score": (INVARIANT, lambda alpha, g, x, y: equal(alpha(g(x), g(y)), alpha(x, y)),
-        keeps),
-    "a law of an index": ({"x": real(n)}, lambda x: greater(xp.sum(x), 0),
-        lambda x: [for_all({"i": index_below(n)}, lambda i: greater(x[i], 0))]),
-    "another variable of one name": ({"x": positive()},
+    "back and forth": (
+        {"s": permutation(n), "X": real(n, d)},
+        lambda s, X: equal(X[s][inverse(s)], X),
+        None,
+    ),
+    "mean of a product": (
+        Z,
+        lambda z, w, mu, s: equal(mean(product_of(z, w, mu, s)), d * mu**2),
+        None,
+    ),
+    "variance of a product": (
+        Z,
+        lambda z, w, mu, s: equal(
+            mean((product_of(z, w, mu, s) - d * mu**2) ** 2), d * (s**4 + 2 * mu**2 * s**2)
+        ),
+        None,
+    ),
+    "a left inverse": (
+        SQUARE,
+        lambda A, B: equal(B @ A, xp.eye(d)),
+        lambda A, B: [(A @ B, xp.eye(d))],
+    ),
+    "an invariant score": (
+        INVARIANT,
+        lambda alpha, g, x, y: equal(alpha(g(x), g(y)), alpha(x, y)),
+        keeps,
+    ),
+    "a law of an index": (
+        {"x": real(n)},
+        lambda x: greater(xp.sum(x), 0),
+        lambda x: [for_all({"i": index_below(n)}, lambda i: greater(x[i], 0))],
+    ),
+    "another variable of one name": (
+        {"x": positive()},
         lambda x: for_all({"x": real()}, lambda x: at_least(x * x, 0)),  # noqa: ARG005
-        lambda x: [(x * x, x)]),
-}  # fmt: skip
+        lambda x: [(x * x, x)],
+    ),
+}
 
 FALSE: dict[str, tuple[Case, str]] = {
     "a square is above a number": (
         (XY, lambda x, y: at_least(x * x, y), None),
-        "x = 0, y = 1: left 0 is below right 1"),
+        "x = 0, y = 1: left 0 is below right 1",
+    ),
     "strictly": (
         (XY, lambda x, y: greater(x * x + y * y, 2 * x * y), None),
-        "x = 0, y = 0: left 0 is not above right 0"),
+        "x = 0, y = 0: left 0 is not above right 0",
+    ),
     "above half of the bound": (
-        ({"c": real(), "V": real(n)}, lambda c, V: at_least(c, 2 * V),
-         lambda c, V: [at_least(c, V)]),
-        "every size 1, c = 2, V = (2): left 2 is below right 4"),
+        (
+            {"c": real(), "V": real(n)},
+            lambda c, V: at_least(c, 2 * V),
+            lambda c, V: [at_least(c, V)],
+        ),
+        "every size 1, c = 2, V = (2): left 2 is below right 4",
+    ),
     "different naturals without a hypothesis": (
-        (AB, differ, None), "a = 0, b = 0: the two are equal, both 0"),
+        (AB, differ, None),
+        "a = 0, b = 0: the two are equal, both 0",
+    ),
     "a frequency that is a turn": (
-        (AB, lambda a, b: differ(xp.cos(2 * xp.pi * a), xp.cos(2 * xp.pi * b), 1),
-         lambda a, b: [differ(a, b)]),
-        "a = 0, b = 1: the two are equal, both 1"),
+        (
+            AB,
+            lambda a, b: differ(xp.cos(2 * xp.pi * a), xp.cos(2 * xp.pi * b), 1),
+            lambda a, b: [differ(a, b)],
+        ),
+        "a = 0, b = 1: the two are equal, both 1",
+    ),
     "a frequency that is half a turn": (
-        (AB, lambda a, b: differ(
-            xp.stack((xp.cos(xp.pi * a), xp.sin(xp.pi * a))),
-            xp.stack((xp.cos(xp.pi * b), xp.sin(xp.pi * b))), 1, ("", 2), -1),
-         lambda a, b: [differ(a, b)]),
-        "a = 0, b = 2: the two are equal, with 1 at [0]"),
+        (
+            AB,
+            lambda a, b: differ(
+                xp.stack((xp.cos(xp.pi * a), xp.sin(xp.pi * a))),
+                xp.stack((xp.cos(xp.pi * b), xp.sin(xp.pi * b))),
+                1,
+                ("", 2),
+                -1,
+            ),
+            lambda a, b: [differ(a, b)],
+        ),
+        "a = 0, b = 2: the two are equal, with 1 at [0]",
+    ),
     "arrays that may be equal": (
         ({"x": real(n)}, lambda x: differ(x, 2 * x, 1, ("", 2), -1), None),
-        "every size 1, x = (0): the two are equal, with 0 at [0]"),
+        "every size 1, x = (0): the two are equal, with 0 at [0]",
+    ),
     "powers multiply": (
-        (POWERS, lambda M, m, k: equal(power(M, m * k), power(M, m) @ power(M, k)), None), ""),
+        (POWERS, lambda M, m, k: equal(power(M, m * k), power(M, m) @ power(M, k)), None),
+        "",
+    ),
     "one power too many": (
-        (POWERS, lambda M, m, k: equal(power(M, m + k), power(M, m) @ M @ power(M, k)), None), ""),
+        (POWERS, lambda M, m, k: equal(power(M, m + k), power(M, m) @ M @ power(M, k)), None),
+        "",
+    ),
     "moved twice": (
         ({"s": permutation(n), "x": real(n)}, lambda s, x: equal(x[inverse(s)], x[s]), None),
-        "n = 3, s = (1 2 0), x = (0, 0, 1): left 1, right 0"),
+        "n = 3, s = (1 2 0), x = (0, 0, 1): left 1, right 0",
+    ),
     "the variance as often printed": (
-        (Z, lambda z, w, mu, s: equal(mean(product_of(z, w, mu, s) ** 2), d * s**4), None), ""),
+        (Z, lambda z, w, mu, s: equal(mean(product_of(z, w, mu, s) ** 2), d * s**4), None),
+        "",
+    ),
     "fourth moments": (
-        ({"z": standard(omega, 1)}, lambda z: equal(xp.sum(z**4, axis=0)[0], 1), None), ""),
+        ({"z": standard(omega, 1)}, lambda z: equal(xp.sum(z**4, axis=0)[0], 1), None),
+        "",
+    ),
     "as large as its inverse": (
         (SQUARE, equal, lambda A, B: [(A @ B, xp.eye(d))]),
-        "every size 1, A = (2), B = (1/2): left 2, right 1/2"),
+        "every size 1, A = (2), B = (1/2): left 2, right 1/2",
+    ),
     "orthonormal columns": (
-        ({"K": real(n, d)}, lambda K: equal(K @ K.mT, xp.eye(n)),
-         lambda K: [(K.mT @ K, xp.eye(d))]),
-        "n = 2, other sizes 1, K = (1, 0): left 0, right 1 at [1, 1]"),
+        (
+            {"K": real(n, d)},
+            lambda K: equal(K @ K.mT, xp.eye(n)),
+            lambda K: [(K.mT @ K, xp.eye(d))],
+        ),
+        "n = 2, other sizes 1, K = (1, 0): left 0, right 1 at [1, 1]",
+    ),
     "invariant on one side": (
         (INVARIANT, lambda alpha, g, x, y: equal(alpha(g(x), y), alpha(x, y)), keeps),
-        "every size 1, alpha(x, y) = Σᵢ xᵢ yᵢ, g(x) = −x, x = (1), y = (1): left -1, right 1"),
+        "every size 1, alpha(x, y) = Σᵢ xᵢ yᵢ, g(x) = −x, x = (1), y = (1): left -1, right 1",
+    ),
     "of any further number": (
         ({"x": real(n)}, lambda x: for_all({"k": natural()}, lambda k: equal(k * x, x)), None),
-        "every size 1, x = (1), k = 0: left 0, right 1"),
+        "every size 1, x = (1), k = 0: left 0, right 1",
+    ),
     "another variable of one name": (
-        ({"x": positive()}, lambda x: for_all({"x": real()}, lambda x: greater(x * x, 0)),  # noqa: ARG005
-         lambda x: [(x * x, x)]),
-        "x = 1, x′ = 0: left 0 is not above right 0"),
-}  # fmt: skip
+        (
+            {"x": positive()},
+            lambda x: for_all({"x": real()}, lambda x: greater(x * x, 0)),  # noqa: ARG005
+            lambda x: [(x * x, x)],
+        ),
+        "x = 1, x′ = 0: left 0 is not above right 0",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", TRUE)
@@ -207,9 +281,10 @@ def test_hypotheses_that_are_not_checked_let_a_true_statement_fall(
 def test_a_law_is_not_certified_by_trying(monkeypatch: pytest.MonkeyPatch) -> None:
     """x = 0 and x = 1 are on x² = x: a few values would certify it, the polynomials do not."""
     case: Case = (
-        {"f": function(0), "x": real()}, lambda f, x: equal(f(x), x),
+        {"f": function(0), "x": real()},
+        lambda f, x: equal(f(x), x),
         lambda f, x: [for_all({"y": real()}, lambda y: equal(f(y), y))],  # noqa: ARG005
-    )  # fmt: skip
+    )
     assert attempt(case, 0.3) is None
 
     def tried(claim: Claim, sizes: Any, values: Any) -> bool:
@@ -241,8 +316,7 @@ def test_two_things_of_one_name_certify_nothing() -> None:
 
 def test_equality_wants_exact_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Balls that overlap are no equality: exp(1)·exp(−1) and 1 are not known to be one number."""
-    case: Case = ({"a": natural()}, lambda a: differ(
-        xp.exp(a + 1) * xp.exp(-a - 1), 1, 1), None)  # fmt: skip
+    case: Case = ({"a": natural()}, lambda a: differ(xp.exp(a + 1) * xp.exp(-a - 1), 1, 1), None)
     assert attempt(case, 0.2) is None
     monkeypatch.setattr(failures, "_sides", lambda *_: (np.array([1.0]), np.array([1.0])))
     assert attempt(case, 0.2) is None

@@ -27,7 +27,7 @@ from attnproof.symbolic.scalars import (
     num,
     power,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, free, make
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.vocabulary import (
@@ -66,7 +66,7 @@ from tests.symbolic.vocabulary import (
     up_to,
     var,
     z,
-)  # fmt: skip
+)
 
 Arguments = tuple[object, ...]
 C, OUT = make("less_equal", (j, i)), add(i, ONE)
@@ -107,8 +107,12 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("push", add(ONE, chosen(C, a, b)), (True,), "no such argument"),
     ("infinity", add(MINUS_INFINITY, BELOW, a), (), "another part may be infinite"),
     ("infinity", mul(q, MINUS_INFINITY, a), (), "not known positive"),
-    ("indicator power",
-     make("new axis", (make("indicator", (M,), shape=(n,)),), 1, (n, ONE)), (), "not [c]^k"),
+    (
+        "indicator power",
+        make("new axis", (make("indicator", (M,), shape=(n,)),), 1, (n, ONE)),
+        (),
+        "not [c]^k",
+    ),
     ("either", mul(holds(C), MINUS_INFINITY), (holds(C),), "not a finite number"),
     ("either", make("indicator", (M,), shape=(n,)), (holds(C),), "not a finite number"),
     ("either", add(a, MASK), (make("indicator", (M,), shape=(n,)),), "no condition"),
@@ -130,16 +134,24 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("decide", under_(ZERO, D0), (), "not settled by the signs"),
     ("decide", up_to(D0, ZERO), (), "not settled by the signs"),
     ("decide", up_to(BELOW, add(BELOW, q)), (), "not settled by the ranges"),
-    ("decide", make("indicator", (make("less", (minus_p, P), shape=(n,)),), shape=(n,)), (),
-     "not settled by the ranges"),
+    (
+        "decide",
+        make("indicator", (make("less", (minus_p, P), shape=(n,)),), shape=(n,)),
+        (),
+        "not settled by the ranges",
+    ),
     ("implied", mul(LAST, LATER, a), (False, True, k), "not two places"),
     ("implied", mul(LAST, LATER, a), (0, True, k), "not two places"),
     ("implied", mul(LAST, LATER, a), (False, 1, k), "not two places"),
     ("implied", mul(LATER, LAST), (-1, 0, k), "not two places"),
     ("implied", mul(LATER, LAST), (2, 0, k), "not two places"),
     ("implied", mul(LATER, LAST), (1, 2, k), "not two places"),
-    ("implied", mul(chosen(LAST.args[0], a, b), chosen(LATER.args[0], a, b)), (0, 1, k),
-     "not two conditions"),
+    (
+        "implied",
+        mul(chosen(LAST.args[0], a, b), chosen(LATER.args[0], a, b)),
+        (0, 1, k),
+        "not two conditions",
+    ),
     ("entry", A, (), "not a number"),
     ("tabulate", still, (), "not an array to tabulate"),
     ("integer", make("add", (X, Y), shape=(n,)), (), "not a finite number"),
@@ -147,20 +159,31 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("log", unary("log", BELOW), (unary("log", BELOW),), "logarithm of a finite number"),
     ("log", unary("log", MINUS_INFINITY), (ZERO,), "logarithm of a finite number"),
     ("absolute value", power(unary("abs", a), 3), (power(a, 2),), "not an absolute value"),
-    ("absolute value", power(unary("abs", BELOW), 2), (power(BELOW, 2),),
-     "not an absolute value"),
-    ("root of a square", make("sqrt", (make("power", (X,), 2, (n,)),), shape=(n,)),
-     (make("abs", (X,), shape=(n,)),), "not x²"),
+    ("absolute value", power(unary("abs", BELOW), 2), (power(BELOW, 2),), "not an absolute value"),
+    (
+        "root of a square",
+        make("sqrt", (make("power", (X,), 2, (n,)),), shape=(n,)),
+        (make("abs", (X,), shape=(n,)),),
+        "not x²",
+    ),
     ("root of a square", unary("sqrt", power(BELOW, 2)), (unary("abs", BELOW),), "not x²"),
     ("root", power(unary("sqrt", BELOW), 2), (), "not known to be >= 0"),
-    ("ordered absolute value", mul(LAST, make("sum", (n, LOOSE))), (LOOSE,),
-     "not a finite product"),
+    (
+        "ordered absolute value",
+        mul(LAST, make("sum", (n, LOOSE))),
+        (LOOSE,),
+        "not a finite product",
+    ),
     ("ordered absolute value", mul(LAST, GAP, MINUS_INFINITY), (GAP,), "not a finite product"),
     ("ordered absolute value", mul(same(i, j), GAP), (GAP,), "no [a <= b]"),
     ("ordered absolute value", mul(holds(make("not", (C,))), GAP), (GAP,), "no [a <= b]"),
     ("maximum", a, (a,), "not a maximum"),
-    ("maximum", make("maximum", (MINUS_INFINITY, MINUS_INFINITY)), (MINUS_INFINITY,),
-     "not a maximum"),
+    (
+        "maximum",
+        make("maximum", (MINUS_INFINITY, MINUS_INFINITY)),
+        (MINUS_INFINITY,),
+        "not a maximum",
+    ),
     ("maximum as a choice", make("maximum", (X, Y), shape=(n,)), (), "two finite numbers"),
     ("injective", same(entry(A, i, j), b), (), "not [σ(a) = b]"),
     ("injective", same(a, entry(s, i)), (), "not [σ(a) = b]"),
@@ -183,19 +206,35 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("equivariance", entry(call(X), i), (s, X), "not a table of rows"),
     ("equivariance", entry(call(moved), i), (s, X), "not a table of rows"),
     ("equivariance", entry(call(X), i), (s, still), "not a table of rows"),
-    ("equivariance", entry(call(moved), i),
-     (s, make("tabulate", (m, still.args[1]), shape=(m,))), "not a table of rows"),
+    (
+        "equivariance",
+        entry(call(moved), i),
+        (s, make("tabulate", (m, still.args[1]), shape=(m,))),
+        "not a table of rows",
+    ),
     ("equivariance", entry(call(moved_by(ARANGE)), i), (ARANGE, still), "not a table of rows"),
     ("equivariance", entry(call(moved, shape=(m,)), i), (s, still), "not a table of rows"),
     ("equivariance", entry(call(moved_by(short)), i), (short, still), "not a table of rows"),
-    ("equivariance", entry(call(table(k, entry(X, entry(e, k)))), k),
-     (e, table(k, entry(X, k))), "not a table of rows"),
+    (
+        "equivariance",
+        entry(call(table(k, entry(X, entry(e, k)))), k),
+        (e, table(k, entry(X, k))),
+        "not a table of rows",
+    ),
     ("equivariance", entry(call(moved_by(e)), i), (e, still), "not a table of rows"),
     ("equivariance", entry(call(moved), OUT), (s, still), "out of range"),
-    ("equivariance", entry(call(table(j, entry(X, j))), i), (s, table(j, entry(X, own))),
-     "moved by σ"),
-    ("equivariance", entry(call(still), i), (s, table(j, entry(X, entry(inverse, own)))),
-     "moved by σ"),
+    (
+        "equivariance",
+        entry(call(table(j, entry(X, j))), i),
+        (s, table(j, entry(X, own))),
+        "moved by σ",
+    ),
+    (
+        "equivariance",
+        entry(call(still), i),
+        (s, table(j, entry(X, entry(inverse, own)))),
+        "moved by σ",
+    ),
     ("equivariance", entry(call(table(j, entry(X, entry(s, own)))), i), (s, still), "moved by σ"),
     ("remainder", make("remainder", (X, P), shape=(n,)), (), "not a number"),
     ("remainder", make("remainder", (BELOW, q)), (), "not known to be positive"),
@@ -207,8 +246,12 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("exchange", total(j, make("sum", (j, a))), (), "depends on the outer index"),
     ("reindex", total(j, entry(X, j)), (ARANGE,), "not a map of the summed axis"),
     ("reindex", total(j, entry(X, j)), (short,), "not a map of the summed axis"),
-    ("reindex", total(j, entry(X, j)), (var("h", m, kind="permutation", below=n),),
-     "not a map of the summed axis"),
+    (
+        "reindex",
+        total(j, entry(X, j)),
+        (var("h", m, kind="permutation", below=n),),
+        "not a map of the summed axis",
+    ),
     ("radix", total(index("z", ZERO), ONE), (n, ZERO), "at least 1"),
     ("radix", total(index("z", ZERO), ONE), (ZERO, n), "at least 1"),
     ("cut", total(j, chosen(make("less", (j, i)), a, MINUS_INFINITY)), (ONE,), "not two parts"),
@@ -219,13 +262,25 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("standard", total(outcome, entry(zz, outcome, i)), (), "not over the outcomes of random"),
     ("standard", total(outcome, entry(Z, outcome, i)), (), "not over the outcomes of random"),
     ("standard", total(outcome, entry(z, outcome, outcome)), (), "not entries at the one outcome"),
-    ("standard", total(outcome, mul(entry(z, outcome, i), entry(z, outcome, OUT))), (),
-     "out of range"),
-    ("standard", total(outcome, mul(entry(z, outcome, OUT), entry(z, outcome, i))), (),
-     "out of range"),
+    (
+        "standard",
+        total(outcome, mul(entry(z, outcome, i), entry(z, outcome, OUT))),
+        (),
+        "out of range",
+    ),
+    (
+        "standard",
+        total(outcome, mul(entry(z, outcome, OUT), entry(z, outcome, i))),
+        (),
+        "out of range",
+    ),
     ("orthogonal", total(j, mul(entry(X, j), entry(X, j))), (), "two entries of one matrix"),
-    ("orthogonal", total(j, mul(chosen(T0, entry(X, j), a), chosen(T0, entry(X, j), a))), (),
-     "two entries of one matrix"),
+    (
+        "orthogonal",
+        total(j, mul(chosen(T0, entry(X, j), a), chosen(T0, entry(X, j), a))),
+        (),
+        "two entries of one matrix",
+    ),
     ("orthogonal", total(k, mul(entry(TALL, k, i), entry(TALL, k, j))), (), "not a square"),
     ("orthogonal", total(j, mul(entry(WIDE, j, k), entry(WIDE, j, k))), (), "not a square"),
     ("orthogonal", total(j, mul(entry(flipped, j, i), entry(flipped, j, i))), (), "not a square"),
@@ -233,7 +288,7 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("orthogonal", total(j, mul(entry(g, j, j), entry(g, j, i))), (), "occurs twice"),
     ("orthogonal", total(j, mul(entry(g, j, i), entry(g, j, OUT))), (), "out of range"),
     ("orthogonal", total(j, mul(entry(g, j, OUT), entry(g, j, i))), (), "out of range"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("rule", "t", "arguments", "words"), REFUSED)
@@ -248,8 +303,12 @@ rows_still = table(j, make("pick", (A, j), 0, (n,)))
 EXACT: list[tuple[str, Term, Arguments, Term]] = [
     ("push", mul(a, chosen(C, b, q), u), (1,), chosen(C, mul(a, b, u), mul(a, q, u))),
     ("push", add(a, b, chosen(C, b, q)), (2,), chosen(C, add(a, b, b), add(a, b, q))),
-    ("push", make("maximum", (chosen(C, b, q), u)), (0,),
-     chosen(C, make("maximum", (b, u)), make("maximum", (q, u)))),
+    (
+        "push",
+        make("maximum", (chosen(C, b, q), u)),
+        (0,),
+        chosen(C, make("maximum", (b, u)), make("maximum", (q, u))),
+    ),
     ("push", unary("exp", chosen(C, a, b)), (0,), chosen(C, unary("exp", a), unary("exp", b))),
     ("push", power(chosen(C, a, b), 3), (0,), chosen(C, power(a, 3), power(b, 3))),
     ("where", chosen(C, a, b), (), add(mul(holds(C), a), mul(holds(C), num(-1), b), b)),
@@ -265,39 +324,67 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
     ("decide", up_to(add(a, q), a), (), ZERO),
     ("decide", under_(add(a, D0), a), (), ZERO),
     ("decide", under_(mul(less_one(n), m), mul(i, m)), (), ZERO),
-    ("indicator", make("indicator", (make("where", (M, M, M), shape=(n,)),), shape=(n,)), (),
-     make("where", (M, *(make("indicator", (M,), shape=(n,)),) * 2), shape=(n,))),
-    ("either", mul(a, holds(C)), (holds(C),),
-     add(mul(holds(C), a, ONE), mul(add(ONE, minus(holds(C))), a, ZERO))),
+    (
+        "indicator",
+        make("indicator", (make("where", (M, M, M), shape=(n,)),), shape=(n,)),
+        (),
+        make("where", (M, *(make("indicator", (M,), shape=(n,)),) * 2), shape=(n,)),
+    ),
+    (
+        "either",
+        mul(a, holds(C)),
+        (holds(C),),
+        add(mul(holds(C), a, ONE), mul(add(ONE, minus(holds(C))), a, ZERO)),
+    ),
     ("whole comparison", under_(i, j), (add(i, ONE), j), up_to(add(i, ONE), j)),
     ("whole comparison", up_to(add(i, ONE), j), (i, j), under_(i, j)),
     ("turned", up_to(a, b), (), add(ONE, minus(under_(b, a)))),
     ("turned", under_(a, b), (), add(ONE, minus(up_to(b, a)))),
-    ("equals for equals", mul(a, same(i, j), entry(X, i)), (i, j),
-     mul(same(i, j), a, entry(X, j))),
+    ("equals for equals", mul(a, same(i, j), entry(X, i)), (i, j), mul(same(i, j), a, entry(X, j))),
     ("equals for equals", mul(same(i, j), entry(X, j)), (j, i), mul(same(i, j), entry(X, i))),
-    ("absolute value", unary("abs", add(a, b)), (unary("abs", add(b, a)),),
-     unary("abs", add(b, a))),
-    *(("ordered absolute value", mul(LAST, a, unary("abs", x)), (unary("abs", x),),
-       mul(LAST, a, add(j, minus(i)))) for x in (add(i, minus(j)), add(j, minus(i)))),
-    ("maximum as a choice", make("maximum", (a, b)), (),
-     chosen(make("less_equal", (b, a)), a, b)),
+    (
+        "absolute value",
+        unary("abs", add(a, b)),
+        (unary("abs", add(b, a)),),
+        unary("abs", add(b, a)),
+    ),
+    *(
+        (
+            "ordered absolute value",
+            mul(LAST, a, unary("abs", x)),
+            (unary("abs", x),),
+            mul(LAST, a, add(j, minus(i))),
+        )
+        for x in (add(i, minus(j)), add(j, minus(i)))
+    ),
+    ("maximum as a choice", make("maximum", (a, b)), (), chosen(make("less_equal", (b, a)), a, b)),
     ("injective", same(entry(e, k), entry(e, index("k2", m))), (), same(k, index("k2", m))),
     ("injective", same(entry(s, i), j), (), same(i, entry(inverse, j))),
     ("image", holds(make("is in", (i, e))), (), total(k, same(entry(e, k), i))),
-    ("digits", same(add(mul(i, m), k), add(mul(j, m), index("k2", m))), (m,),
-     mul(same(i, j), same(k, index("k2", m)))),
-    ("equivariance", entry(call(rows, shape=(n, n)), i, j), (s, rows_still),
-     entry(call(rows_still, shape=(n, n)), entry(s, i), j)),
+    (
+        "digits",
+        same(add(mul(i, m), k), add(mul(j, m), index("k2", m))),
+        (m,),
+        mul(same(i, j), same(k, index("k2", m))),
+    ),
+    (
+        "equivariance",
+        entry(call(rows, shape=(n, n)), i, j),
+        (s, rows_still),
+        entry(call(rows_still, shape=(n, n)), entry(s, i), j),
+    ),
     ("equivariance", entry(call(moved, b), i), (s, still), entry(call(still, b), entry(s, i))),
-    ("reflect", total(j, entry(X, j)), (),
-     total(j, entry(X, integer(add(n, num(-1), minus(j)))))),
+    ("reflect", total(j, entry(X, j)), (), total(j, entry(X, integer(add(n, num(-1), minus(j)))))),
     ("standard", total(outcome, mul(entry(z, outcome, i), entry(z, outcome, j))), (), same(i, j)),
     ("orthogonal", total(j, mul(entry(g, j, i), entry(g, j, own))), (), same(i, own)),
-    ("cut", total(j, entry(X, j)), (n,),
-     add(total(j, entry(X, j)), total(index("c", ZERO), entry(X, add(n, index("c", ZERO)))))),
+    (
+        "cut",
+        total(j, entry(X, j)),
+        (n,),
+        add(total(j, entry(X, j)), total(index("c", ZERO), entry(X, add(n, index("c", ZERO))))),
+    ),
     ("maximum", make("maximum", (MINUS_INFINITY, a)), (a,), a),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("rule", "t", "arguments", "after"), EXACT)
@@ -340,9 +427,12 @@ NAMES: list[tuple[str, Term, Arguments]] = [
     ("cut", total(j, mul(entry(X, j), add(n0, ONE))), (ZERO,)),
     ("layer", stack(X, index("t", add(u, ONE)), Y, make("mul", (Y, X), shape=(n,))), ()),
     ("delta", total(j, mul(same(j, n0), entry(X, j), entry(X, n0))), ()),
-    ("tabulate", make("mul", (make("broadcast", (index("t0_0", n),), shape=(n,)), X), shape=(n,)),
-     ()),
-]  # fmt: skip
+    (
+        "tabulate",
+        make("mul", (make("broadcast", (index("t0_0", n),), shape=(n,)), X), shape=(n,)),
+        (),
+    ),
+]
 
 
 @pytest.mark.parametrize(("rule", "t", "arguments"), NAMES)
@@ -364,18 +454,23 @@ def test_a_rule_takes_names_that_nothing_bears(rule: str, t: Term, arguments: Ar
 
 WHOLE: Cover = ("whole",)  # type: ignore[assignment]
 COVERS = [
-    (n, WHOLE), (THREE, ("each",)), (ZERO, ("each",)), (mul(m, n), ("digits", m, n, WHOLE, WHOLE)),
+    (n, WHOLE),
+    (THREE, ("each",)),
+    (ZERO, ("each",)),
+    (mul(m, n), ("digits", m, n, WHOLE, WHOLE)),
     (mul(TWO, n), ("digits", TWO, n, ("each",), WHOLE)),
     (mul(TWO, n), ("digits", n, TWO, WHOLE, ("each",))),
     (mul(TWO, m, n), ("digits", m, mul(TWO, n), WHOLE, ("digits", n, TWO, WHOLE, ("each",)))),
     (mul(TWO, m, n), ("digits", mul(TWO, n), m, ("digits", n, TWO, WHOLE, ("each",)), WHOLE)),
     (mul(n, n, n), ("digits", mul(n, n), n, ("digits", n, n, WHOLE, WHOLE), WHOLE)),
     (mul(n, n, n), ("digits", n, mul(n, n), WHOLE, ("digits", n, n, WHOLE, WHOLE))),
-    (n, ("cut", ONE, ("each",), WHOLE)), (add(n, m), ("cut", n, WHOLE, WHOLE)),
-    (n, ("cut", n, WHOLE, ("each",))), (n, ("cut", ZERO, ("each",), WHOLE)),
+    (n, ("cut", ONE, ("each",), WHOLE)),
+    (add(n, m), ("cut", n, WHOLE, WHOLE)),
+    (n, ("cut", n, WHOLE, ("each",))),
+    (n, ("cut", ZERO, ("each",), WHOLE)),
     (add(n, TWO), ("cut", n, ("cut", ONE, ("each",), WHOLE), ("each",))),
     (add(n, m, THREE), ("cut", n, WHOLE, ("cut", m, WHOLE, ("each",)))),
-]  # fmt: skip
+]
 
 
 def places(pattern: Term, sizes: dict[str, int]) -> set[int]:
@@ -405,8 +500,10 @@ def test_a_cover_reaches_every_index_and_no_other(length: Term, cover: Cover) ->
 
 
 NO_COVERS: list[tuple[Term, tuple[object, ...], str]] = [
-    (n, ("each",), "not a literal length"), (HALF, ("each",), "not a literal length"),
-    (n, ("all",), "unknown cover"), (i, ("cut", i, WHOLE, WHOLE), "not a length"),
+    (n, ("each",), "not a literal length"),
+    (HALF, ("each",), "not a literal length"),
+    (n, ("all",), "unknown cover"),
+    (i, ("cut", i, WHOLE, WHOLE), "not a length"),
     (n, ("cut", TWO, WHOLE, WHOLE), "not two parts"),
     (n, ("cut", num(-1), WHOLE, WHOLE), "not two parts"),
     (n, ("cut", add(n, ONE), WHOLE, WHOLE), "not two parts"),
@@ -416,12 +513,10 @@ NO_COVERS: list[tuple[Term, tuple[object, ...], str]] = [
     (n, ("digits", minus(n), num(-1), WHOLE, WHOLE), "at least 1"),
     (ZERO, ("digits", n, ZERO, WHOLE, WHOLE), "at least 1"),
     (ZERO, ("digits", ZERO, n, WHOLE, WHOLE), "at least 1"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("length", "cover", "words"), NO_COVERS)
-def test_what_is_no_cover_is_refused(
-    length: Term, cover: tuple[object, ...], words: str
-) -> None:
+def test_what_is_no_cover_is_refused(length: Term, cover: tuple[object, ...], words: str) -> None:
     with pytest.raises(Refused, match=words):
         cover_patterns(length, cover, "i")

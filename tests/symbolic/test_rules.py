@@ -22,7 +22,7 @@ from attnproof.symbolic.scalars import (
     num,
     power,
     size,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.rule_cases import CAUSE, EXP, HOLDS, MASK, TOTAL
@@ -43,7 +43,7 @@ from tests.symbolic.vocabulary import (
     q,
     same,
     var,
-)  # fmt: skip
+)
 
 
 def worlds(count: int = 12, largest: int = 3) -> list[World]:

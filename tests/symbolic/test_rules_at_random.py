@@ -23,7 +23,7 @@ from attnproof.symbolic.scalars import (
     num,
     power,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, make, postorder
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in
@@ -62,15 +62,40 @@ from tests.symbolic.vocabulary import (
     v,
     var,
     z,
-)  # fmt: skip
+)
 
 Arguments = tuple[object, ...]
 y, three, first = var("y"), index("z3", num(3)), index("t", i)
 LEAVES = [
-    a, b, q, u, v, n, i, j, first, PI, ZERO, ONE, TWO, HALF, num(-1), MINUS_INFINITY, entry(X, i),
-    entry(P, j), entry(D, i), entry(R, outcome), entry(z, outcome, i), entry(Z, elsewhere, i),
-    entry(g, i, j), entry(A, j, i), entry(s, i), entry(inverse, i), entry(e, k), entry(f, i),
-]  # fmt: skip
+    a,
+    b,
+    q,
+    u,
+    v,
+    n,
+    i,
+    j,
+    first,
+    PI,
+    ZERO,
+    ONE,
+    TWO,
+    HALF,
+    num(-1),
+    MINUS_INFINITY,
+    entry(X, i),
+    entry(P, j),
+    entry(D, i),
+    entry(R, outcome),
+    entry(z, outcome, i),
+    entry(Z, elsewhere, i),
+    entry(g, i, j),
+    entry(A, j, i),
+    entry(s, i),
+    entry(inverse, i),
+    entry(e, k),
+    entry(f, i),
+]
 RUGGED = {"floor_divide", "remainder"}
 IRRATIONAL = {"exp", "log", "cos", "sin", "tanh", "sqrt", "pi", "power"}
 
@@ -88,19 +113,23 @@ class Draw:
     def number(self, depth: int) -> Term:
         if depth <= 0:
             return self.one(LEAVES)
-        build: Callable[[int], Term] = self.one([
-            lambda d: add(*self.several(d)),
-            lambda d: mul(*self.several(d)),
-            lambda d: power(self.number(d), self.one([-2, -1, 2, 3])),
-            lambda d: unary(self.one(["exp", "log", "cos", "sin", "sqrt", "abs"]), self.number(d)),
-            lambda d: mul(holds(self.condition(d)), holds(self.condition(d)), self.number(d)),
-            lambda d: chosen(self.condition(d), self.number(d), self.number(d)),
-            lambda d: make("maximum", (self.number(d), self.number(d))),
-            lambda d: make(self.one(sorted(RUGGED)), (self.number(d), self.number(d))),
-            lambda d: total(self.one([i, j, k, three, outcome]), self.number(d)),
-            lambda d: total(self.one([i, j, outcome]), mul(*self.several(d - 1))),
-            self.repeated,
-        ])  # fmt: skip
+        build: Callable[[int], Term] = self.one(
+            [
+                lambda d: add(*self.several(d)),
+                lambda d: mul(*self.several(d)),
+                lambda d: power(self.number(d), self.one([-2, -1, 2, 3])),
+                lambda d: unary(
+                    self.one(["exp", "log", "cos", "sin", "sqrt", "abs"]), self.number(d)
+                ),
+                lambda d: mul(holds(self.condition(d)), holds(self.condition(d)), self.number(d)),
+                lambda d: chosen(self.condition(d), self.number(d), self.number(d)),
+                lambda d: make("maximum", (self.number(d), self.number(d))),
+                lambda d: make(self.one(sorted(RUGGED)), (self.number(d), self.number(d))),
+                lambda d: total(self.one([i, j, k, three, outcome]), self.number(d)),
+                lambda d: total(self.one([i, j, outcome]), mul(*self.several(d - 1))),
+                self.repeated,
+            ]
+        )
         return build(depth - 1)
 
     def repeated(self, depth: int) -> Term:

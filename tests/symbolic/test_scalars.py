@@ -36,7 +36,7 @@ from attnproof.symbolic.scalars import (
     size,
     split_integer,
     unary,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import Term, bind, make
 from tests.symbolic.test_ranges import value, values_of
 from tests.symbolic.vocabulary import (
@@ -71,7 +71,7 @@ from tests.symbolic.vocabulary import (
     u,
     v,
     var,
-)  # fmt: skip
+)
 
 ENTRY, DEEP = entry(e, k), make("inverse", (inverse,), shape=(n,))
 DIGIT, BLOCK = (make(op, (index("d", mul(n, m)), m)) for op in ("remainder", "floor_divide"))
@@ -120,8 +120,19 @@ def test_sums_and_products_are_flat() -> None:
 
 
 ATOMS = [n, m, i, u, a]
-MONOMIALS = [ZERO, ONE, num(-2), n, minus(m), mul(n, m), mul(TWO, i), mul(i, i), add(n, minus(i)),
-             mul(add(n, i), add(m, num(-1))), mul(n, add(a, minus(a)))]  # fmt: skip
+MONOMIALS = [
+    ZERO,
+    ONE,
+    num(-2),
+    n,
+    minus(m),
+    mul(n, m),
+    mul(TWO, i),
+    mul(i, i),
+    add(n, minus(i)),
+    mul(add(n, i), add(m, num(-1))),
+    mul(n, add(a, minus(a))),
+]
 
 
 def test_an_expanded_polynomial_has_the_same_value_and_one_form() -> None:
@@ -150,7 +161,7 @@ EXACT: list[tuple[Term, Term]] = [
     (INFINITE, INFINITE),
     (mul(ONE, INFINITE), mul(ONE, INFINITE)),
     (mul(add(n, ONE), add(n, ONE)), make("add", (ONE, mul(TWO, n), make("mul", (n, n))))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("t", "form"), EXACT)
@@ -171,13 +182,17 @@ SPLIT: list[tuple[Term, Term, Term, Term]] = [
     (ZERO, n, ZERO, ZERO),
     (add(n, m), add(n, m), ONE, ZERO),
     (add(mul(i, n), mul(i, m), k), add(n, m), i, k),
-    (add(mul(TWO, n, n), mul(TWO, n)), add(mul(TWO, n), TWO), integer(add(n, ONE)),
-     integer(add(mul(num(-2), n), num(-2)))),
+    (
+        add(mul(TWO, n, n), mul(TWO, n)),
+        add(mul(TWO, n), TWO),
+        integer(add(n, ONE)),
+        integer(add(mul(num(-2), n), num(-2))),
+    ),
     (add(mul(TWO, n, n), mul(n, m)), add(mul(TWO, n), m), n, ZERO),
     (add(mul(n, n), n), add(mul(n, n), n), ONE, ZERO),
     (add(mul(TWO, mul(n, m)), mul(THREE, n)), n, integer(add(THREE, mul(TWO, m))), ZERO),
     (add(mul(THREE, n), mul(num(4), m)), mul(TWO, n), ONE, integer(add(n, mul(num(4), m)))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("t", "unit", "whole", "rest"), SPLIT)
@@ -185,10 +200,38 @@ def test_what_an_integer_is_split_into(t: Term, unit: Term, whole: Term, rest: T
     assert split_integer(t, unit) == (whole, rest)
 
 
-LESS = [ZERO, ONE, num(-1), TWO, n, m, i, j, k, u, v, less_one(n), add(i, ONE), add(u, ONE),
-        mul(TWO, n), mul(n, m), mul(i, m), add(mul(i, m), k), minus(i), minus(n), mul(i, j),
-        index("t", i), index("t", add(u, ONE)), index("r", less_one(n)), add(n, minus(i)),
-        mul(i, u), mul(n, u), mul(i, i), mul(n, n), mul(index("t", i), TWO)]  # fmt: skip
+LESS = [
+    ZERO,
+    ONE,
+    num(-1),
+    TWO,
+    n,
+    m,
+    i,
+    j,
+    k,
+    u,
+    v,
+    less_one(n),
+    add(i, ONE),
+    add(u, ONE),
+    mul(TWO, n),
+    mul(n, m),
+    mul(i, m),
+    add(mul(i, m), k),
+    minus(i),
+    minus(n),
+    mul(i, j),
+    index("t", i),
+    index("t", add(u, ONE)),
+    index("r", less_one(n)),
+    add(n, minus(i)),
+    mul(i, u),
+    mul(n, u),
+    mul(i, i),
+    mul(n, n),
+    mul(index("t", i), TWO),
+]
 
 
 def test_what_is_always_less_is_what_is_less_at_small_sizes() -> None:
@@ -207,19 +250,64 @@ def test_what_is_always_less_is_what_is_less_at_small_sizes() -> None:
 
 
 COUNTS = [ZERO, num(-3), n, add(n, ONE), mul(TWO, n, m), add(mul(n, n), minus(m))]
-NO_COUNTS = [HALF, mul(HALF, n), i, u, a, add(n, i), power(n, 2), space, X, MINUS_INFINITY,
-             make("add", (n, n), shape=(n,)), make("mul", (n, n), shape=(n,)), ENTRY]  # fmt: skip
-INTEGERS = [*COUNTS, i, u, add(mul(i, u), minus(v)), ENTRY, entry(s, i), entry(inverse, i),
-            entry(f, i), make("pick", (f, i), 0), DIGIT, BLOCK, mul(DIGIT, BLOCK), entry(DEEP, i),
-            index("t", i), index("half", HALF)]  # fmt: skip
+NO_COUNTS = [
+    HALF,
+    mul(HALF, n),
+    i,
+    u,
+    a,
+    add(n, i),
+    power(n, 2),
+    space,
+    X,
+    MINUS_INFINITY,
+    make("add", (n, n), shape=(n,)),
+    make("mul", (n, n), shape=(n,)),
+    ENTRY,
+]
+INTEGERS = [
+    *COUNTS,
+    i,
+    u,
+    add(mul(i, u), minus(v)),
+    ENTRY,
+    entry(s, i),
+    entry(inverse, i),
+    entry(f, i),
+    make("pick", (f, i), 0),
+    DIGIT,
+    BLOCK,
+    mul(DIGIT, BLOCK),
+    entry(DEEP, i),
+    index("t", i),
+    index("half", HALF),
+]
 NO_INTEGERS = [
-    HALF, mul(HALF, n), a, entry(X, i), outcome, space, power(n, 2), add(n, a), mul(u, a),
-    entry(e, add(k, ONE)), entry(e, i), entry(f, n), var("w", n, kind="natural"),
-    digit("remainder", a, m), digit("remainder", i, u), digit("remainder", i, less_one(m)),
-    digit("remainder", less_one(i), m), digit("floor_divide", i, m), digit("floor_divide", u, m),
-    digit("floor_divide", add(i, i), TWO), MINUS_INFINITY, make("pick", (A, i), 0, (n,)),
-    make("remainder", (i, m), shape=(n,)), make("entry", (f, i, i)),
-]  # fmt: skip
+    HALF,
+    mul(HALF, n),
+    a,
+    entry(X, i),
+    outcome,
+    space,
+    power(n, 2),
+    add(n, a),
+    mul(u, a),
+    entry(e, add(k, ONE)),
+    entry(e, i),
+    entry(f, n),
+    var("w", n, kind="natural"),
+    digit("remainder", a, m),
+    digit("remainder", i, u),
+    digit("remainder", i, less_one(m)),
+    digit("remainder", less_one(i), m),
+    digit("floor_divide", i, m),
+    digit("floor_divide", u, m),
+    digit("floor_divide", add(i, i), TWO),
+    MINUS_INFINITY,
+    make("pick", (A, i), 0, (n,)),
+    make("remainder", (i, m), shape=(n,)),
+    make("entry", (f, i, i)),
+]
 
 
 def test_counts_and_integers_by_their_form() -> None:
@@ -234,23 +322,44 @@ def test_counts_and_integers_by_their_form() -> None:
 
 
 RANGES: list[tuple[Term, Term | None]] = [
-    (i, n), (index("t", i), i), (outcome, None), (ENTRY, n), (entry(e, i), None), (u, None),
-    (entry(s, i), n), (entry(inverse, i), n), (entry(X, i), None), (make("pick", (f, i), 0), n),
-    (entry(f, n), None), (entry(f, minus(i)), None), (n, None), (a, None), (DIGIT, m), (BLOCK, n),
-    (digit("remainder", u, m), m), (digit("remainder", u, TWO), TWO),
+    (i, n),
+    (index("t", i), i),
+    (outcome, None),
+    (ENTRY, n),
+    (entry(e, i), None),
+    (u, None),
+    (entry(s, i), n),
+    (entry(inverse, i), n),
+    (entry(X, i), None),
+    (make("pick", (f, i), 0), n),
+    (entry(f, n), None),
+    (entry(f, minus(i)), None),
+    (n, None),
+    (a, None),
+    (DIGIT, m),
+    (BLOCK, n),
+    (digit("remainder", u, m), m),
+    (digit("remainder", u, TWO), TWO),
     (digit("remainder", n, add(n, ONE)), add(n, ONE)),
-    (digit("remainder", u, ZERO), None), (digit("remainder", u, less_one(n)), None),
-    (digit("remainder", u, i), None), (digit("remainder", u, add(i, ONE)), None),
-    (digit("remainder", num(-1), m), None), (digit("remainder", less_one(u), m), None),
-    (digit("remainder", HALF, m), None), (digit("remainder", a, m), None),
+    (digit("remainder", u, ZERO), None),
+    (digit("remainder", u, less_one(n)), None),
+    (digit("remainder", u, i), None),
+    (digit("remainder", u, add(i, ONE)), None),
+    (digit("remainder", num(-1), m), None),
+    (digit("remainder", less_one(u), m), None),
+    (digit("remainder", HALF, m), None),
+    (digit("remainder", a, m), None),
     (digit("floor_divide", index("d", mul(n, m)), n), m),
     (digit("floor_divide", index("d", add(mul(n, m), ONE)), m), None),
-    (digit("floor_divide", i, m), None), (digit("floor_divide", u, m), None),
-    (digit("floor_divide", i, n), ONE), (digit("floor_divide", i, ZERO), None),
+    (digit("floor_divide", i, m), None),
+    (digit("floor_divide", u, m), None),
+    (digit("floor_divide", i, n), ONE),
+    (digit("floor_divide", i, ZERO), None),
     (make("remainder", (index("d", mul(n, m)), m), shape=(n,)), None),
     (make("remainder", (index("d", mul(n, m)), m), shape=()), m),
-    (make("row", (f, i)), None), (make("slice", (f, ZERO), (0, 1), (n,)), None),
-]  # fmt: skip
+    (make("row", (f, i)), None),
+    (make("slice", (f, ZERO), (0, 1), (n,)), None),
+]
 
 
 @pytest.mark.parametrize(("atom", "length"), RANGES)
@@ -274,28 +383,60 @@ def test_digits_stay_below_what_is_said() -> None:
 
 def test_the_array_of_an_index() -> None:
     for t, array in (
-        (entry(s, i), s), (entry(inverse, i), s), (entry(DEEP, i), s), (make("pick", (f, i), 0), f),
-        (entry(X, i), None), (entry(A, i, j), None), (make("entry", (f, i, i)), None),
-        (make("pick", (f,), 0), None), (make("row", (f, i)), None), (i, None), (f, None), (a, None),
-        (entry(make("named", (f, f), shape=(n,)), i), None), (entry(ARANGE, i), None),
-    ):  # fmt: skip
+        (entry(s, i), s),
+        (entry(inverse, i), s),
+        (entry(DEEP, i), s),
+        (make("pick", (f, i), 0), f),
+        (entry(X, i), None),
+        (entry(A, i, j), None),
+        (make("entry", (f, i, i)), None),
+        (make("pick", (f,), 0), None),
+        (make("row", (f, i)), None),
+        (i, None),
+        (f, None),
+        (a, None),
+        (entry(make("named", (f, f), shape=(n,)), i), None),
+        (entry(ARANGE, i), None),
+    ):
         assert index_array(t) is array, t
 
 
 MT = make("permute", (MM,), (1, 0), (m, n))
 TRUE = [
-    T, M, entry(M, i), make("pick", (M, i), 0), MT, *(make(op, (a, b)) for op in TRUTHS),
-    table(j, entry(M, j)), make("where", (T, M, M)), make("where", (T, T, T)),
-    *(make(op, (M,), shape=(n,)) for op in CARRIES), table(j, make("less", (j, i))),
+    T,
+    M,
+    entry(M, i),
+    make("pick", (M, i), 0),
+    MT,
+    *(make(op, (a, b)) for op in TRUTHS),
+    table(j, entry(M, j)),
+    make("where", (T, M, M)),
+    make("where", (T, T, T)),
+    *(make(op, (M,), shape=(n,)) for op in CARRIES),
+    table(j, make("less", (j, i))),
     make("where", (a, T, b)),
-]  # fmt: skip
+]
 NOT_TRUE = [
-    a, X, i, make("indicator", (T,)), make("where", (T, a, b)), make("where", (T, a, T)), ARANGE,
-    table(j, entry(X, j)), entry(X, i), make("slice", (X, ZERO), (0, 1), (n,)), add(a, b),
-    make("reduce", (MM,), 0, (m,)), make("iterate", (n, T, T)), make("maximum", (T, T)),
-    make("sum", (n, T)), var("boolean"), make("size", data=("boolean", "boolean")),
-    *(make(op, (X, M), shape=(n,)) for op in CARRIES), make("tabulate", (T, a)),
-]  # fmt: skip
+    a,
+    X,
+    i,
+    make("indicator", (T,)),
+    make("where", (T, a, b)),
+    make("where", (T, a, T)),
+    ARANGE,
+    table(j, entry(X, j)),
+    entry(X, i),
+    make("slice", (X, ZERO), (0, 1), (n,)),
+    add(a, b),
+    make("reduce", (MM,), 0, (m,)),
+    make("iterate", (n, T, T)),
+    make("maximum", (T, T)),
+    make("sum", (n, T)),
+    var("boolean"),
+    make("size", data=("boolean", "boolean")),
+    *(make(op, (X, M), shape=(n,)) for op in CARRIES),
+    make("tabulate", (T, a)),
+]
 
 
 def test_what_is_a_truth_value() -> None:
@@ -312,29 +453,85 @@ def cut(x: Term, start: Term, *shape: Term) -> Term:
 
 FLOOR = make("floor_divide", (X, ARANGE), shape=(n,))
 WHOLE = [
-    *INTEGERS, s, e, f, inverse, ARANGE, EYE, FLOOR, W, make("indicator", (M,), shape=(n,)),
-    digit("floor_divide", a, b), make("floor_divide", (a, HALF)),
-    make("concat", (s, ARANGE), 0, (add(n, n),)), make("stack", (s, ARANGE), 0, (TWO, n)),
-    *(make(op, (n, s), shape=(n,)) for op in KEEPS_WHOLE), make("where", (M, s, ARANGE)),
-    make("where", (make("less", (a, b)), ONE, i)), power(i, 2), power(i, 0), power(ARANGE, 3),
-    make("reduce", (EYE,), 0, (n,)), make("reduce", (EYE,), 1, (n,)), entry(ARANGE, i),
-    make("row", (EYE, i), shape=(n,)), entry(EYE, i, j), cut(ARANGE, ONE, less_one(n)),
-    make("gather", (ARANGE, e), 0, (m,)), spread(ONE, n), make("named", (s, s), ("x",), (n,)),
-    entry(make("where", (M, s, ARANGE), shape=(n,)), i), digit("remainder", add(a, minus(a)), m),
-]  # fmt: skip
+    *INTEGERS,
+    s,
+    e,
+    f,
+    inverse,
+    ARANGE,
+    EYE,
+    FLOOR,
+    W,
+    make("indicator", (M,), shape=(n,)),
+    digit("floor_divide", a, b),
+    make("floor_divide", (a, HALF)),
+    make("concat", (s, ARANGE), 0, (add(n, n),)),
+    make("stack", (s, ARANGE), 0, (TWO, n)),
+    *(make(op, (n, s), shape=(n,)) for op in KEEPS_WHOLE),
+    make("where", (M, s, ARANGE)),
+    make("where", (make("less", (a, b)), ONE, i)),
+    power(i, 2),
+    power(i, 0),
+    power(ARANGE, 3),
+    make("reduce", (EYE,), 0, (n,)),
+    make("reduce", (EYE,), 1, (n,)),
+    entry(ARANGE, i),
+    make("row", (EYE, i), shape=(n,)),
+    entry(EYE, i, j),
+    cut(ARANGE, ONE, less_one(n)),
+    make("gather", (ARANGE, e), 0, (m,)),
+    spread(ONE, n),
+    make("named", (s, s), ("x",), (n,)),
+    entry(make("where", (M, s, ARANGE), shape=(n,)), i),
+    digit("remainder", add(a, minus(a)), m),
+]
 NOT_WHOLE = [
-    a, X, HALF, mul(HALF, n), power(i, -1), power(a, 2), add(s, X), make("concat", (s, X)),
-    make("concat", (X, s)), make("stack", (X, s)), make("stack", (s, X)),
+    a,
+    X,
+    HALF,
+    mul(HALF, n),
+    power(i, -1),
+    power(a, 2),
+    add(s, X),
+    make("concat", (s, X)),
+    make("concat", (X, s)),
+    make("stack", (X, s)),
+    make("stack", (s, X)),
     *(make(op, (s, X), shape=(n,)) for op in KEEPS_WHOLE),
-    *(make(op, (X, s), shape=(n,)) for op in KEEPS_WHOLE), make("where", (M, X, s)),
-    make("where", (M, s, X)), make("reduce", (A,), 0, (n,)), entry(X, i), make("exp", (n,)),
-    make("reduce", (make("eye", (space,), shape=(space, n)),), 0, (n,)), make("sqrt", (n,)),
-    entry(ARANGE, n), entry(EYE, i, n), entry(EYE, n, i), entry(ARANGE, a), SPACE,
-    make("row", (EYE, n), shape=(n,)), cut(X, ZERO, n), make("gather", (X, e), 0, (m,)), outcome,
-    space, total(j, a), table(j, a), stack(a, index("t", u), b, b), make("matmul", (EYE, EYE)),
-    make("reduce", (X,), 0), make("cos", (ZERO,)), make("call", (s,), ("F", 0, ()), (n,)), M, T, q,
-    MINUS_INFINITY, spread(a, n), make("bound", data=0), g, make("log", (n,)),
-]  # fmt: skip
+    *(make(op, (X, s), shape=(n,)) for op in KEEPS_WHOLE),
+    make("where", (M, X, s)),
+    make("where", (M, s, X)),
+    make("reduce", (A,), 0, (n,)),
+    entry(X, i),
+    make("exp", (n,)),
+    make("reduce", (make("eye", (space,), shape=(space, n)),), 0, (n,)),
+    make("sqrt", (n,)),
+    entry(ARANGE, n),
+    entry(EYE, i, n),
+    entry(EYE, n, i),
+    entry(ARANGE, a),
+    SPACE,
+    make("row", (EYE, n), shape=(n,)),
+    cut(X, ZERO, n),
+    make("gather", (X, e), 0, (m,)),
+    outcome,
+    space,
+    total(j, a),
+    table(j, a),
+    stack(a, index("t", u), b, b),
+    make("matmul", (EYE, EYE)),
+    make("reduce", (X,), 0),
+    make("cos", (ZERO,)),
+    make("call", (s,), ("F", 0, ()), (n,)),
+    M,
+    T,
+    q,
+    MINUS_INFINITY,
+    spread(a, n),
+    make("bound", data=0),
+    g,
+    make("log", (n,)),
+]
 
 
 def test_what_is_whole() -> None:

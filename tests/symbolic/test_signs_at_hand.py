@@ -20,8 +20,12 @@ from tests.symbolic.vocabulary import a, b
 
 (size,) = sizes("size")
 GIVEN: dict[str, Given] = {
-    "x": real(size), "z": real(size), "w": real(size, size), "s": real(), "t": real(),
-}  # fmt: skip
+    "x": real(size),
+    "z": real(size),
+    "w": real(size, size),
+    "s": real(),
+    "t": real(),
+}
 x, z, w, s, t = (given.named(name) for name, given in GIVEN.items())
 
 
@@ -40,11 +44,14 @@ PROVED = {
     "inside a sum": (equal(xp.sum(x / x), 0 * s + size), greater(x, 0)),
     "a root": (equal(xp.sqrt(x) ** 2, x), at_least(x, 0)),
     "a logarithm": (equal(xp.exp(xp.log(x)), x), greater(x, 0)),
-    "a product in a logarithm": (equal(xp.log(x * z), xp.log(x) + xp.log(z)),
-                                 greater(x, 0), greater(z, 0)),
+    "a product in a logarithm": (
+        equal(xp.log(x * z), xp.log(x) + xp.log(z)),
+        greater(x, 0),
+        greater(z, 0),
+    ),
     "an absolute value": (equal(xp.abs(x * z), x * z), at_least(x, 0), at_least(z, 0)),
     "rows": (equal(w / w, 1 + 0 * w), greater(w, 0)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("told", PROVED)

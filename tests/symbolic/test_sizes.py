@@ -39,7 +39,7 @@ from tests.symbolic.vocabulary import (
     up_to,
     v,
     var,
-)  # fmt: skip
+)
 
 C = var("c", kind="nonnegative")
 EXP, LOG, ROOT, TANH, COS = (partial(unary, op) for op in ("exp", "log", "sqrt", "tanh", "cos"))
@@ -67,50 +67,85 @@ def reached(x: Term) -> Term:
 
 CERTAIN: dict[int, list[Term]] = {
     2: [
-        LOG(add(ONE, q)), LOG(TWO), less(EXP(add(u, q)), ONE), TANH(q), LOG(add(n, HALF)),
-        less(mul(TWO, EXP(a)), EXP(a)), less(ONE, EXP(minus(q))),
-        less(ONE, over(add(ONE, q))), add(larger(a, TWO), minus(ONE)),
-        less(AFTER, mul(same(u, a), u)), power(less(TWO, same(i, j)), -1),
+        LOG(add(ONE, q)),
+        LOG(TWO),
+        less(EXP(add(u, q)), ONE),
+        TANH(q),
+        LOG(add(n, HALF)),
+        less(mul(TWO, EXP(a)), EXP(a)),
+        less(ONE, EXP(minus(q))),
+        less(ONE, over(add(ONE, q))),
+        add(larger(a, TWO), minus(ONE)),
+        less(AFTER, mul(same(u, a), u)),
+        power(less(TWO, same(i, j)), -1),
         add(HALF, holds(make("less", (a, b))), holds(make("less_equal", (b, a))), minus(ONE)),
     ],
     1: [
-        LOG(reached(u)), less(LOG(reached(AFTER)), LOG(reached(u))),
-        less(EXP(AFTER), EXP(u)), less(EXP(minus(mul(C, u))), EXP(minus(mul(C, AFTER)))),
-        less(ROOT(AFTER), ROOT(u)), less(TANH(AFTER), TANH(u)), TANH(u),
-        less(over(reached(u)), over(reached(AFTER))), less(ONE, over(reached(u))),
+        LOG(reached(u)),
+        less(LOG(reached(AFTER)), LOG(reached(u))),
+        less(EXP(AFTER), EXP(u)),
+        less(EXP(minus(mul(C, u))), EXP(minus(mul(C, AFTER)))),
+        less(ROOT(AFTER), ROOT(u)),
+        less(TANH(AFTER), TANH(u)),
+        TANH(u),
+        less(over(reached(u)), over(reached(AFTER))),
+        less(ONE, over(reached(u))),
         less(mul(q, LOG(AFTER), C), mul(q, C, LOG(add(u, HALF)))),
         less(mul(LOG(add(u, TWO)), ROOT(add(u, TWO))), mul(LOG(AFTER), ROOT(AFTER))),
-        less(larger(AFTER, a), larger(a, u)), less(larger(a, larger(b, u)), larger(b, a)),
+        less(larger(AFTER, a), larger(a, u)),
+        less(larger(a, larger(b, u)), larger(b, a)),
         less(total(j, EXP(add(entry(X, j), ONE))), total(j, EXP(entry(X, j)))),
-        less(up_to(u, a), up_to(AFTER, a)), less(up_to(u, a), under_(u, a)),
+        less(up_to(u, a), up_to(AFTER, a)),
+        less(up_to(u, a), under_(u, a)),
         less(mul(up_to(u, a), over(AFTER)), mul(under_(u, a), over(add(AFTER, ONE)))),
-        less(mul(MASK, AFTER), mul(MASK, u)), less(q, q), less(COS(a), COS(a)),
-        less(EXP(mul(q, LOG(AFTER))), mul(less(ONE, same(u, ZERO)), EXP(mul(q, LOG(
-            add(u, same(u, ZERO))))))),
+        less(mul(MASK, AFTER), mul(MASK, u)),
+        less(q, q),
+        less(COS(a), COS(a)),
+        less(
+            EXP(mul(q, LOG(AFTER))),
+            mul(less(ONE, same(u, ZERO)), EXP(mul(q, LOG(add(u, same(u, ZERO)))))),
+        ),
         less(mul(EXP(a), EXP(b)), mul(EXP(a), EXP(b), EXP(minus(C)))),
         less(mul(power(a, 2), AFTER), mul(power(a, 2), u)),
     ],
     0: [
-        LOG(a), LOG(q), LOG(C), less(LOG(add(a, ONE)), LOG(a)), less(LOG(AFTER), LOG(u)),
-        less(LOG(add(C, C)), LOG(C)), less(ROOT(add(a, ONE)), ROOT(a)), less(COS(AFTER), COS(u)),
-        less(unary("abs", add(a, ONE)), unary("abs", a)), less(over(u), over(AFTER)),
-        less(over(add(a, ONE)), over(a)), less(over(a), over(add(a, ONE))),
-        less(over(reached(AFTER)), over(reached(u))), less(LOG(reached(u)), LOG(reached(AFTER))),
-        less(mul(a, AFTER), mul(a, u)), less(mul(a, LOG(TWO)), mul(a, LOG(ONE))),
-        less(mul(TANH(AFTER), a), mul(TANH(u), a)), less(ONE, EXP(a)), less(ONE, over(q)),
-        less(EXP(q), mul(TWO, EXP(q))), less(larger(a, u), larger(a, AFTER)),
-        less(larger(AFTER, u), larger(a, u)), less(under_(u, a), up_to(u, a)),
-        less(up_to(AFTER, a), up_to(u, a)), less(up_to(a, u), up_to(a, v)),
+        LOG(a),
+        LOG(q),
+        LOG(C),
+        less(LOG(add(a, ONE)), LOG(a)),
+        less(LOG(AFTER), LOG(u)),
+        less(LOG(add(C, C)), LOG(C)),
+        less(ROOT(add(a, ONE)), ROOT(a)),
+        less(COS(AFTER), COS(u)),
+        less(unary("abs", add(a, ONE)), unary("abs", a)),
+        less(over(u), over(AFTER)),
+        less(over(add(a, ONE)), over(a)),
+        less(over(a), over(add(a, ONE))),
+        less(over(reached(AFTER)), over(reached(u))),
+        less(LOG(reached(u)), LOG(reached(AFTER))),
+        less(mul(a, AFTER), mul(a, u)),
+        less(mul(a, LOG(TWO)), mul(a, LOG(ONE))),
+        less(mul(TANH(AFTER), a), mul(TANH(u), a)),
+        less(ONE, EXP(a)),
+        less(ONE, over(q)),
+        less(EXP(q), mul(TWO, EXP(q))),
+        less(larger(a, u), larger(a, AFTER)),
+        less(larger(AFTER, u), larger(a, u)),
+        less(under_(u, a), up_to(u, a)),
+        less(up_to(AFTER, a), up_to(u, a)),
+        less(up_to(a, u), up_to(a, v)),
         less(total(j, EXP(entry(X, j))), total(j, EXP(entry(Y, j)))),
         less(total(j, EXP(add(entry(X, j), ONE))), total(j, EXP(add(entry(X, j), TWO)))),
         less(mul(TANH(add(a, ONE)), TANH(add(b, ONE))), mul(TANH(a), TANH(b))),
-        less(mul(add(a, ONE), add(b, ONE)), mul(a, b)), less(mul(MASK, a), mul(MASK, b)),
+        less(mul(add(a, ONE), add(b, ONE)), mul(a, b)),
+        less(mul(MASK, a), mul(MASK, b)),
         add(holds(make("less", (a, b))), holds(make("less", (b, a))), minus(ONE)),
         less(mul(same(u, a), u), ONE),
-        less(EXP(mul(q, LOG(AFTER))), mul(TWO, EXP(mul(q, LOG(AFTER))))), minus(less(q, ONE)),
+        less(EXP(mul(q, LOG(AFTER))), mul(TWO, EXP(mul(q, LOG(AFTER))))),
+        minus(less(q, ONE)),
         less(power(a, 3), power(less(a, ONE), 3)),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("certain", "t"), [(c, t) for c, ts in CERTAIN.items() for t in ts])
@@ -141,10 +176,14 @@ def wrong(t: Term, certain: int, facts: frozenset[Assumption] = frozenset()) -> 
 
 AT_LEAST, ONE_AT_LEAST = ("nonnegative", less(a, b)), ("nonnegative", less(a, ONE))
 WITH_FACTS: list[tuple[list[Assumption], Term, int]] = [
-    ([AT_LEAST], less(EXP(a), EXP(b)), 1), ([AT_LEAST], less(mul(q, a), mul(q, b)), 1),
-    ([AT_LEAST], less(EXP(b), EXP(a)), 0), ([AT_LEAST], less(mul(u, b), mul(u, a)), 0),
+    ([AT_LEAST], less(EXP(a), EXP(b)), 1),
+    ([AT_LEAST], less(mul(q, a), mul(q, b)), 1),
+    ([AT_LEAST], less(EXP(b), EXP(a)), 0),
+    ([AT_LEAST], less(mul(u, b), mul(u, a)), 0),
     ([AT_LEAST], less(mul(X_ := entry(X, i), a), mul(X_, b)), 0),
-    ([ONE_AT_LEAST], LOG(a), 1), ([ONE_AT_LEAST], a, 2), ([ONE_AT_LEAST], less(a, TWO), 0),
+    ([ONE_AT_LEAST], LOG(a), 1),
+    ([ONE_AT_LEAST], a, 2),
+    ([ONE_AT_LEAST], less(a, TWO), 0),
     ([ONE_AT_LEAST, AT_LEAST], less(mul(TWO, a), add(b, ONE)), 1),
     ([("positive", less(a, b)), ("nonnegative", less(b, q))], less(a, q), 2),
     ([("positive", less(a, b))], add(less(a, b), minus(ONE)), 0),
@@ -152,9 +191,11 @@ WITH_FACTS: list[tuple[list[Assumption], Term, int]] = [
     ([("nonnegative", a)], less(mul(a, AFTER), mul(a, u)), 1),
     ([("nonnegative", minus(a))], less(mul(a, u), mul(a, AFTER)), 1),
     ([("nonnegative", minus(a))], less(mul(a, AFTER), mul(a, u)), 0),
-    ([("nonnegative", less(u, ONE))], u, 2), ([("nonnegative", less(u, ONE))], LOG(u), 1),
-    ([("nonzero", a)], a, 0), ([("nonnegative", X)], less(entry(D, i), entry(X, i)), 0),
-]  # fmt: skip
+    ([("nonnegative", less(u, ONE))], u, 2),
+    ([("nonnegative", less(u, ONE))], LOG(u), 1),
+    ([("nonzero", a)], a, 0),
+    ([("nonnegative", X)], less(entry(D, i), entry(X, i)), 0),
+]
 
 
 @pytest.mark.parametrize(("told", "t", "certain"), WITH_FACTS)
@@ -194,8 +235,11 @@ def with_(name: str, value: Callable[..., object], module: object = sizes) -> Fa
 
 
 in_order, implies, when, collected = (
-    sizes._in_order, sizes._implies, sizes.when, sizes.collected,
-)  # fmt: skip
+    sizes._in_order,
+    sizes._implies,
+    sizes.when,
+    sizes.collected,
+)
 no_larger, shared = sizes._no_larger, sizes._shared
 
 
@@ -208,28 +252,41 @@ def unasked(small: sizes.Monomial, large: sizes.Monomial, known: sizes.Known) ->
 FAULTS: dict[str, tuple[Fault, Term]] = {
     "the cosine increases": (increasing("cos"), less(COS(AFTER), COS(u))),
     "the absolute value increases": (
-        increasing("abs"), less(unary("abs", add(a, ONE)), unary("abs", a))),
+        increasing("abs"),
+        less(unary("abs", add(a, ONE)), unary("abs", a)),
+    ),
     "1/x falls through 0": (
         with_("_in_order", lambda x, y, _, known: in_order(x, y, 0, known)),
-        less(over(a), over(add(a, ONE)))),
+        less(over(a), over(add(a, ONE))),
+    ),
     "the order is turned round": (
         with_("_in_order", lambda x, y, least, known: in_order(y, x, least, known)),
-        less(EXP(u), EXP(AFTER))),
+        less(EXP(u), EXP(AFTER)),
+    ),
     "<= implies <": (
         with_("_implies", lambda c, d, known: implies(c, make("less_equal", d.args), known)),
-        less(under_(u, a), up_to(u, a))),
+        less(under_(u, a), up_to(u, a)),
+    ),
     "what fails is told of what holds": (
-        with_("when", lambda gate, known: (when(gate, known)[1], when(gate, known)[0],
-                                           when(gate, known)[2])),
-        add(mul(a, up_to(a, ZERO)), mul(HALF, a, up_to(a, ZERO)))),
-    "one case is enough": (with_("_against", lambda *_: (2, frozenset()), signs), less(
-        mul(up_to(a, b), a), ONE)),
+        with_(
+            "when",
+            lambda gate, known: (when(gate, known)[1], when(gate, known)[0], when(gate, known)[2]),
+        ),
+        add(mul(a, up_to(a, ZERO)), mul(HALF, a, up_to(a, ZERO))),
+    ),
+    "one case is enough": (
+        with_("_against", lambda *_: (2, frozenset()), signs),
+        less(mul(up_to(a, b), a), ONE),
+    ),
     "a product of any numbers": (
-        with_("_no_larger", unasked), less(mul(a, EXP(AFTER)), mul(a, EXP(u)))),
+        with_("_no_larger", unasked),
+        less(mul(a, EXP(AFTER)), mul(a, EXP(u))),
+    ),
     "like parts are dropped": (
         with_("collected", lambda t, *_: {m: c for m, c in collected(t).items() if c > 0}, signs),
-        less(q, mul(TWO, a))),
-}  # fmt: skip
+        less(q, mul(TWO, a)),
+    ),
+}
 
 
 @pytest.fixture
@@ -286,8 +343,14 @@ def differences(draw: st.DrawFn) -> tuple[Term, frozenset[Assumption]]:
         factor = draw(st.sampled_from([ONE, ONE, q, u, a, MASK, C]))
         parts.append(mul(num(scale), factor, inner))
     kinds = st.sampled_from(["positive", "nonnegative"])
-    told = draw(st.lists(st.tuples(kinds, st.sampled_from(
-        [a, minus(a), less(a, ONE), less(x, ONE), less(a, x), x])), max_size=2))  # fmt: skip
+    told = draw(
+        st.lists(
+            st.tuples(
+                kinds, st.sampled_from([a, minus(a), less(a, ONE), less(x, ONE), less(a, x), x])
+            ),
+            max_size=2,
+        )
+    )
     return add(*parts), frozenset(fact(kind, t) for kind, t in told)
 
 

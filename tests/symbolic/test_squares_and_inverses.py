@@ -23,9 +23,16 @@ from tests.symbolic.vocabulary import A, X, Y, a, b, m, n, spread, var
 
 d, e = sizes("d e")
 GIVEN: dict[str, Given] = {
-    "x": real(d), "y": real(d), "A": real(d, d), "B": real(d, d), "T": real(d, e), "W": real(e, d),
-    "g": orthogonal(d), "a": real(), "C": real(d, d),
-}  # fmt: skip
+    "x": real(d),
+    "y": real(d),
+    "A": real(d, d),
+    "B": real(d, d),
+    "T": real(d, e),
+    "W": real(e, d),
+    "g": orthogonal(d),
+    "a": real(),
+    "C": real(d, d),
+}
 
 
 def total(x: Any) -> Any:
@@ -36,16 +43,15 @@ def is_inverse(A: Array, B: Array) -> list[Any]:
     return [(A @ B, xp.eye(d))]
 
 
-LEFT_INVERSE = Law(
-    equal(GIVEN["B"].named("B") @ GIVEN["A"].named("A"), xp.eye(d)).by_inverse()
-)
+LEFT_INVERSE = Law(equal(GIVEN["B"].named("B") @ GIVEN["A"].named("A"), xp.eye(d)).by_inverse())
 TRUE: dict[str, Said] = {
     "a vector of norm 0": Said(
         GIVEN, lambda x: equal(x, 0 * x).by_squares(), lambda x: [(x @ x, 0)]
     ),
     "no distance": Said(
-        GIVEN, lambda x, y: equal(x, y).by_squares(),
-        lambda x, y: [(xp.sum((x - y) ** 2, axis=0), 0)]
+        GIVEN,
+        lambda x, y: equal(x, y).by_squares(),
+        lambda x, y: [(xp.sum((x - y) ** 2, axis=0), 0)],
     ),
     "a matrix": Said(
         GIVEN, lambda A, B: equal(A, B).by_squares(), lambda A, B: [(total((A - B) ** 2), 0)]
@@ -61,14 +67,15 @@ TRUE: dict[str, Said] = {
         is_inverse,
     ),
     "an orthogonal matrix": Said(GIVEN, lambda g: equal(g.mT @ g, xp.eye(d)).by_inverse()),
-}  # fmt: skip
+}
 FALSE: dict[str, Said] = {
     "a vector of sum 0": Said(
         GIVEN, lambda x: equal(x, 0 * x).by_squares(), lambda x: [(xp.sum(x, axis=0), 0)]
     ),
     "a distance of 1": Said(
-        GIVEN, lambda x, y: equal(x, y).by_squares(),
-        lambda x, y: [(xp.sum((x - y) ** 2, axis=0), 1)]
+        GIVEN,
+        lambda x, y: equal(x, y).by_squares(),
+        lambda x, y: [(xp.sum((x - y) ** 2, axis=0), 1)],
     ),
     "orthogonal vectors": Said(
         GIVEN, lambda x, y: equal(x, y).by_squares(), lambda x, y: [(x @ y, 0)]
@@ -87,14 +94,15 @@ FALSE: dict[str, Said] = {
         GIVEN, lambda A, B, C: equal(B @ A, C).by_inverse(), lambda A, B, C: [(A @ B, C)]
     ),
     "twice the identity": Said(
-        GIVEN, lambda A, B: equal(B @ A, 2 * xp.eye(d)).by_inverse(),
+        GIVEN,
+        lambda A, B: equal(B @ A, 2 * xp.eye(d)).by_inverse(),
         lambda A, B: [(A @ B, 2 * xp.eye(d))],
     ),
     "of another matrix": Said(GIVEN, lambda B, C: equal(B @ C, xp.eye(d)).by_inverse(), is_inverse),
     "of itself": Said(GIVEN, lambda A: equal(A @ A, xp.eye(d)).by_inverse(), is_inverse),
     "without a hypothesis": Said(GIVEN, lambda A, B: equal(B @ A, xp.eye(d)).by_inverse()),
     "no product": Said(GIVEN, lambda A: equal(A, xp.eye(d)).by_inverse(), is_inverse),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TRUE)
@@ -130,8 +138,10 @@ def test_two_forms_of_one_array_are_equal_by_squares() -> None:
     body = power(gap(entry(twice, at), entry(scaled, at)), 2)
     left = rewrite("entry", body.args[0].args[0])
     right = rewrite("entry", body.args[0].args[1].args[1])
-    one = inside(right.right, [(0, rewrite("entry", right.right.args[0])),
-                               (1, rewrite("entry", right.right.args[1]))])  # fmt: skip
+    one = inside(
+        right.right,
+        [(0, rewrite("entry", right.right.args[0])), (1, rewrite("entry", right.right.args[1]))],
+    )
     moved = inside(body.args[0].args[1], [(1, chained(right, one))])
     opened = inside(body, [(0, inside(body.args[0], [(0, left), (1, moved)]))])
     zero = under(whole, (at,), chained(opened, rewrite("ring", opened.right, ZERO)))
@@ -158,7 +168,7 @@ TALL, WIDE = var("T", m, n), var("V", n, m)
         (a, b, assumed(gap(a, b), ZERO)),
         (a, b, assumed(power(gap(a, b), 3), ZERO)),
     ],
-)  # fmt: skip
+)
 def test_no_other_sum_makes_arrays_equal(left: Term, right: Term, part: Derivation) -> None:
     with pytest.raises(Refused):
         replay(SumOfSquares(left, right, part))

@@ -29,7 +29,7 @@ from attnproof.symbolic.derivation import (
     Rewrite,
     SumOfSquares,
     Witness,
-)  # fmt: skip
+)
 from attnproof.symbolic.kernel import replay
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import index

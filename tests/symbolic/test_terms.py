@@ -27,7 +27,7 @@ from attnproof.symbolic.scalars import (
     power,
     size,
     split_integer,
-)  # fmt: skip
+)
 from attnproof.symbolic.terms import (
     Own,
     Term,
@@ -38,7 +38,7 @@ from attnproof.symbolic.terms import (
     make,
     postorder,
     substitute,
-)  # fmt: skip
+)
 from tests.symbolic.interpreter import World
 from tests.symbolic.vocabulary import (
     HALF,
@@ -59,7 +59,7 @@ from tests.symbolic.vocabulary import (
     table,
     total,
     var,
-)  # fmt: skip
+)
 
 
 def test_a_term_is_one_object() -> None:
@@ -129,10 +129,20 @@ def test_what_is_always_less_is_less(x: Term, y: Term, seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("low", "high"),
-    [(ZERO, i), (ONE, n), (i, j), (i, add(n, minus(ONE))), (a, add(a, b)), (n, mul(n, n)),
-     (ZERO, HALF), (ZERO, power(n, 2)), (entry(X, i), n), (mul(i, j), mul(n, i)),
-     (entry(make("inverse", (e,), shape=(m,)), k), m)],
-)  # fmt: skip
+    [
+        (ZERO, i),
+        (ONE, n),
+        (i, j),
+        (i, add(n, minus(ONE))),
+        (a, add(a, b)),
+        (n, mul(n, n)),
+        (ZERO, HALF),
+        (ZERO, power(n, 2)),
+        (entry(X, i), n),
+        (mul(i, j), mul(n, i)),
+        (entry(make("inverse", (e,), shape=(m,)), k), m),
+    ],
+)
 def test_what_may_fail_is_not_always_less(low: Term, high: Term) -> None:
     assert not always_less(low, high)
 
@@ -168,7 +178,7 @@ def rebuilt(t: Term, leaf: Leaf, depth: int = 0) -> Term:
     args = [
         rebuilt(part, leaf, depth + BINDERS.get(t.op, 0) if place == len(t.args) - 1 else depth)
         for place, part in enumerate(t.args)
-    ]  # fmt: skip
+    ]
     return make(t.op, tuple(args), t.data, tuple(rebuilt(part, leaf, depth) for part in t.shape))
 
 
@@ -205,15 +215,25 @@ long = var("long", add(n, i))
 steps = stack(X, layer, y, make("add", (y, make("mul", (y, X), shape=(n,))), shape=(n,)))
 CLOSED = [
     mul(add(a, b), entry(A, i, j)),
-    a, i, n, X, add(a, b), entry(A, i, j), total(i, entry(X, i)), total(j, entry(A, i, j)),
-    table(i, mul(i, entry(X, j))), table(i, total(j, entry(A, i, j))), steps, long,
-    table(index("w", i), a), total(index("w", i), mul(i, index("w", i))), entry(long, j),
+    a,
+    i,
+    n,
+    X,
+    add(a, b),
+    entry(A, i, j),
+    total(i, entry(X, i)),
+    total(j, entry(A, i, j)),
+    table(i, mul(i, entry(X, j))),
+    table(i, total(j, entry(A, i, j))),
+    steps,
+    long,
+    table(index("w", i), a),
+    total(index("w", i), mul(i, index("w", i))),
+    entry(long, j),
     make("iterate", (i, a, bind(add(index("w", i), a, j), index("w", i), a))),
-    make("sum", (n, make("sum", (n, make("mul", (make("bound", data=0), make("bound", data=1)))))))
-]  # fmt: skip
-OPEN = [
-    bind(t, *by) for t in CLOSED for by in ((i,), (j,), (i, j), (j, i), (X,), (a,), (i, a))
-]  # fmt: skip
+    make("sum", (n, make("sum", (n, make("mul", (make("bound", data=0), make("bound", data=1))))))),
+]
+OPEN = [bind(t, *by) for t in CLOSED for by in ((i,), (j,), (i, j), (j, i), (X,), (a,), (i, a))]
 
 
 def test_terms_are_read_as_one_would_read_them_naively() -> None:
@@ -248,12 +268,22 @@ new = count()
 
 LOW = MINUS_INFINITY
 FINITE: list[tuple[str, tuple[Term, ...], bool]] = [
-    ("var", (), True), ("minus infinity", (), False), ("add", (a, LOW), False),
-    ("exp", (LOW,), True), ("call", (LOW,), True), ("maximum", (a, LOW), True),
-    ("maximum", (LOW, a), True), ("maximum", (LOW, LOW), False), ("where", (a, a, LOW), False),
-    ("named", (a, LOW), True), ("named", (LOW, a), False), ("log", (LOW,), False),
-    ("mul", (a, b), True), ("equal", (a, LOW), False), ("tabulate", (n, LOW), False),
-]  # fmt: skip
+    ("var", (), True),
+    ("minus infinity", (), False),
+    ("add", (a, LOW), False),
+    ("exp", (LOW,), True),
+    ("call", (LOW,), True),
+    ("maximum", (a, LOW), True),
+    ("maximum", (LOW, a), True),
+    ("maximum", (LOW, LOW), False),
+    ("where", (a, a, LOW), False),
+    ("named", (a, LOW), True),
+    ("named", (LOW, a), False),
+    ("log", (LOW,), False),
+    ("mul", (a, b), True),
+    ("equal", (a, LOW), False),
+    ("tabulate", (n, LOW), False),
+]
 
 
 @pytest.mark.parametrize(("op", "args", "finite"), FINITE)
@@ -264,12 +294,19 @@ def test_what_may_be_minus_infinity(op: str, args: tuple[Term, ...], finite: boo
 def test_how_many_binders_a_new_term_needs() -> None:
     inner, outer = make("bound", data=0), make("bound", data=3)
     for op, args, shape, loose in (
-        ("var", (), (), 0), ("var", (), (inner,), 1), ("add", (inner, outer), (), 4),
-        ("sum", (n, inner), (), 0), ("sum", (inner, n), (), 1), ("sum", (n, outer), (), 3),
-        ("tabulate", (n, outer), (n,), 3), ("iterate", (n, a, outer), (), 2),
-        ("iterate", (n, outer, inner), (), 4), ("iterate", (n, inner, a), (), 1),
-        ("add", (n, outer), (), 4), ("tabulate", (n, inner), (outer,), 4),
-    ):  # fmt: skip
+        ("var", (), (), 0),
+        ("var", (), (inner,), 1),
+        ("add", (inner, outer), (), 4),
+        ("sum", (n, inner), (), 0),
+        ("sum", (inner, n), (), 1),
+        ("sum", (n, outer), (), 3),
+        ("tabulate", (n, outer), (n,), 3),
+        ("iterate", (n, a, outer), (), 2),
+        ("iterate", (n, outer, inner), (), 4),
+        ("iterate", (n, inner, a), (), 1),
+        ("add", (n, outer), (), 4),
+        ("tabulate", (n, inner), (outer,), 4),
+    ):
         assert make(op, args, f"{op} {next(new)}", shape).loose == loose
     assert make("bound", (), 10**6 + next(new)).loose > 10**6
 
@@ -278,9 +315,14 @@ def test_what_a_term_is_made_of_tells_it_apart() -> None:
     name = f"f{next(new)}"
     base: dict[str, Any] = {"op": name, "args": (a, b), "data": 1, "shape": (n,)}
     others: list[dict[str, Any]] = [
-        {"op": f"{name}'"}, {"args": (b, a)}, {"args": (a,)}, {"data": 2},
-        {"args": (a, b, n), "shape": ()}, {"shape": (m,)}, {"shape": ()},
-    ]  # fmt: skip
+        {"op": f"{name}'"},
+        {"args": (b, a)},
+        {"args": (a,)},
+        {"data": 2},
+        {"args": (a, b, n), "shape": ()},
+        {"shape": (m,)},
+        {"shape": ()},
+    ]
     terms = [make(**base), *(make(**(base | other)) for other in others)]
     assert len({t.key for t in terms}) == len(set(terms)) == len(terms)
     assert (terms[0].op, terms[0].args, terms[0].data) == (name, (a, b), 1)

@@ -57,9 +57,11 @@ def test_a_seam_of_a_literal_axis_is_found() -> None:
     swapped = xp.concat((-x[:, 16:], x[:, :16]), axis=-1)
     other = xp.concat((-y[:, 16:], y[:, :16]), axis=-1)
     with written_out(2):
-        claims = {"": equal(xp.concat((-(x + y)[:, 16:], (x + y)[:, :16]), axis=-1),
-                            swapped + other)}  # fmt: skip
+        claims = {
+            "": equal(xp.concat((-(x + y)[:, 16:], (x + y)[:, :16]), axis=-1), swapped + other)
+        }
         assert decide(Statement(given, claims), effort=EFFORT).verdict == "proved"
-        wrong = {"": equal(xp.concat((-(x + y)[:, 16:], (x + y)[:, :16]), axis=-1),
-                           swapped - other)}  # fmt: skip
+        wrong = {
+            "": equal(xp.concat((-(x + y)[:, 16:], (x + y)[:, :16]), axis=-1), swapped - other)
+        }
         assert decide(Statement(given, wrong), effort=EFFORT).verdict == "undecided"

@@ -94,10 +94,13 @@ def less_one(length: Term) -> Term:
 def granted_by_kind(*terms: Term) -> frozenset[Assumption]:
     """What holds of the variables in the terms, by their kinds."""
     traits = {
-        "positive": ("positive",), "nonnegative": ("nonnegative",), "standard": ("standard",),
+        "positive": ("positive",),
+        "nonnegative": ("nonnegative",),
+        "standard": ("standard",),
         "orthogonal": ("orthogonal",),
-        "permutation": ("permutation", "injective"), "injection": ("injective",),
-    }  # fmt: skip
+        "permutation": ("permutation", "injective"),
+        "injection": ("injective",),
+    }
     variables = frozenset[Term]().union(*map(free, terms))
     named = [v for v in variables if v.op == "var"]
     return frozenset((trait, v) for v in named for trait in traits.get(v.data[1], ()))

@@ -12,9 +12,17 @@ from attnproof.symbolic.definition import definition
 from .powers import number_power
 
 __all__ = [
-    "alibi", "at_offset", "binary_digit", "binary_digits", "interpolated", "looked_up",
-    "real_power", "sigmoid", "sine_only", "sinusoidal",
-]  # fmt: skip
+    "alibi",
+    "at_offset",
+    "binary_digit",
+    "binary_digits",
+    "interpolated",
+    "looked_up",
+    "real_power",
+    "sigmoid",
+    "sine_only",
+    "sinusoidal",
+]
 
 
 @definition(r"\operatorname{PE}")

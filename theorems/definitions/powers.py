@@ -10,9 +10,14 @@ from attnproof.symbolic.claim import iterate, rows
 from attnproof.symbolic.definition import definition
 
 __all__ = [
-    "embedding", "geometric_sum", "last_of_each_pair", "multiplicative", "number_power", "power",
+    "embedding",
+    "geometric_sum",
+    "last_of_each_pair",
+    "multiplicative",
+    "number_power",
+    "power",
     "powers",
-]  # fmt: skip
+]
 
 
 def power(matrix: Any, exponent: Any) -> Any:

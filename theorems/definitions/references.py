@@ -13,10 +13,20 @@ from typing import Any
 from array_api_compat import array_namespace
 
 __all__ = [
-    "attend", "capped", "delta_rule", "for_each_head", "frequencies", "in_heads",
-    "latent_attention", "linear_attention", "linear_attention_step_by_step", "normed",
-    "of_each_query_head", "rotated", "seen",
-]  # fmt: skip
+    "attend",
+    "capped",
+    "delta_rule",
+    "for_each_head",
+    "frequencies",
+    "in_heads",
+    "latent_attention",
+    "linear_attention",
+    "linear_attention_step_by_step",
+    "normed",
+    "of_each_query_head",
+    "rotated",
+    "seen",
+]
 
 
 def for_each_head(keys: Any, heads: int) -> Any:
@@ -55,10 +65,20 @@ def seen(
 
 
 def attend(
-    query: Any, key: Any, value: Any, *, scale: float | None = None, causal: bool = False,
-    window: int | None = None, start: bool = False, softcap: float | None = None, sink: Any = None,
-    mask: Any = None, keep: Any = None, slopes: Any = None,
-) -> Any:  # fmt: skip
+    query: Any,
+    key: Any,
+    value: Any,
+    *,
+    scale: float | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    start: bool = False,
+    softcap: float | None = None,
+    sink: Any = None,
+    mask: Any = None,
+    keep: Any = None,
+    slopes: Any = None,
+) -> Any:
     """Σ_j w_ij v_j / (Σ_j w_ij + e^sink), w_ij = exp(scale·q_i·k_j + ..) where i sees j, else 0.
 
     ``scale``: 1/√D where none is given.  ``mask`` is added to the scores, ``keep`` is True where a
@@ -184,9 +204,14 @@ def delta_rule(query: Any, key: Any, value: Any, beta: Any, decay: Any = None) -
 
 
 def latent_attention(
-    query: Any, latent: Any, to_key: Any, to_value: Any, *, scale: float | None = None,
+    query: Any,
+    latent: Any,
+    to_key: Any,
+    to_value: Any,
+    *,
+    scale: float | None = None,
     causal: bool = False,
-) -> Any:  # fmt: skip
+) -> Any:
     """Attention over keys and values that are made of one latent vector for each token.
 
     q: (B, H, r, D), latent: (B, n, L), W_K, W_V: (H, L, D).  DeepSeek-AI 2024 (V2), section 2.1.

@@ -11,9 +11,13 @@ from attnproof.symbolic.claim import iterate
 from attnproof.symbolic.definition import definition
 
 __all__ = [
-    "affine_composite", "affine_state", "convolution", "recurrent_cell", "state_after",
+    "affine_composite",
+    "affine_state",
+    "convolution",
+    "recurrent_cell",
+    "state_after",
     "windowed",
-]  # fmt: skip
+]
 
 
 def windowed(sequence: Callable[[Any], Any], kernel: Any, place: Any) -> Any:

@@ -20,7 +20,10 @@ def run() -> list[Row]:
         Row("(10⁸ + (−10⁸)) + 1 in float32", float((a + -a) + b), 1.0, digits=0),
         Row("(−10⁸ + 1) + 10⁸ in float32", float((-a + b) + a), 0.0, digits=0),
         Row("x + y is y + x, 4096 pairs", bool(np.array_equal(x + y, y + x)), printed=True),
-        Row("(x + y) + z is (y + z) + x, 4096 triples",
-            bool(np.array_equal((x + y) + z, (y + z) + x)), printed=False),
+        Row(
+            "(x + y) + z is (y + z) + x, 4096 triples",
+            bool(np.array_equal((x + y) + z, (y + z) + x)),
+            printed=False,
+        ),
         Row("share of triples whose sums differ", f"{np.mean((x + y) + z != (y + z) + x):.0%}"),
-    ]  # fmt: skip
+    ]

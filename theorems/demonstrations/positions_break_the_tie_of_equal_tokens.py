@@ -31,9 +31,11 @@ def run() -> list[Row]:
         Row("with positions they are equal", bool(np.array_equal(at_0, at_3)), printed=False),
         *(Row(says, ours, printed, digits=4) for says, (ours, printed) in scores.items()),
         Row("the scores, exactly", ", ".join(str(ours) for ours, _ in scores.values())),
-        Row("another token that gives the first vector at position 3",
-            ", ".join(str(x) for x in collision)),
-    ]  # fmt: skip
+        Row(
+            "another token that gives the first vector at position 3",
+            ", ".join(str(x) for x in collision),
+        ),
+    ]
 
 
 def _exact(*tenths: int) -> np.ndarray:

@@ -100,18 +100,28 @@ def attend_permutation(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
 
 
 @ORDER_OF_KEYS.of(
-    "attention", "attend", names=(("keys and values permuted", "as they are"),), q=QUERIES, k=KEYS,
-    v=KEYS, sigma="permutation n",
-)  # fmt: skip
+    "attention",
+    "attend",
+    names=(("keys and values permuted", "as they are"),),
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
+    sigma="permutation n",
+)
 def order_of_keys(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
     """Keys and values permuted together change nothing."""
     return unordered(partial(f.attend, q), [k, v], sigma, [2, 2])
 
 
 @SUM_TO_ONE.of(
-    "attention", "attend", names=(("the output for equal values", "that value"),),
-    sizes=({"r": 5, "n": 5},), q=QUERIES, k=KEYS, c="real B D",
-)  # fmt: skip
+    "attention",
+    "attend",
+    names=(("the output for equal values", "that value"),),
+    sizes=({"r": 5, "n": 5},),
+    q=QUERIES,
+    k=KEYS,
+    c="real B D",
+)
 def rows_sum_to_one(f: Any, q: Any, k: Any, c: Any) -> Sides:
     """Equal values give that value, here one for all heads."""
     xp = array_namespace(q)
@@ -120,15 +130,20 @@ def rows_sum_to_one(f: Any, q: Any, k: Any, c: Any) -> Sides:
 
 
 @SHIFT_OF_SCORES.of(
-    "attention", "attend",
+    "attention",
+    "attend",
     names=(("the output with one vector added to all keys", "the output as it was"),),
-    sizes=({"r": 5, "n": 5},), unsaid="large scores give no NaN", q=QUERIES, k=KEYS, v=KEYS,
+    sizes=({"r": 5, "n": 5},),
+    unsaid="large scores give no NaN",
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
     c="real B G D",
     inputs=(
         *OF_CALLS["attend"],
         *(Inputs(lengths={"B": 3, "r": 6, "n": 6}, scale={"c": c}) for c in (10.0, BEYOND_EXP)),
     ),
-)  # fmt: skip
+)
 def shift_of_scores(f: Any, q: Any, k: Any, v: Any, c: Any) -> Sides:
     """One vector c added to all keys adds q·c to all scores of q, and changes nothing."""
     return f.attend(q, k + c[:, :, None], v), f.attend(q, k, v)
@@ -136,37 +151,59 @@ def shift_of_scores(f: Any, q: Any, k: Any, v: Any, c: Any) -> Sides:
 
 LARGE = tuple(
     Inputs(lengths={"B": b, "r": n, "n": n}, scale={name: BEYOND_EXP})
-    for b, n in ((1, 3), (3, 6)) for name in ("q", "k")
+    for b, n in ((1, 3), (3, 6))
+    for name in ("q", "k")
 )
 
 
 @SHIFT_OF_SCORES.of(
-    "attention", "attend", floats=True, inputs=LARGE, q=QUERIES, k=KEYS, v=KEYS,
-    names=(("the output at large scores, times 0,", "0"),), unsaid="a number added to all scores",
-)  # fmt: skip
+    "attention",
+    "attend",
+    floats=True,
+    inputs=LARGE,
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
+    names=(("the output at large scores, times 0,", "0"),),
+    unsaid="a number added to all scores",
+)
 def large_scores(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """Scores whose exponentials are beyond all numbers, above 0 or below, give numbers."""
     return 0 * f.attend(q, k, v), 0 * q
 
 
 SQUARE: dict[str, Any] = {
-    "q": "real B H n D", "k": KEYS, "v": KEYS, "q2": "real B H m D", "k2": "real B G m D",
+    "q": "real B H n D",
+    "k": KEYS,
+    "v": KEYS,
+    "q2": "real B H m D",
+    "k2": "real B G m D",
     "v2": "real B G m D",
-}  # fmt: skip
+}
 
 
 @QUERIES_APART.of(
-    "attention", "attend", q3="real B H m D", q4="real B H n D", **SQUARE,
-    names=(("the first queries", "the same, beside others"),
-           ("the last queries", "the same, beside others")),
+    "attention",
+    "attend",
+    q3="real B H m D",
+    q4="real B H n D",
+    **SQUARE,
+    names=(
+        ("the first queries", "the same, beside others"),
+        ("the last queries", "the same, beside others"),
+    ),
     inputs=(
-        *(Inputs(lengths={"B": b, "n": n, "m": m})
-          for b, n, m in ((1, 2, 1), (3, 3, 3), (2, 1, 4))),
-        *(Inputs(lengths={"B": 2, "n": 3, "m": 3}, scale={name: BEYOND_EXP})
-          for name in ("q3", "q4")),
+        *(
+            Inputs(lengths={"B": b, "n": n, "m": m})
+            for b, n, m in ((1, 2, 1), (3, 3, 3), (2, 1, 4))
+        ),
+        *(
+            Inputs(lengths={"B": 2, "n": 3, "m": 3}, scale={name: BEYOND_EXP})
+            for name in ("q3", "q4")
+        ),
     ),
     unsaid="by being there",
-)  # fmt: skip
+)
 def other_queries(
     f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any, q3: Any, q4: Any
 ) -> Sides:
@@ -180,10 +217,15 @@ def other_queries(
 
 
 @QUERIES_APART.of(
-    "attention", "attend", sizes=({"r": 2, "n": 5, "m": 3},), q=QUERIES, k=KEYS, v=KEYS,
+    "attention",
+    "attend",
+    sizes=({"r": 2, "n": 5, "m": 3},),
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
     q2="real B H m D",
     names=(("the first queries", "the same alone"), ("the last queries", "the same alone")),
-)  # fmt: skip
+)
 def queries_alone(f: Any, q: Any, k: Any, v: Any, q2: Any) -> Sides:
     """Where queries have no places, some of them read what they read among others."""
     whole, r = f.attend(array_namespace(q).concat((q, q2), axis=2), k, v), q.shape[2]
@@ -191,11 +233,17 @@ def queries_alone(f: Any, q: Any, k: Any, v: Any, q2: Any) -> Sides:
 
 
 @GROUPS.of(
-    "attention", "attend",
+    "attention",
+    "attend",
     names=(("heads of a group", "the same, other keys and values in the other groups"),),
-    sizes=({"r": 5, "n": 5},), unsaid="heads of a group use its keys alike", q=QUERIES, k=KEYS,
-    v=KEYS, k2=KEYS, v2=KEYS,
-)  # fmt: skip
+    sizes=({"r": 5, "n": 5},),
+    unsaid="heads of a group use its keys alike",
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
+    k2=KEYS,
+    v2=KEYS,
+)
 def groups_of_heads(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any) -> Sides:
     """The H/G heads of each group read its keys and values, and no others.
 
@@ -219,10 +267,18 @@ def _one_of(own: Any, others: Any, place: int) -> Any:
 
 
 @HEADS_APART.of(
-    "attention", "attend", names=(("a head", "the same, all other heads changed"),),
-    sizes=({"r": 5, "n": 5},), unsaid="other numbers of heads", q=QUERIES, k=KEYS, v=KEYS,
-    q2=QUERIES, k2=KEYS, v2=KEYS,
-)  # fmt: skip
+    "attention",
+    "attend",
+    names=(("a head", "the same, all other heads changed"),),
+    sizes=({"r": 5, "n": 5},),
+    unsaid="other numbers of heads",
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
+    q2=QUERIES,
+    k2=KEYS,
+    v2=KEYS,
+)
 def heads_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
     """Each head is what it is beside other queries; and keys and values, where each has its own.
 
@@ -240,11 +296,18 @@ def heads_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Si
 
 
 @SHOWN.of(
-    "attention", "weights", sizes=({"r": 5, "n": 5},), q=QUERIES, k=KEYS, v=KEYS,
+    "attention",
+    "weights",
+    sizes=({"r": 5, "n": 5},),
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
     names=(("values times the weights that are returned", "the output"),),
-    inputs=tuple(Inputs(lengths={"B": b, "r": r, "n": n})
-                 for b, r, n in ((1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H"))),
-)  # fmt: skip
+    inputs=tuple(
+        Inputs(lengths={"B": b, "r": r, "n": n})
+        for b, r, n in ((1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H"))
+    ),
+)
 def weights_as_shown(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """Σ_j w_ij v_j = attend(q, k, v)_i, each head with the values of its group."""
     xp, weights = array_namespace(q), f.weights(q, k)
@@ -254,12 +317,17 @@ def weights_as_shown(f: Any, q: Any, k: Any, v: Any) -> Sides:
 
 
 @TRANSLATION.of(
-    "attention", "whole_layer", names=(("from place 0", "from a later place"),), x=TOKENS, s="step",
+    "attention",
+    "whole_layer",
+    names=(("from place 0", "from a later place"),),
+    x=TOKENS,
+    s="step",
     inputs=tuple(
         Inputs(at={"s": s}, lengths={"B": b, "n": n})
-        for b, n in ((1, 3), (3, 6), (5, 5)) for s in (1, 3, 17, 100)
+        for b, n in ((1, 3), (3, 6), (5, 5))
+        for s in (1, 3, 17, 100)
     ),
-)  # fmt: skip
+)
 def translation(f: Any, x: Any, s: Any) -> Sides:
     """layer(x from place 0) = layer(x from place s)."""
     later, first = by_offset(partial(f.whole_layer, x), 0, s=s)
@@ -267,6 +335,14 @@ def translation(f: Any, x: Any, s: Any) -> Sides:
 
 
 LAWS = (
-    PERMUTATION, ORDER_OF_KEYS, SUM_TO_ONE, SHIFT_OF_SCORES, QUERIES_APART, GROUPS, HEADS_APART,
-    TRANSLATION, SHOWN, SCALE,
-)  # fmt: skip
+    PERMUTATION,
+    ORDER_OF_KEYS,
+    SUM_TO_ONE,
+    SHIFT_OF_SCORES,
+    QUERIES_APART,
+    GROUPS,
+    HEADS_APART,
+    TRANSLATION,
+    SHOWN,
+    SCALE,
+)

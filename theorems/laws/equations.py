@@ -15,8 +15,14 @@ from array_api_compat import array_namespace
 from .law import Sides
 
 __all__ = [
-    "by_offset", "composed", "each_alone", "linear", "permuted", "shifted", "unordered",
-]  # fmt: skip
+    "by_offset",
+    "composed",
+    "each_alone",
+    "linear",
+    "permuted",
+    "shifted",
+    "unordered",
+]
 
 Call = Callable[..., Any]
 

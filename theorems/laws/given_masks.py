@@ -46,10 +46,14 @@ DOCUMENTS = Law(
 
 
 @TRUE_MEANS.of(
-    "mask", "masked", of_sizes=True, x="real n", y="real n",
+    "mask",
+    "masked",
+    of_sizes=True,
+    x="real n",
+    y="real n",
     names=(("whether each query sees its own key", "that it does"),),
     inputs=tuple(Inputs(lengths={"n": n}) for n in range(2, 7)),
-)  # fmt: skip
+)
 def own_key(f: Any, x: Any, y: Any) -> Sides:
     """A query sees its own key: a mask that is read the other way round hides it."""
     xp, visible = array_namespace(x), f.visible(x, y)
@@ -81,9 +85,14 @@ def all_true(f: Any, q: Any, k: Any, v: Any) -> Sides:
 
 
 @TRUE_MEANS.of(
-    "attention", "weighs", floats=True, q=QUERIES, k=KEYS, keep="keep B n",
+    "attention",
+    "weighs",
+    floats=True,
+    q=QUERIES,
+    k=KEYS,
+    keep="keep B n",
     names=(("whether a weight is not 0 under the mask", "whether the mask is True there"),),
-)  # fmt: skip
+)
 def true_is_seen(f: Any, q: Any, k: Any, keep: Any) -> Sides:
     """Of the keys that have weight without a mask it leaves those where it is True."""
     plain, seen = f.weighs(q, k), _mask(f, q, k, keep)
@@ -97,16 +106,28 @@ def all_count(f: Any, x: Any) -> Sides:
     return f.hide(x, xp.broadcast_to(xp.arange(x.shape[1]) >= 0, x.shape[:2])), f.layer(x)
 
 
-ADDED = (("the output under the mask, times what it leaves of the weights",
-          "values times e to the mask, weighted without it"),)  # fmt: skip
-SOME = tuple(Inputs(lengths={"B": b, "r": r, "n": n})
-             for b, r, n in ((1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H")))  # fmt: skip
+ADDED = (
+    (
+        "the output under the mask, times what it leaves of the weights",
+        "values times e to the mask, weighted without it",
+    ),
+)
+SOME = tuple(
+    Inputs(lengths={"B": b, "r": r, "n": n})
+    for b, r, n in ((1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H"))
+)
 
 
 @MASK_ADDS.of(
-    "attention", "attend_added", names=ADDED, q=QUERIES, k=KEYS, v=KEYS, m="real B r n",
+    "attention",
+    "attend_added",
+    names=ADDED,
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
+    m="real B r n",
     inputs=SOME,
-)  # fmt: skip
+)
 def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     """attend(q, k, v; m)_i (Σ_j p_ij e^m_ij + s) = Σ_j p_ij e^m_ij v_j, s the share of a sink."""
     xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])
@@ -152,11 +173,16 @@ def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
 
 
 @HIDDEN_ROWS.of(
-    "attention", "attend_masked", floats=True, **KEPT,
-    names=(("what a query that sees no key reads", "what it is to read"),
-           ("what the other queries read", "the same where every query sees a key")),
+    "attention",
+    "attend_masked",
+    floats=True,
+    **KEPT,
+    names=(
+        ("what a query that sees no key reads", "what it is to read"),
+        ("what the other queries read", "the same where every query sees a key"),
+    ),
     inputs=tuple(Inputs(lengths={"B": b, "r": n, "n": n}) for b, n in ((1, 3), (3, 6), (2, "H"))),
-)  # fmt: skip
+)
 def hidden_rows(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """A query sees no key, and reads what is declared, or any numbers; the others read the same."""
     xp, full, zero = array_namespace(q), _mask(f, q, k, keep), 0 * q
@@ -184,14 +210,20 @@ def _of_no_key(f: Any, xp: Any, q: Any, v: Any) -> Any:
 
 
 @HIDDEN.of(
-    "attention", "hide", names=(("padded", "the same, other tokens in the padding"),),
-    unsaid="infinite numbers and NaN", x=TOKENS, y=TOKENS, keep="padding B n",
+    "attention",
+    "hide",
+    names=(("padded", "the same, other tokens in the padding"),),
+    unsaid="infinite numbers and NaN",
+    x=TOKENS,
+    y=TOKENS,
+    keep="padding B n",
     inputs=tuple(
         Inputs(lengths={"B": b, "n": n}, scale={"y": y}, left=left)
-        for b, n in ((1, 3), (3, 6), (5, 5), (2, "H")) for left in (False, True)
+        for b, n in ((1, 3), (3, 6), (5, 5), (2, "H"))
+        for left in (False, True)
         for y in (1.0, 100.0)
     ),
-)  # fmt: skip
+)
 def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
     """Other tokens where a row is padded change nothing of those that count."""
     xp, kept = array_namespace(x), keep[..., None]
@@ -201,15 +233,23 @@ def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
 
 
 @HIDDEN.of(
-    "attention", "attend_masked", names=(("hidden keys", "the same, other numbers in them"),),
-    sizes=({"r": 5, "n": 5},), unsaid="infinite numbers and NaN", q=QUERIES, k=KEYS, v=KEYS,
-    k2=KEYS, v2=KEYS, keep="keep B n",
+    "attention",
+    "attend_masked",
+    names=(("hidden keys", "the same, other numbers in them"),),
+    sizes=({"r": 5, "n": 5},),
+    unsaid="infinite numbers and NaN",
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
+    k2=KEYS,
+    v2=KEYS,
+    keep="keep B n",
     inputs=tuple(
         Inputs(lengths=dict(zip("Brn", sizes, strict=True)), scale={"k2": large, "v2": large})
         for sizes in ((1, 3, 3), (3, 6, 6), (2, "H", "H"), (5, 5, 5))
         for large in (1.0, 100.0, 1e4)
     ),
-)  # fmt: skip
+)
 def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> Sides:
     """Other numbers in keys that a mask hides, and in their values, change nothing."""
     xp, shown = array_namespace(q), keep[:, None, :, None]
@@ -220,10 +260,13 @@ def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> 
 
 
 @DOCUMENTS.of(
-    "attention", "documents", unsaid="documents of other lengths", x="real B n E",
+    "attention",
+    "documents",
+    unsaid="documents of other lengths",
+    x="real B n E",
     names=(("a document in its row", "the document alone"),),
     inputs=tuple(Inputs(lengths={"B": b, "n": n}) for b, n in ((1, 2), (1, 3), (3, 6), (2, 5))),
-)  # fmt: skip
+)
 def documents_apart(f: Any, x: Any) -> Sides:
     """Each document in a row is what it is alone, with ids that start at 0 again.
 

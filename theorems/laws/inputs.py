@@ -46,8 +46,13 @@ def _lengths(letters: str, *rows: Sequence[int | str]) -> tuple[Inputs, ...]:
 # Of each call, from small to large: all different, then equal where a broadcast would not be seen.
 OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
     "attend": _lengths(
-        "BArnm", (1, 1, 3, 3, 2), (3, 1, 6, 6, 2), (2, 2, "H", "H", 3), (5, 5, 5, 5, 5),
-        ("H", 1, 4, 4, 1), (2, 1, 2, 5, 3),
+        "BArnm",
+        (1, 1, 3, 3, 2),
+        (3, 1, 6, 6, 2),
+        (2, 2, "H", "H", 3),
+        (5, 5, 5, 5, 5),
+        ("H", 1, 4, 4, 1),
+        (2, 1, 2, 5, 3),
     ),
     "layer": _lengths("BAnr", (1, 1, 3, 2), (3, 1, 6, 3), (5, 5, 5, 5), (2, 1, "H", 2)),
     "added": _lengths("BAnr", (1, 1, 2, 1), (1, 1, 5, 3), (2, 1, 3, 3), (3, 3, 3, 2), (2, 3, 5, 2)),
@@ -61,8 +66,18 @@ OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
     ),
     "biased_paths": _lengths("nr", (1, 1), (2, 2), (5, 5), (6, 2)),
     "masked": _lengths(
-        "nr", (1, 1), (2, 2), (3, 3), (6, 6), (33, 33), (130, 130), ("W", "W"), (5, 1), (5, 2),
-        (6, 5), (130, 1),
+        "nr",
+        (1, 1),
+        (2, 2),
+        (3, 3),
+        (6, 6),
+        (33, 33),
+        (130, 130),
+        ("W", "W"),
+        (5, 1),
+        (5, 2),
+        (6, 5),
+        (130, 1),
     ),
     "turn": _lengths("BAnr", (1, 1, 2, 3), (2, 1, 3, 4), (2, 2, 4, 4), ("H", 1, "H", 2)),
-}  # fmt: skip
+}

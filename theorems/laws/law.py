@@ -15,8 +15,16 @@ from attnproof.symbolic.scalars import is_truth
 from .inputs import Inputs
 
 __all__ = [
-    "KEYS", "QUERIES", "TOKENS", "VECTORS", "Formula", "Law", "Sides", "called", "of_keys",
-]  # fmt: skip
+    "KEYS",
+    "QUERIES",
+    "TOKENS",
+    "VECTORS",
+    "Formula",
+    "Law",
+    "Sides",
+    "called",
+    "of_keys",
+]
 
 Sides = tuple[Any, Any]
 VECTORS, TOKENS = "real B H n D", "real B n E"
@@ -129,10 +137,21 @@ class Law:
         def wrap(sides: Callable[..., Sides]) -> Callable[..., Sides]:
             self.formulas.append(
                 Formula(
-                    self.id, kind, call, given, sides, names, shown, positive, sizes, of_sizes,
-                    unsaid, inputs, floats,
+                    self.id,
+                    kind,
+                    call,
+                    given,
+                    sides,
+                    names,
+                    shown,
+                    positive,
+                    sizes,
+                    of_sizes,
+                    unsaid,
+                    inputs,
+                    floats,
                 )
-            )  # fmt: skip
+            )
             return sides
 
         return wrap

@@ -75,23 +75,44 @@ def _of_tokens(kind: str, call: str) -> None:
         return found[:, n:], 0 * y
 
     tokens: dict[str, Any] = {"x": TOKENS, "y": "real B r E"}
-    CAUSAL.of(kind, call, names=CHANGED, sizes=({"n": 1},), unsaid=PART, inputs=FEW + LONG,
-              **tokens, z="real B r E")(changed)  # fmt: skip
+    CAUSAL.of(
+        kind,
+        call,
+        names=CHANGED,
+        sizes=({"n": 1},),
+        unsaid=PART,
+        inputs=FEW + LONG,
+        **tokens,
+        z="real B r E",
+    )(changed)
     CAUSAL.of(kind, call, names=LEFT_OUT, sizes=({"n": 1},), inputs=FEW, **tokens)(left_out)
     for other, few in ((f"{call}_paths", FEW), (f"{call}_trained", FEW[:3])):
-        CAUSAL.of(kind, other, names=CHANGED, unsaid=PART, inputs=few, floats=True, **tokens,
-                  z="real B r E")(partial(changed, calls=other))  # fmt: skip
-    CAUSAL.of(kind, f"{call}_pulled", names=PULLED, unsaid=PART, inputs=FEW, floats=True, **tokens
-              )(pulled)  # fmt: skip
+        CAUSAL.of(
+            kind,
+            other,
+            names=CHANGED,
+            unsaid=PART,
+            inputs=few,
+            floats=True,
+            **tokens,
+            z="real B r E",
+        )(partial(changed, calls=other))
+    CAUSAL.of(kind, f"{call}_pulled", names=PULLED, unsaid=PART, inputs=FEW, floats=True, **tokens)(
+        pulled
+    )
 
 
 _of_tokens("attention", "layer")
 _of_tokens("layer", "call")
 
 SQUARE: dict[str, Any] = {
-    "q": "real B H n D", "k": KEYS, "v": KEYS, "q2": "real B H m D", "k2": "real B G m D",
+    "q": "real B H n D",
+    "k": KEYS,
+    "v": KEYS,
+    "q2": "real B H m D",
+    "k2": "real B G m D",
     "v2": "real B G m D",
-}  # fmt: skip
+}
 OTHERS: dict[str, Any] = {"k3": "real B G m D", "v3": "real B G m D"}
 
 
@@ -100,9 +121,17 @@ def _listed(calls: Any) -> list[Any]:
 
 
 def _attend_changed(
-    f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any, k3: Any, v3: Any,
+    f: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    q2: Any,
+    k2: Any,
+    v2: Any,
+    k3: Any,
+    v3: Any,
     calls: str = "attend",
-) -> Sides:  # fmt: skip
+) -> Sides:
     """Other keys and values later change nothing of what came before."""
     xp, n = array_namespace(q), q.shape[2]
     whole, ways = xp.concat((q, q2), axis=2), _listed(getattr(f, calls))
@@ -114,9 +143,15 @@ def _attend_changed(
 
 
 CAUSAL.of(
-    "attention", "attend", names=CHANGED, sizes=({"n": 1},), unsaid=PART, inputs=FEW + LONG,
-    **OTHERS, **SQUARE,
-)(_attend_changed)  # fmt: skip
+    "attention",
+    "attend",
+    names=CHANGED,
+    sizes=({"n": 1},),
+    unsaid=PART,
+    inputs=FEW + LONG,
+    **OTHERS,
+    **SQUARE,
+)(_attend_changed)
 
 
 @CAUSAL.of("attention", "attend", names=LEFT_OUT, sizes=({"n": 1},), inputs=FEW, **SQUARE)
@@ -193,9 +228,13 @@ PAIRS: tuple[tuple[str, str, Any, dict[str, Any]], ...] = (
 
 
 @CAUSAL.of(
-    "mask", "masked", of_sizes=True, x="real r", y="real n",
+    "mask",
+    "masked",
+    of_sizes=True,
+    x="real r",
+    y="real n",
     names=(("the keys that the mask shows", "those of them that are not later"),),
-)  # fmt: skip
+)
 def causal_mask(f: Any, x: Any, y: Any) -> Sides:
     """No query sees a key after it; the last query stands at the last key, or the first."""
     xp, visible = array_namespace(x), f.visible(x, y)
@@ -215,15 +254,25 @@ def _past(seen: Any) -> Any:
 
 USED = (("the keys that are seen of those declared", "those declared"),)
 PAST.of(
-    "mask", "masked", of_sizes=True, x="real r", y="real n",
+    "mask",
+    "masked",
+    of_sizes=True,
+    x="real r",
+    y="real n",
     names=(("the keys that the mask shows of those declared", "those declared"),),
-)(_past(_seen))  # fmt: skip
+)(_past(_seen))
 for _kind, _call, _read, _given in PAIRS:
     PAST.of(
-        _kind, _call, names=USED, floats=True, **_given,
-        inputs=(*(Inputs(lengths={"r": n, "n": n}) for n in (2, 3, 6)),
-                *(FEWER[1:3] if "q" in _given else ())),
-    )(_past(_read))  # fmt: skip
+        _kind,
+        _call,
+        names=USED,
+        floats=True,
+        **_given,
+        inputs=(
+            *(Inputs(lengths={"r": n, "n": n}) for n in (2, 3, 6)),
+            *(FEWER[1:3] if "q" in _given else ()),
+        ),
+    )(_past(_read))
 
 
 WINDOW.of("mask", "masked", of_sizes=True, x="real n", y="real n", names=SEEN, inputs=SQUARES)(
@@ -244,25 +293,37 @@ def _in_window(seen: Any, axis: int) -> Any:
 
 for _kind, _call, _read, _given in PAIRS:
     WINDOW.of(
-        _kind, _call, names=(("what is seen", "what is declared"),), floats=True,
+        _kind,
+        _call,
+        names=(("what is seen", "what is declared"),),
+        floats=True,
         inputs=(*SQUARES[:6], SQUARES[-1]),
         **{name: told.replace(" r ", " n ") for name, told in _given.items()},
-    )(_in_window(_read, 2 if "q" in _given else 1))  # fmt: skip
+    )(_in_window(_read, 2 if "q" in _given else 1))
 
 
 ALIGNMENT.of("mask", "masked", of_sizes=True, x="real r", y="real n", names=SEEN, inputs=FEWER)(
     _seen
 )
 ALIGNMENT.of(
-    "attention", "shown", names=(("what is seen", "what is declared"),), floats=True, inputs=FEWER,
-    q=QUERIES, k=KEYS,
-)(_shown)  # fmt: skip
+    "attention",
+    "shown",
+    names=(("what is seen", "what is declared"),),
+    floats=True,
+    inputs=FEWER,
+    q=QUERIES,
+    k=KEYS,
+)(_shown)
 
 
 @ALIGNMENT.of(
-    "attention", "attend", names=(("the last queries alone", "the last of all"),),
-    sizes=({"n": 1, "m": 4},), unsaid="what the last of as many queries as keys sees", **SQUARE,
-)  # fmt: skip
+    "attention",
+    "attend",
+    names=(("the last queries alone", "the last of all"),),
+    sizes=({"n": 1, "m": 4},),
+    unsaid="what the last of as many queries as keys sees",
+    **SQUARE,
+)
 def alignment(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
     """The last queries alone read what they read after the others."""
     xp = array_namespace(q)

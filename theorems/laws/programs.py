@@ -56,7 +56,7 @@ from .references import (
     values_leak,
     visible,
     weighted,
-)  # fmt: skip
+)
 
 __all__ = ["PROGRAMS", "Programs"]
 
@@ -93,14 +93,16 @@ def _running_law(law: str, **breaks: Program) -> Programs:
     return Programs(law, "rotary", "running", turned_at_place, told, {"turn": turned})
 
 
-def _beside_rotary(law: str, call: str, keeps: Program, beside: Any = (), **breaks: Program
-                   ) -> Programs:  # fmt: skip
+def _beside_rotary(
+    law: str, call: str, keeps: Program, beside: Any = (), **breaks: Program
+) -> Programs:
     told = {clause.replace("_", " "): program for clause, program in breaks.items()}
     return Programs(law, "rotary", call, keeps, told, {"turn": turned, **dict(beside)})
 
 
-def _layer_law(law: str, call: str, keeps: Program, beside: Any = (), **breaks: Program
-               ) -> Programs:  # fmt: skip
+def _layer_law(
+    law: str, call: str, keeps: Program, beside: Any = (), **breaks: Program
+) -> Programs:
     told = {clause.replace("_", " "): program for clause, program in breaks.items()}
     return Programs(law, "attention", call, keeps, told, dict(beside))
 
@@ -186,9 +188,7 @@ PROGRAMS: tuple[Programs, ...] = (
             "the heads of its group": lambda q, k, v: attend(
                 q, *(of_heads(x, (0, 0, 0, 1)) for x in (k, v))
             ),
-            "keys": lambda q, k, v: attend(
-                q, of_heads(k, (0, 1, 0, 1)), of_heads(v, (0, 0, 1, 1))
-            ),
+            "keys": lambda q, k, v: attend(q, of_heads(k, (0, 1, 0, 1)), of_heads(v, (0, 0, 1, 1))),
             "values": lambda q, k, v: attend(
                 q, of_heads(k, (0, 0, 1, 1)), of_heads(v, (0, 1, 0, 1))
             ),
@@ -214,177 +214,294 @@ PROGRAMS: tuple[Programs, ...] = (
         {"masks": ("bool",)},
     ),
     _attended_law(
-        "past-is-used", band_attend,
+        "past-is-used",
+        band_attend,
         every_earlier_token=partial(band_attend, first=False),
         not_the_last_alone=partial(band_attend, before=2),
         with_fewer_queries=causal,
     ),
     _layer_law(
-        "past-is-used", "layer", past_tokens,
-        every_earlier_token=partial(last_tokens, before=2), any=lambda x: 2.0 * x,
+        "past-is-used",
+        "layer",
+        past_tokens,
+        every_earlier_token=partial(last_tokens, before=2),
+        any=lambda x: 2.0 * x,
     ),
     _attended_law(
-        "window-as-declared", partial(band_attend, before=3),
-        as_many=partial(band_attend, before=4), no_fewer=partial(band_attend, before=2),
+        "window-as-declared",
+        partial(band_attend, before=3),
+        as_many=partial(band_attend, before=4),
+        no_fewer=partial(band_attend, before=2),
         no_later_key=partial(band_attend, before=3, ahead=1),
     ),
     _layer_law(
-        "window-as-declared", "layer", partial(last_tokens, before=3),
-        as_many=partial(last_tokens, before=4), no_fewer=partial(last_tokens, before=2),
+        "window-as-declared",
+        "layer",
+        partial(last_tokens, before=3),
+        as_many=partial(last_tokens, before=4),
+        no_fewer=partial(last_tokens, before=2),
     ),
     Programs(
-        "mask-adds", "attention", "attend", under_numbers,
+        "mask-adds",
+        "attention",
+        "attend",
+        under_numbers,
         {
-            "exactly these": lambda q, k, v, m=None: (
-                under_numbers(q, k, v, None if m is None else 2 * m)),
+            "exactly these": lambda q, k, v, m=None: under_numbers(
+                q, k, v, None if m is None else 2 * m
+            ),
             "adds": lambda q, k, v, _m=None: attend(q, k, v),
             "to the scores": added_after,
         },
         {"masks": ("float",)},
     ),
     Programs(
-        "true-means-visible", "attention", "attend", under_a_mask,
-        {"what it says": inverted_mask, "hides": lambda q, k, v, _seen=None: attend(q, k, v),
-         "and changes nothing else": lambda q, k, v, seen=None: under_a_mask(q, k, v, seen) * (
-            1.0 if seen is None else 2.0)},
+        "true-means-visible",
+        "attention",
+        "attend",
+        under_a_mask,
+        {
+            "what it says": inverted_mask,
+            "hides": lambda q, k, v, _seen=None: attend(q, k, v),
+            "and changes nothing else": lambda q, k, v, seen=None: (
+                under_a_mask(q, k, v, seen) * (1.0 if seen is None else 2.0)
+            ),
+        },
         {"masks": ("bool",)},
     ),
     Programs(
-        "hidden-rows", "attention", "attend", or_zeros,
+        "hidden-rows",
+        "attention",
+        "attend",
+        or_zeros,
         {"never NaN": under_a_mask, "the others": partial(or_zeros, others=0.5)},
         {"masks": ("bool",)},
     ),
     Programs(
-        "weights-as-shown", "attention", "weights", shares,
-        {"what multiplies": lambda q, k: shares(2 * q, k),
-         "of every head": lambda q, k: 0 * shares(q, k) + array_namespace(q).mean(
-            shares(q, k), axis=1, keepdims=True)},
+        "weights-as-shown",
+        "attention",
+        "weights",
+        shares,
+        {
+            "what multiplies": lambda q, k: shares(2 * q, k),
+            "of every head": lambda q, k: (
+                0 * shares(q, k) + array_namespace(q).mean(shares(q, k), axis=1, keepdims=True)
+            ),
+        },
         {"attend": attend},
     ),
     _layer_law(
-        "padding-does-nothing", "hide", padded, {"layer": mean_of_tokens},
+        "padding-does-nothing",
+        "hide",
+        padded,
+        {"layer": mean_of_tokens},
         padded=lambda x, _keep: mean_of_tokens(x),
         rows_of_different_lengths=lambda x, keep: padded(x, keep[:1] | (keep & ~keep)),
         what_each_gives_alone=lambda x, keep: padded(x, keep) * (1.0 * x.shape[1]),
     ),
     _layer_law(
-        "hidden-keys-do-nothing", "hide", padded, {"layer": mean_of_tokens},
+        "hidden-keys-do-nothing",
+        "hide",
+        padded,
+        {"layer": mean_of_tokens},
         keys_that_are_hidden=lambda x, _keep: mean_of_tokens(x),
     ),
     _layer_law(
-        "step-by-step", "step", fed, {"layer": past_tokens},
+        "step-by-step",
+        "step",
+        fed,
+        {"layer": past_tokens},
         one_at_a_time=lambda x, state: fed(x, state, kept=1),
         in_chunks=lambda x, state: fed(x, state, ahead=True),
         what_all_at_once_give=fed_anew,
     ),
     _layer_law(
-        "documents-apart", "documents", documents, {"layer": mean_of_tokens},
+        "documents-apart",
+        "documents",
+        documents,
+        {"layer": mean_of_tokens},
         do_not_see_each_other=lambda x, _ids: mean_of_tokens(x),
         nor_the_one_before=lambda x, ids: documents(x, ids, 1),
     ),
     _layer_law(
-        "translation", "whole_layer", lambda x, _s: mean_of_tokens(x), {"layer": mean_of_tokens},
+        "translation",
+        "whole_layer",
+        lambda x, _s: mean_of_tokens(x),
+        {"layer": mean_of_tokens},
         the_same_further_along=lambda x, s: x * (1.0 + s),
         relative=lambda x, s: x * (array_namespace(x).arange(x.shape[1]) + 1.0 + s)[None, :, None],
     ),
     _layer_law("permutation", "layer", mean_of_tokens, tokens_permuted=by_token_place),
     _layer_law("rows-of-batch-apart", "layer", mean_of_tokens, a_row_alone=less_mean_of_rows),
     _layer_law(
-        "causal", "layer", past_tokens, a_later_token=mean_of_tokens,
+        "causal",
+        "layer",
+        past_tokens,
+        a_later_token=mean_of_tokens,
         that_it_is_there=lambda x: x * (1.0 * x.shape[1]),
     ),
     Programs(
-        "paths-agree", "attention", "attended_paths", attend,
-        {"the same": causal, "of all heads": heads_mixed}, {"attend": attend},
+        "paths-agree",
+        "attention",
+        "attended_paths",
+        attend,
+        {"the same": causal, "of all heads": heads_mixed},
+        {"attend": attend},
     ),
     Programs(
-        "paths-agree", "attention", "attended_paths", under_a_mask,
+        "paths-agree",
+        "attention",
+        "attended_paths",
+        under_a_mask,
         {"under a mask": lambda q, k, v, _seen=None: attend(q, k, v)},
         {"attend": under_a_mask, "masks": ("bool",)},
     ),
     Programs(
-        "paths-agree", "attention", "attended_paths", under_numbers,
-        {"under numbers": lambda q, k, v, m=None: (
-            under_numbers(q, k, v, None if m is None else 2 * m))},
+        "paths-agree",
+        "attention",
+        "attended_paths",
+        under_numbers,
+        {
+            "under numbers": lambda q, k, v, m=None: under_numbers(
+                q, k, v, None if m is None else 2 * m
+            )
+        },
         {"attend": under_numbers, "masks": ("float",)},
     ),
     Programs(
-        "paths-agree", "bias", "biased_paths", slopes,
-        {"the same": lambda x, y: 2.0 * slopes(x, y)}, {"biased": slopes},
+        "paths-agree",
+        "bias",
+        "biased_paths",
+        slopes,
+        {"the same": lambda x, y: 2.0 * slopes(x, y)},
+        {"biased": slopes},
     ),
     Programs(
-        "paths-agree", "rotary", "turned_paths", turned,
-        {"the same": lambda x, p: turned(x, p + 1), "of all heads": lambda x, p: (
-            first_head_longer(turned(x, p)))},
+        "paths-agree",
+        "rotary",
+        "turned_paths",
+        turned,
+        {
+            "the same": lambda x, p: turned(x, p + 1),
+            "of all heads": lambda x, p: first_head_longer(turned(x, p)),
+        },
         {"turn": turned},
     ),
     _running_law("relative", offset_alone=lambda x: turned_at_place(x, 2)),
     _running_law(
         "norm",
         one_number=lambda x: half_longer(turned_at_place(x)),
-        the_same_at_every_position=lambda x: turned_at_place(x) * (
-            1.0 + array_namespace(x).arange(x.shape[2]))[:, None],
+        the_same_at_every_position=lambda x: (
+            turned_at_place(x) * (1.0 + array_namespace(x).arange(x.shape[2]))[:, None]
+        ),
     ),
-    _running_law("linear", sums=lambda x: turned_at_place(x) + 1.0,
-                 multiples=lambda x: turned_at_place(x) * x),
-    _running_law("every-head-alike", in_the_same_way=lambda x: (
-        first_head_longer(turned_at_place(x)))),
-    _running_law("rows-of-batch-apart", a_row_alone=lambda x: (
-        turned_at_place(less_mean_of_rows(x)))),
+    _running_law(
+        "linear",
+        sums=lambda x: turned_at_place(x) + 1.0,
+        multiples=lambda x: turned_at_place(x) * x,
+    ),
+    _running_law(
+        "every-head-alike", in_the_same_way=lambda x: first_head_longer(turned_at_place(x))
+    ),
+    _running_law(
+        "rows-of-batch-apart", a_row_alone=lambda x: turned_at_place(less_mean_of_rows(x))
+    ),
     _beside_rotary(
-        "turned-once", "all_three", lambda q, k, v, p: (turned(q, p), turned(k, p), v),
+        "turned-once",
+        "all_three",
+        lambda q, k, v, p: (turned(q, p), turned(k, p), v),
         queries=lambda q, k, v, p: (turned(turned(q, p), p), turned(k, p), v),
         keys=lambda q, k, v, p: (turned(q, p), k, v),
         values_where_they_turn=lambda q, k, v, p: (turned(q, p), turned(k, p), turned(v, p)),
     ),
     _beside_rotary(
-        "shift-of-cached-keys", "shift", all_at,
+        "shift-of-cached-keys",
+        "shift",
+        all_at,
         by_s=lambda x, s: all_at(x, -s),
         a_turned_key=first_head_shifted,
     ),
     _beside_rotary(
-        "cache-keeps-its-positions", "evict", lambda x: after_eviction(x, 0),
+        "cache-keeps-its-positions",
+        "evict",
+        lambda x: after_eviction(x, 0),
         at_the_position_it_is_said_to_have=lambda x: after_eviction(x, 1),
     ),
     _beside_rotary(
-        "conversion-keeps-scores", "convert",
+        "conversion-keeps-scores",
+        "convert",
         lambda q, k, heads: (next_to_each_other(q, heads), next_to_each_other(k, heads)),
         {"converts_to": neighbours},
         queries=lambda q, k, heads: (q, next_to_each_other(k, heads)),
         keys=lambda q, k, heads: (next_to_each_other(q, heads), k),
     ),
     Programs(
-        "offset-only", "bias", "biased", slopes,
+        "offset-only",
+        "bias",
+        "biased",
+        slopes,
         {
-            "on the offset alone": lambda x, y: slopes(x, y) * (
-                array_namespace(x).arange(y.shape[0]) + 1.0),
+            "on the offset alone": lambda x, y: (
+                slopes(x, y) * (array_namespace(x).arange(y.shape[0]) + 1.0)
+            ),
             "however many there are": lambda x, y: slopes(x, y) * (1.0 / y.shape[0]),
         },
     ),
     Programs(
-        "last-rows", "bias", "biased", slopes,
+        "last-rows",
+        "bias",
+        "biased",
+        slopes,
         {"the last rows of the bias of all": by_start},
     ),
-    *(Programs(law, "mask", "masked", visible, breaks) for law, breaks in (
-        ("causal", {"no later key": partial(visible, ahead=1)}),
-        ("past-is-used", {"every earlier key": partial(visible, before=2),
-                          "its own": partial(visible, ahead=-1)}),
-        ("alignment", {"the last query": partial(visible, at_end=False),
-                       "sees all": partial(visible, before=2)}),
-        ("true-means-visible", {"what it says": lambda x, y: ~visible(x, y)}),
-    )),
-    Programs(
-        "window-as-declared", "mask", "masked", partial(visible, before=3),
-        {"as many": partial(visible, before=4), "no fewer": partial(visible, before=2),
-         "no later key": partial(visible, before=3, ahead=1)},
+    *(
+        Programs(law, "mask", "masked", visible, breaks)
+        for law, breaks in (
+            ("causal", {"no later key": partial(visible, ahead=1)}),
+            (
+                "past-is-used",
+                {
+                    "every earlier key": partial(visible, before=2),
+                    "its own": partial(visible, ahead=-1),
+                },
+            ),
+            (
+                "alignment",
+                {
+                    "the last query": partial(visible, at_end=False),
+                    "sees all": partial(visible, before=2),
+                },
+            ),
+            ("true-means-visible", {"what it says": lambda x, y: ~visible(x, y)}),
+        )
     ),
     Programs(
-        "products-of-offset", "additive", "added", sines,
-        {"their offset alone": lambda x: sines(x, 2), "all are equally long": lambda x: (
-            sines(x, longer=0.1)), "however many there are": lambda x: sines(x, by_length=True)},
+        "window-as-declared",
+        "mask",
+        "masked",
+        partial(visible, before=3),
+        {
+            "as many": partial(visible, before=4),
+            "no fewer": partial(visible, before=2),
+            "no later key": partial(visible, before=3, ahead=1),
+        },
     ),
     Programs(
-        "rows-of-batch-apart", "additive", "added", sines,
+        "products-of-offset",
+        "additive",
+        "added",
+        sines,
+        {
+            "their offset alone": lambda x: sines(x, 2),
+            "all are equally long": lambda x: sines(x, longer=0.1),
+            "however many there are": lambda x: sines(x, by_length=True),
+        },
+    ),
+    Programs(
+        "rows-of-batch-apart",
+        "additive",
+        "added",
+        sines,
         {"a row alone": lambda x: sines(less_mean_of_rows(x))},
     ),
     _attended_law("rows-of-batch-apart", a_row_alone=rows_mixed),

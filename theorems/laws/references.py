@@ -11,15 +11,53 @@ from typing import Any
 from array_api_compat import array_namespace
 
 __all__ = [
-    "add_up", "added_after", "after_eviction", "aligned_attend", "all_at", "at_own_place",
-    "attend", "band_attend", "by_place", "by_start", "by_token_place", "causal", "documents",
-    "exponentials", "fed", "fed_anew", "first_head_longer", "first_head_shifted", "half_longer",
-    "heads_mixed", "in_groups", "inverted_mask", "last_tokens", "less_mean_of_rows",
-    "mean_of_past", "mean_of_tokens", "neighbours", "next_to_each_other", "of_heads", "offsets",
-    "or_zeros", "over_queries", "padded", "past_tokens", "rows_mixed", "seen_exponentials",
-    "shares", "sines", "slopes", "turned", "turned_at_place", "under_a_mask", "under_numbers",
-    "values_leak", "visible", "weighted",
-]  # fmt: skip
+    "add_up",
+    "added_after",
+    "after_eviction",
+    "aligned_attend",
+    "all_at",
+    "at_own_place",
+    "attend",
+    "band_attend",
+    "by_place",
+    "by_start",
+    "by_token_place",
+    "causal",
+    "documents",
+    "exponentials",
+    "fed",
+    "fed_anew",
+    "first_head_longer",
+    "first_head_shifted",
+    "half_longer",
+    "heads_mixed",
+    "in_groups",
+    "inverted_mask",
+    "last_tokens",
+    "less_mean_of_rows",
+    "mean_of_past",
+    "mean_of_tokens",
+    "neighbours",
+    "next_to_each_other",
+    "of_heads",
+    "offsets",
+    "or_zeros",
+    "over_queries",
+    "padded",
+    "past_tokens",
+    "rows_mixed",
+    "seen_exponentials",
+    "shares",
+    "sines",
+    "slopes",
+    "turned",
+    "turned_at_place",
+    "under_a_mask",
+    "under_numbers",
+    "values_leak",
+    "visible",
+    "weighted",
+]
 
 
 def turned(x: Any, p: Any) -> Any:
@@ -288,9 +326,7 @@ def sines(x: Any, power: int = 1, longer: float = 0.0, by_length: bool = False) 
     return x + (table * (1.0 + longer * place))[None]
 
 
-def visible(
-    x: Any, y: Any, ahead: int = 0, before: int = 1 << 20, at_end: bool = True
-) -> Any:
+def visible(x: Any, y: Any, ahead: int = 0, before: int = 1 << 20, at_end: bool = True) -> Any:
     """Truth values (r, n): the keys up to each query, the last ones together; so many, or ahead."""
     far = offsets(x, y) if at_end else offsets(x, y) - (y.shape[0] - x.shape[0])
     return (far >= -ahead) & (far < before)

@@ -93,8 +93,11 @@ MOVED = (
 )
 LADDER = (0, 1, 2, 3, 7, 40, 255, 1857, 4095)
 TWICE = (
-    ((0, 1), (1, 1)), ((1, 3), (2, 5)), ((20, 100), (37, 157)), ((1000, 4000), (1049, 4097)),
-)  # fmt: skip
+    ((0, 1), (1, 1)),
+    ((1, 3), (2, 5)),
+    ((20, 100), (37, 157)),
+    ((1000, 4000), (1049, 4097)),
+)
 OWN_IDS = (
     ((1, 0),),
     ((7, 2, 4),),
@@ -109,10 +112,17 @@ ALONE = (
 
 
 @RELATIVE.of(
-    "rotary", "turn", shown=same_scores, names=(("scores further along", "scores"), *ALONE, *ALONE),
+    "rotary",
+    "turn",
+    shown=same_scores,
+    names=(("scores further along", "scores"), *ALONE, *ALONE),
     inputs=MOVED,
-    q="real B H r D", k=VECTORS, m="position B r", p="position B n", s="shift",
-)  # fmt: skip
+    q="real B H r D",
+    k=VECTORS,
+    m="position B r",
+    p="position B n",
+    s="shift",
+)
 def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     """All positions moved by s give the same products, and no vector looks at another position."""
     left, right = ([side] for side in same_scores(f, q, k, m, p, s))
@@ -123,11 +133,20 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
 
 
 @RELATIVE.of(
-    "rotary", "turn", names=(("the first rows", "the same, beside other positions"),
-                             ("the last rows", "the same, beside other positions")) * 2,
-    x=VECTORS, y="real A H n D", p="position B n", p2="position B n", o="position A n",
+    "rotary",
+    "turn",
+    names=(
+        ("the first rows", "the same, beside other positions"),
+        ("the last rows", "the same, beside other positions"),
+    )
+    * 2,
+    x=VECTORS,
+    y="real A H n D",
+    p="position B n",
+    p2="position B n",
+    o="position A n",
     o2="position A n",
-)  # fmt: skip
+)
 def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> Sides:
     """No vector looks at the positions of another row."""
     concat, cut = array_namespace(x).concat, x.shape[0]
@@ -161,10 +180,16 @@ LONG = (("|turned x|²·|y|²", "|x|²·|turned y|²"),)
 
 
 @NORM.of(
-    "rotary", "turn", shown=as_long_elsewhere, names=LONG,
+    "rotary",
+    "turn",
+    shown=as_long_elsewhere,
+    names=LONG,
     inputs=tuple(Inputs(lengths={"B": 1}, at={"p": LADDER, "o": o}) for o in ((0,), (1, 0))),
-    x=VECTORS, y=VECTORS, p="position B n", o="position B n",
-)  # fmt: skip
+    x=VECTORS,
+    y=VECTORS,
+    p="position B n",
+    o="position B n",
+)
 def norm(f: Any, x: Any, y: Any, p: Any, o: Any) -> Sides:
     """|turn(x, p)|²·|y|² = |turn(y, o)|²·|x|², x and y at any two places, heads and rows.
 
@@ -189,15 +214,22 @@ def _zero(f: Any, p: Any) -> Any:
 
 
 @COMPOSITION.of(
-    "rotary", "turn", positive=nothing_vanishes, x=VECTORS, y=VECTORS, m="position B n",
+    "rotary",
+    "turn",
+    positive=nothing_vanishes,
+    x=VECTORS,
+    y=VECTORS,
+    m="position B n",
     p="position B n",
-    names=(("turned by m, then by n", "turned by m + n, then by 0"),
-           ("x at 0, times y", "y at 0, times x")),
+    names=(
+        ("turned by m, then by n", "turned by m + n, then by 0"),
+        ("x at 0, times y", "y at 0, times x"),
+    ),
     inputs=(
         *(Inputs(units=True, at={"m": m, "p": p}) for m, p in TWICE),
         Inputs(at={"m": (1,), "p": (2,)}, lengths={"B": 3, "n": 1}),
     ),
-)  # fmt: skip
+)
 def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
     """turn(turn(x, m), p) = turn(turn(x, m + p), 0), which leaves a common factor its square.
 
@@ -214,23 +246,35 @@ def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
 
 
 @LINEAR.of(
-    "rotary", "turn", names=(("a·x + y turned", "a·x turned + y turned"),), x=VECTORS, y=VECTORS,
-    a="real", p="position B n", inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 2}),),
-)  # fmt: skip
+    "rotary",
+    "turn",
+    names=(("a·x + y turned", "a·x turned + y turned"),),
+    x=VECTORS,
+    y=VECTORS,
+    a="real",
+    p="position B n",
+    inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 2}),),
+)
 def turned_linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
     """turn(a·x + y, p) = a·turn(x, p) + turn(y, p)."""
     return linear(lambda x: f.turn(x, p), x, y, a)
 
 
 @IDENTITY.of(
-    "rotary", "turn", x=VECTORS, y=VECTORS, p="position B n",
-    names=(("x at 0, times y", "y at 0, times x"),
-           ("how far two channels are from one factor", "nothing, or one of them stays")),
+    "rotary",
+    "turn",
+    x=VECTORS,
+    y=VECTORS,
+    p="position B n",
+    names=(
+        ("x at 0, times y", "y at 0, times x"),
+        ("how far two channels are from one factor", "nothing, or one of them stays"),
+    ),
     positive=nothing_vanishes,
     inputs=tuple(
         Inputs(lengths={"B": b, "n": n}) for b, n in ((1, 1), (3, 1), (1, 3), (2, 2), ("D", 1))
     ),
-)  # fmt: skip
+)
 def identity_at_zero(f: Any, x: Any, y: Any, p: Any) -> Sides:
     """turn(x, 0)_i = c_i·x_i, and c_i = c_j where neither is 1: channels that pass have 1.
 
@@ -249,11 +293,17 @@ ALIKE = (
 
 
 @HEADS_ALIKE.of(
-    "rotary", "turn", names=ALIKE, x=VECTORS, y=VECTORS, p="position B n", sigma="permutation H",
+    "rotary",
+    "turn",
+    names=ALIKE,
+    x=VECTORS,
+    y=VECTORS,
+    p="position B n",
+    sigma="permutation H",
     inputs=tuple(
         Inputs(at={"p": (3, 4, 5, 6, 7, 8)}, lengths={"B": 1, "n": n}) for n in (1, "H", 5)
     ),
-)  # fmt: skip
+)
 def every_head_alike(f: Any, x: Any, y: Any, p: Any, sigma: Any) -> Sides:
     """Heads permuted before are heads permuted after, and the first does not see the others."""
     return _heads_alike(lambda a: f.turn(a, p), x, y, sigma)
@@ -266,13 +316,20 @@ def _heads_alike(turn: Callable[[Any], Any], x: Any, y: Any, sigma: Any) -> Side
 
 
 @FOLLOWS_IDS.of(
-    "rotary", "turn", x=VECTORS, p="position B n", o="position B n", sigma="permutation n",
+    "rotary",
+    "turn",
+    x=VECTORS,
+    p="position B n",
+    o="position B n",
+    sigma="permutation n",
     rho="permutation B",
     inputs=tuple(Inputs(at={"p": p, "o": ((3, 1, 2, 0, 4, 1),)}) for p in OWN_IDS),
-    names=(("tokens permuted with their ids", "the results permuted"),
-           ("rows permuted with their ids", "the results permuted"),
-           ("the first row beside other ids", "the first row")),
-)  # fmt: skip
+    names=(
+        ("tokens permuted with their ids", "the results permuted"),
+        ("rows permuted with their ids", "the results permuted"),
+        ("the first row beside other ids", "the first row"),
+    ),
+)
 def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sides:
     """Tokens, and rows, permuted with their ids before are permuted after.
 
@@ -288,9 +345,13 @@ def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sid
 
 
 @RELATIVE.of(
-    "rotary", "running", names=(("scores further along", "scores"),), q=VECTORS, k=VECTORS,
+    "rotary",
+    "running",
+    names=(("scores further along", "scores"),),
+    q=VECTORS,
+    k=VECTORS,
     z="real B H r D",
-)  # fmt: skip
+)
 def running_relative(f: Any, q: Any, k: Any, z: Any) -> Sides:
     """r tokens further along queries and keys have the products they have at the start."""
     return _later(f, q, z) @ _later(f, k, z).mT, f.running(q) @ f.running(k).mT
@@ -329,21 +390,33 @@ def running_heads_alike(f: Any, x: Any, y: Any, sigma: Any) -> Sides:
 
 
 @EQUAL_AXES.of(
-    "rotary", "one_axis", names=(("all coordinates p", "one axis, at p"),), sizes=({"n": 5},),
-    x=VECTORS, p="place B n",
+    "rotary",
+    "one_axis",
+    names=(("all coordinates p", "one axis, at p"),),
+    sizes=({"n": 5},),
+    x=VECTORS,
+    p="place B n",
     inputs=(Inputs(at={"p": ((0, 1, 2, 5, 11), (11, 5, 2, 1, 0))}),),
-)  # fmt: skip
+)
 def equal_axes_are_one(f: Any, x: Any, p: Any) -> Sides:
     """turn(x, (p, …, p)) = turn(x, p)."""
     return f.turn(x, array_namespace(x).stack([p] * f.axes, axis=-1)), f.one_axis(x, p)
 
 
 @TURNED_ONCE.of(
-    "rotary", "all_three", q=VECTORS, k=VECTORS, v=VECTORS, p="position B n",
-    names=(("queries", "queries turned once"), ("keys", "keys turned once"),
-           ("values", "values as they are meant to be")),
+    "rotary",
+    "all_three",
+    q=VECTORS,
+    k=VECTORS,
+    v=VECTORS,
+    p="position B n",
+    names=(
+        ("queries", "queries turned once"),
+        ("keys", "keys turned once"),
+        ("values", "values as they are meant to be"),
+    ),
     inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 1}),),
-)  # fmt: skip
+)
 def turned_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
     """The three at once are turn(q, p), key(k, p), and v or key(v, p)."""
     wanted = f.key(v, p) if f.values_turn else v
@@ -351,13 +424,18 @@ def turned_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
 
 
 @SHIFT_OF_KEYS.of(
-    "rotary", "shift", names=(("turned, then shifted by s", "turned at its position + s"),),
-    k=VECTORS, p="position B n", s="step",
+    "rotary",
+    "shift",
+    names=(("turned, then shifted by s", "turned at its position + s"),),
+    k=VECTORS,
+    p="position B n",
+    s="step",
     inputs=tuple(
-        Inputs(units=True, at={"p": p, "s": s}) for p in ((0, 1), (5, 120))
+        Inputs(units=True, at={"p": p, "s": s})
+        for p in ((0, 1), (5, 120))
         for s in (1, 7, -1, -3, 100, -90)
     ),
-)  # fmt: skip
+)
 def shift_of_cached_keys(f: Any, k: Any, p: Any, s: Any) -> Sides:
     """shift(key(k, p), s) = key(k, p + s)."""
     there, moved = shifted(f.key, lambda key: f.shift(key, s), k, p, s)
@@ -365,10 +443,12 @@ def shift_of_cached_keys(f: Any, k: Any, p: Any, s: Any) -> Sides:
 
 
 @CACHE.of(
-    "rotary", "evict", names=(("keys in the cache", "raw keys turned at their positions"),),
+    "rotary",
+    "evict",
+    names=(("keys in the cache", "raw keys turned at their positions"),),
     k="real B H c D",
     inputs=tuple(Inputs(lengths={"B": 1, "c": c}) for c in (1, 2, 3, 5, 9, 17, 40, 129, 300)),
-)  # fmt: skip
+)
 def cache_keeps_its_positions(f: Any, k: Any) -> Sides:
     """kept = key(raw, p) for what the cache has kept, its raw keys and their positions p."""
     kept, raw, p = f.evict(k)
@@ -376,10 +456,15 @@ def cache_keeps_its_positions(f: Any, k: Any) -> Sides:
 
 
 @CONVERSION.of(
-    "rotary", "convert", names=(("scores before", "scores after conversion"),), x="real B n E",
-    queries="real F E", keys="real F E", p="position B n",
+    "rotary",
+    "convert",
+    names=(("scores before", "scores after conversion"),),
+    x="real B n E",
+    queries="real F E",
+    keys="real F E",
+    p="position B n",
     inputs=(Inputs(at={"p": (0, 1, 4)}, lengths={"B": 1, "E": "F"}),),
-)  # fmt: skip
+)
 def conversion_keeps_scores(f: Any, x: Any, queries: Any, keys: Any, p: Any) -> Sides:
     """The scores of projections are those of the converted ones, each turned in its layout."""
     turn, key = f.converted
@@ -391,9 +476,14 @@ def conversion_keeps_scores(f: Any, x: Any, queries: Any, keys: Any, p: Any) -> 
 
 
 def _scores(
-    f: Any, turn: Callable[..., Any], key: Callable[..., Any], x: Any, queries: Any, keys: Any,
+    f: Any,
+    turn: Callable[..., Any],
+    key: Callable[..., Any],
+    x: Any,
+    queries: Any,
+    keys: Any,
     p: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     xp = array_namespace(x)
     parts = (xp.reshape(x @ w.mT, (*x.shape[:2], f.heads, -1)) for w in (queries, keys))
     q, k = (xp.permute_dims(part, (0, 2, 1, 3)) for part in parts)
@@ -407,33 +497,67 @@ LAWS = (
     LINEAR,
     IDENTITY,
     HEADS_ALIKE,
-    Law("sees-positions", "rotary additive", "structure",
-        "another position gives another result"),
+    Law("sees-positions", "rotary additive", "structure", "another position gives another result"),
     FOLLOWS_IDS,
-    Law("every-axis-matters", "rotary", "structure",
-        "a change of any one coordinate of a position changes the result"),
+    Law(
+        "every-axis-matters",
+        "rotary",
+        "structure",
+        "a change of any one coordinate of a position changes the result",
+    ),
     EQUAL_AXES,
-    Law("grid-steps", "rotary", "structure",
-        "one step to the right changes the coordinates in the same way everywhere on any grid"),
+    Law(
+        "grid-steps",
+        "rotary",
+        "structure",
+        "one step to the right changes the coordinates in the same way everywhere on any grid",
+    ),
     TURNED_ONCE,
     SHIFT_OF_KEYS,
     CACHE,
     CONVERSION,
     Law("layout-as-declared", "rotary", "declared", "the channels are paired as declared"),
-    Law("width-as-declared", "rotary", "declared",
-        "as many channels turn as declared, and the others pass through unchanged"),
-    Law("frequencies-as-declared", "rotary additive", "declared",
-        "the frequencies are the declared ladder, within what its format allows"),
-    Law("length-as-declared", "rotary", "declared",
-        "vectors become as much longer as declared, and not more"),
-    Law("follows-its-arguments", "rotary", "declared",
-        "another base, or another scaling, gives other frequencies, and those declared"),
-    Law("odd-widths", "rotary", "declared",
-        "an odd width is refused, or its last channel passes through unchanged"),
-    Law("neighbours-differ", "rotary additive", "precision",
-        "neighbouring positions up to 65536 give different angles"),
-    Law("angles-are-exact", "rotary", "precision",
-        "angles are as exact as a product in float32"),
-    Law("survives-casting", "rotary", "precision",
-        "after .bfloat16() or .half() the frequencies are what they were, within float32"),
-)  # fmt: skip
+    Law(
+        "width-as-declared",
+        "rotary",
+        "declared",
+        "as many channels turn as declared, and the others pass through unchanged",
+    ),
+    Law(
+        "frequencies-as-declared",
+        "rotary additive",
+        "declared",
+        "the frequencies are the declared ladder, within what its format allows",
+    ),
+    Law(
+        "length-as-declared",
+        "rotary",
+        "declared",
+        "vectors become as much longer as declared, and not more",
+    ),
+    Law(
+        "follows-its-arguments",
+        "rotary",
+        "declared",
+        "another base, or another scaling, gives other frequencies, and those declared",
+    ),
+    Law(
+        "odd-widths",
+        "rotary",
+        "declared",
+        "an odd width is refused, or its last channel passes through unchanged",
+    ),
+    Law(
+        "neighbours-differ",
+        "rotary additive",
+        "precision",
+        "neighbouring positions up to 65536 give different angles",
+    ),
+    Law("angles-are-exact", "rotary", "precision", "angles are as exact as a product in float32"),
+    Law(
+        "survives-casting",
+        "rotary",
+        "precision",
+        "after .bfloat16() or .half() the frequencies are what they were, within float32",
+    ),
+)

@@ -76,18 +76,32 @@ INPUTS_STAY = Law("inputs-stay", EVERY, "state", "the inputs are not changed by 
 
 
 @ROWS_APART.of(
-    "rotary", "turn", names=APART, sizes=ROWS, x=VECTORS, p="position B n", y="real A H n D",
+    "rotary",
+    "turn",
+    names=APART,
+    sizes=ROWS,
+    x=VECTORS,
+    p="position B n",
+    y="real A H n D",
     o="position A n",
-)  # fmt: skip
+)
 def rotary_rows_apart(f: Any, x: Any, p: Any, y: Any, o: Any) -> Sides:
     """The rows of a batch are what those before and those after any cut are alone."""
     return each_alone(f.turn, [x, p], [y, o])
 
 
 @ROWS_APART.of(
-    "attention", "attend", names=APART, sizes=ROWS, q=QUERIES, k=KEYS, v=KEYS, q2="real A H r D",
-    k2="real A G n D", v2="real A G n D",
-)  # fmt: skip
+    "attention",
+    "attend",
+    names=APART,
+    sizes=ROWS,
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
+    q2="real A H r D",
+    k2="real A G n D",
+    v2="real A G n D",
+)
 def attend_rows_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Sides:
     """The rows of a batch are what those before and those after any cut are alone."""
     return each_alone(f.attend, [q, k, v], [q2, k2, v2])
@@ -110,12 +124,16 @@ for _kind, _call in (("attention", "layer"), ("layer", "call"), ("additive", "ad
 
 
 @STEP_BY_STEP.of(
-    "attention", "step", names=(("in pieces", "all at once"),), unsaid="other pieces", x=TOKENS,
+    "attention",
+    "step",
+    names=(("in pieces", "all at once"),),
+    unsaid="other pieces",
+    x=TOKENS,
     inputs=tuple(
         Inputs(lengths={"B": b, "n": n})
         for b, n in ((1, 2), (1, 3), (3, 6), (5, 5), (2, "H"), (2, 15))
     ),
-)  # fmt: skip
+)
 def in_pieces(f: Any, x: Any) -> Sides:
     """One by one, in two pieces, in pieces of two, and a piece and then one by one: the same."""
     xp, n = array_namespace(x), x.shape[1]
@@ -154,7 +172,7 @@ def _padded(f: Any, y: Any, z: Any, *, call: str, alone: str, left: bool) -> Sid
 
 def _ragged_rows(
     f: Any, x: Any, x2: Any, y: Any, z: Any, *, call: str, alone: str, left: bool
-) -> Sides:  # fmt: skip
+) -> Sides:
     """The same beside longer rows, which give what they give alone as well."""
     xp, rows, r, m = array_namespace(x), x.shape[0], y.shape[1], z.shape[1]
     whole, short = xp.concat((x, x2), axis=1), xp.concat((z, y) if left else (y, z), axis=1)
@@ -167,18 +185,33 @@ def _ragged_rows(
 
 
 for _call, _alone, _left in (
-    ("hide", "alone", False), ("hide_left", "alone", True), ("padded_steps", "steps_alone", True)
-):  # fmt: skip
+    ("hide", "alone", False),
+    ("hide_left", "alone", True),
+    ("padded_steps", "steps_alone", True),
+):
     _how: dict[str, Any] = {"call": _call, "alone": _alone, "left": _left}
     _steps = _call == "padded_steps"  # the last two tokens are steps of one
     _more: dict[str, Any] = {"unsaid": "at the first call and after"}
-    PADDING.of("attention", _call, names=ALONE, **_more, **SHORT, inputs=_ragged(
-        *((1, 1, 3, 1), (1, 2, 3, 5)) if _steps else ((1, 1, 2, 1), (1, 3, 1, 5))
-    ))(partial(_padded, **_how))  # fmt: skip
-    PADDING.of("attention", _call, names=RAGGED_NAMES, **_more, **RAGGED, inputs=_ragged(
-        *((1, 1, 3, 1), (1, 2, 6, 2), (2, 3, 5, 2)) if _steps
-        else ((1, 1, 1, 1), (2, 1, 1, 5), (1, 2, 4, 2))
-    ))(partial(_ragged_rows, **_how))  # fmt: skip
+    PADDING.of(
+        "attention",
+        _call,
+        names=ALONE,
+        **_more,
+        **SHORT,
+        inputs=_ragged(*((1, 1, 3, 1), (1, 2, 3, 5)) if _steps else ((1, 1, 2, 1), (1, 3, 1, 5))),
+    )(partial(_padded, **_how))
+    PADDING.of(
+        "attention",
+        _call,
+        names=RAGGED_NAMES,
+        **_more,
+        **RAGGED,
+        inputs=_ragged(
+            *((1, 1, 3, 1), (1, 2, 6, 2), (2, 3, 5, 2))
+            if _steps
+            else ((1, 1, 1, 1), (2, 1, 1, 5), (1, 2, 4, 2))
+        ),
+    )(partial(_ragged_rows, **_how))
 
 
 IN_TRAINING: dict[str, Any] = {
@@ -223,39 +256,57 @@ def turned_paths(f: Any, x: Any, p: Any) -> Sides:
 
 
 @PATHS_AGREE.of(
-    "attention", "attended_paths", names=PATHS, sizes=({"B": 1, "r": 1, "n": 1},), q=QUERIES,
-    k=KEYS, v=KEYS,
-)  # fmt: skip
+    "attention",
+    "attended_paths",
+    names=PATHS,
+    sizes=({"B": 1, "r": 1, "n": 1},),
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
+)
 def attended_paths(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """attend(q, k, v) = path(q, k, v)."""
     return _alike(f.attend, f.attended_paths, q, k, v)
 
 
-@PATHS_AGREE.of(
-    "attention", "layer_paths", names=PATHS, sizes=({"B": 1, "n": 1},), x=TOKENS
-)
+@PATHS_AGREE.of("attention", "layer_paths", names=PATHS, sizes=({"B": 1, "n": 1},), x=TOKENS)
 def layer_paths(f: Any, x: Any) -> Sides:
     """layer(x) = path(x)."""
     return _alike(f.layer, f.layer_paths, x)
 
 
 @PATHS_AGREE.of(
-    "attention", "hidden_paths", names=PATHS, x=TOKENS, keep="padding B n",
-    inputs=tuple(Inputs(lengths={"B": b, "n": n}, left=left)
-                 for b, n in ((1, 3), (3, 6), (5, 5)) for left in (False, True)),
-)  # fmt: skip
+    "attention",
+    "hidden_paths",
+    names=PATHS,
+    x=TOKENS,
+    keep="padding B n",
+    inputs=tuple(
+        Inputs(lengths={"B": b, "n": n}, left=left)
+        for b, n in ((1, 3), (3, 6), (5, 5))
+        for left in (False, True)
+    ),
+)
 def hidden_paths(f: Any, x: Any, keep: Any) -> Sides:
     """The same where rows are padded, of the tokens that count."""
     xp, kept = array_namespace(x), keep[..., None]
     found = f.hide(x, keep)
     main, none = xp.where(kept, found, 0 * found), 0 * found
-    return ([main] * len(f.hidden_paths),
-            [xp.where(kept, path(x, keep), none) for path in f.hidden_paths])
+    return (
+        [main] * len(f.hidden_paths),
+        [xp.where(kept, path(x, keep), none) for path in f.hidden_paths],
+    )
 
 
 @PATHS_AGREE.of(
-    "attention", "masked_paths", names=PATHS, q=QUERIES, k=KEYS, v=KEYS, keep="keep B n",
-)  # fmt: skip
+    "attention",
+    "masked_paths",
+    names=PATHS,
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
+    keep="keep B n",
+)
 def masked_paths(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same under a mask, which leaves every query its own key where it has one for each."""
     xp, pairs = array_namespace(q), f.masked_paths
@@ -267,8 +318,14 @@ def masked_paths(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
 
 
 @PATHS_AGREE.of(
-    "attention", "added_paths", names=PATHS, q=QUERIES, k=KEYS, v=KEYS, m="real B r n",
-)  # fmt: skip
+    "attention",
+    "added_paths",
+    names=PATHS,
+    q=QUERIES,
+    k=KEYS,
+    v=KEYS,
+    m="real B r n",
+)
 def added_paths(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     """The same under a mask of numbers."""
     pairs, shape = f.added_paths, (q.shape[0], 1, q.shape[2], k.shape[2])
@@ -283,6 +340,13 @@ def biased_paths(f: Any, x: Any, y: Any) -> Sides:
 
 
 LAWS = (
-    ROWS_APART, CALLS_FORGET, STEP_BY_STEP, PADDING, PATHS_AGREE, EVALUATION_REPEATS,
-    TRAINING_RETURNS, WITHOUT_DROPOUT, INPUTS_STAY,
-)  # fmt: skip
+    ROWS_APART,
+    CALLS_FORGET,
+    STEP_BY_STEP,
+    PADDING,
+    PATHS_AGREE,
+    EVALUATION_REPEATS,
+    TRAINING_RETURNS,
+    WITHOUT_DROPOUT,
+    INPUTS_STAY,
+)

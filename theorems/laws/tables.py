@@ -60,10 +60,16 @@ PRODUCTS = Law(
 
 
 @OFFSET_ONLY.of(
-    "bias", "biased", of_sizes=True, x="real r", y="real n",
-    names=(("the bias further along, less that of the first key", "the bias at the start"),
-           ("the bias of fewer tokens", "the bias at the start of more")),
-)  # fmt: skip
+    "bias",
+    "biased",
+    of_sizes=True,
+    x="real r",
+    y="real n",
+    names=(
+        ("the bias further along, less that of the first key", "the bias at the start"),
+        ("the bias of fewer tokens", "the bias at the start of more"),
+    ),
+)
 def offset_only(f: Any, x: Any, y: Any) -> Sides:
     """Further along the bias is what it is at the start, up to a number for each query.
 
@@ -112,9 +118,11 @@ def _steps(bias: Any) -> Iterator[tuple[Any, Any]]:
 
 
 @OFFSET_ONLY.of(
-    "bias", "windowed", of_sizes=True,
+    "bias",
+    "windowed",
+    of_sizes=True,
     names=STEPPED,
-)  # fmt: skip
+)
 def offset_only_in_a_window(f: Any) -> Sides:
     """A step of query and key along an axis of the window changes a query's biases by one number.
 
@@ -133,9 +141,14 @@ def offset_only_in_a_window(f: Any) -> Sides:
 
 
 @LAST_ROWS.of(
-    "bias", "biased", of_sizes=True, sizes=({"r": 4, "n": 1},), x="real r", y="real n",
+    "bias",
+    "biased",
+    of_sizes=True,
+    sizes=({"r": 4, "n": 1},),
+    x="real r",
+    y="real n",
     names=(("the bias of the last queries alone", "the last rows of all"),),
-)  # fmt: skip
+)
 def last_rows(f: Any, x: Any, y: Any) -> Sides:
     """The last queries alone have the last rows, up to a number for each query."""
     xp, r = array_namespace(x), x.shape[0]
@@ -146,11 +159,17 @@ def last_rows(f: Any, x: Any, y: Any) -> Sides:
 
 
 @PRODUCTS.of(
-    "additive", "added", of_sizes=True, x="real B r E", y=TOKENS,
-    names=(("products of later rows", "of the first rows"),
-           ("products of rows of a shorter call", "of the first rows of a longer one")),
+    "additive",
+    "added",
+    of_sizes=True,
+    x="real B r E",
+    y=TOKENS,
+    names=(
+        ("products of later rows", "of the first rows"),
+        ("products of rows of a shorter call", "of the first rows of a longer one"),
+    ),
     inputs=tuple(Inputs(lengths={"B": 1, "n": n, "r": r}) for n, r in ((2, 1), (63, 1), (20, 30))),
-)  # fmt: skip
+)
 def products_of_offset(f: Any, x: Any, y: Any) -> Sides:
     """Rows r further along have the products of the first rows, however many there are."""
     xp = array_namespace(x)
@@ -162,9 +181,12 @@ def products_of_offset(f: Any, x: Any, y: Any) -> Sides:
 
 
 @PRODUCTS.of(
-    "additive", "gridded", of_sizes=True, floats=True,
+    "additive",
+    "gridded",
+    of_sizes=True,
+    floats=True,
     names=(("products of rows a step further along this axis", "of the same pairs of places"),),
-)  # fmt: skip
+)
 def products_on_a_grid(f: Any) -> Sides:
     """Places of a grid have the products that depend on their offset along each axis alone.
 

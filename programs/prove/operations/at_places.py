@@ -212,8 +212,10 @@ def index(x: Any, places: Any, selected: Any = None) -> Any:
 def gather(x: Any, axis: int, where: Any, *_: Any) -> Any:
     """The entries whose place along one axis is told; along every other one it is their own."""
     axis, where = axis % x.ndim, constant(where)
-    wheres = [where if k == axis else along(xp.arange(Array(length)), k, where.ndim)
-              for k, length in enumerate(where.axes)]  # fmt: skip
+    wheres = [
+        where if k == axis else along(xp.arange(Array(length)), k, where.ndim)
+        for k, length in enumerate(where.axes)
+    ]
     return each_part(x, lambda a: _gathered_at(a, 0, wheres))
 
 
@@ -292,8 +294,10 @@ def _is_input(where: Array) -> bool:
 def _gathered_at(a: Array, axis: int, wheres: Sequence[Array]) -> Array:
     """The entries at places on several neighbouring axes, broadcast against each other."""
     shape = broadcast_shapes(*(where.axes for where in wheres))
-    wide = [_from_the_front(xp.broadcast_to(where, shape), length)
-            for where, length in zip(wheres, a.axes[axis:], strict=False)]  # fmt: skip
+    wide = [
+        _from_the_front(xp.broadcast_to(where, shape), length)
+        for where, length in zip(wheres, a.axes[axis:], strict=False)
+    ]
     inside = _inside_all(a, axis, wide)
     if a.term not in notes().stored:
         return _entries(a, axis, wide)
@@ -304,8 +308,9 @@ def _gathered_at(a: Array, axis: int, wheres: Sequence[Array]) -> Array:
     if not inside:
         shape_told = " × ".join(map(repr, a.axes))
         assume(f"indices stay inside a stored table of {shape_told}", "if")
-    given = Given("function", core=(0,) * len(wide), out=rest,
-                  says=f"the entries of {name}, any numbers")  # fmt: skip
+    given = Given(
+        "function", core=(0,) * len(wide), out=rest, says=f"the entries of {name}, any numbers"
+    )
     notes().rows[told] = (value, axes)
     return _placed(standing(told, given)(*wide), axis, len(shape))
 

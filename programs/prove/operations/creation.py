@@ -26,7 +26,7 @@ from .reading import (
     reads,
     sized,
     standing,
-)  # fmt: skip
+)
 
 HALF = 0.5
 

@@ -46,8 +46,10 @@ _UNARY: dict[str, Callable[[Array], Array]] = {
     "sigmoid": sigmoid,
     "log_sigmoid": lambda x: -xp.log(1 + xp.exp(-x)),
     "silu": lambda x: x * sigmoid(x),
-    **{name: partial(opaque, name) for name in ("floor", "ceil", "round", "trunc", "erf",
-                                                "softplus", "mish", "hardswish")},
+    **{
+        name: partial(opaque, name)
+        for name in ("floor", "ceil", "round", "trunc", "erf", "softplus", "mish", "hardswish")
+    },
 }
 for _name, _rule in _UNARY.items():
     _unary(f"aten.{_name}.default", _rule)
@@ -85,16 +87,21 @@ def gelu(x: Any, *, approximate: str = "none") -> Array:
 
 
 entrywise("aten.maximum.default", "aten.clamp_min.default", "aten.clamp_min.Tensor")(
-    lambda a, b: xp.maximum(bound(a), bound(b)))  # fmt: skip
+    lambda a, b: xp.maximum(bound(a), bound(b))
+)
 entrywise("aten.minimum.default", "aten.clamp_max.default")(
-    lambda a, b: xp.minimum(bound(a), bound(b)))  # fmt: skip
+    lambda a, b: xp.minimum(bound(a), bound(b))
+)
 
 
 @entrywise("aten.clamp.default", "aten.clamp.Tensor")
 def clamp(x: Any, least: Any = None, most: Any = None) -> Array:
     """x, or the bound that it passes."""
-    return xp.clip(numeric(x), min=None if least is None else bound(least),
-                   max=None if most is None else bound(most))  # fmt: skip
+    return xp.clip(
+        numeric(x),
+        min=None if least is None else bound(least),
+        max=None if most is None else bound(most),
+    )
 
 
 def _side(value: Any) -> Array:
@@ -148,16 +155,26 @@ def _connected(rule: Callable[[Array, Array], Array], logical: str, *bitwise: st
 
 
 _connected(
-    lambda a, b: a & b, "aten.logical_and.default", "aten.bitwise_and.Tensor",
-    "aten.bitwise_and.Scalar", "aten.__and__.Tensor", "aten.__and__.Scalar",
-)  # fmt: skip
+    lambda a, b: a & b,
+    "aten.logical_and.default",
+    "aten.bitwise_and.Tensor",
+    "aten.bitwise_and.Scalar",
+    "aten.__and__.Tensor",
+    "aten.__and__.Scalar",
+)
 _connected(
-    lambda a, b: a | b, "aten.logical_or.default", "aten.bitwise_or.Tensor",
-    "aten.bitwise_or.Scalar", "aten.__or__.Tensor", "aten.__or__.Scalar",
-)  # fmt: skip
+    lambda a, b: a | b,
+    "aten.logical_or.default",
+    "aten.bitwise_or.Tensor",
+    "aten.bitwise_or.Scalar",
+    "aten.__or__.Tensor",
+    "aten.__or__.Scalar",
+)
 _connected(
-    lambda a, b: (a & ~b) | (b & ~a), "aten.logical_xor.default", "aten.bitwise_xor.Tensor",
+    lambda a, b: (a & ~b) | (b & ~a),
+    "aten.logical_xor.default",
+    "aten.bitwise_xor.Tensor",
     "aten.__xor__.Tensor",
-)  # fmt: skip
+)
 entrywise("aten.logical_not.default")(lambda x: ~_truth(x))
 entrywise("aten.bitwise_not.default")(lambda x: ~_bit(x))

@@ -120,10 +120,18 @@ def chunk(x: Any, count: int, axis: int = 0) -> list[Any]:
 def flip(a: Array, axes: Sequence[int]) -> Array:
     """Axes read backwards."""
     wanted = {k % a.ndim for k in axes}
-    return table(a.axes, lambda *at: Array(entry(a.term, *(
-        integer((as_array(a.axes[k]) - 1 - i).term) if k in wanted else as_array(i).term
-        for k, i in enumerate(at)
-    ))))  # fmt: skip
+    return table(
+        a.axes,
+        lambda *at: Array(
+            entry(
+                a.term,
+                *(
+                    integer((as_array(a.axes[k]) - 1 - i).term) if k in wanted else as_array(i).term
+                    for k, i in enumerate(at)
+                ),
+            )
+        ),
+    )
 
 
 @moves("aten.roll.default")
@@ -142,8 +150,10 @@ def roll(x: Any, shifts: Sequence[int], axes: Sequence[int] = ()) -> Any:
 def concatenated(parts: Sequence[Any], axis: int = 0) -> Any:
     """One after the other along an axis; empty parts are left out."""
     if any(isinstance(part, Pair) for part in parts):
-        return Pair(concatenated([p.real for p in parts], axis),
-                    concatenated([p.imaginary for p in parts], axis))  # fmt: skip
+        return Pair(
+            concatenated([p.real for p in parts], axis),
+            concatenated([p.imaginary for p in parts], axis),
+        )
     arrays = alike(parts)
     place = axis % max(a.ndim for a in arrays)
     arrays = [a for a in arrays if a.axes[place : place + 1] != (ZERO,)] or arrays[:1]

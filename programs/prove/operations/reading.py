@@ -216,11 +216,11 @@ def recognised(value: float) -> tuple[str, Array] | None:
                 found = made * factor
                 return f"{sign}{told}", found if value > 0 else -found
     square = Fraction(size * size).limit_denominator(MOST_ROOT)
-    if 0 < square < MOST_ROOT and (
-        math.sqrt(square) == size or 1 / math.sqrt(1 / square) == size
-    ):
-        tops, bottoms = (as_array(1) if n == 1 else xp.sqrt(as_array(n))
-                         for n in (square.numerator, square.denominator))  # fmt: skip
+    if 0 < square < MOST_ROOT and (math.sqrt(square) == size or 1 / math.sqrt(1 / square) == size):
+        tops, bottoms = (
+            as_array(1) if n == 1 else xp.sqrt(as_array(n))
+            for n in (square.numerator, square.denominator)
+        )
         root = tops / bottoms
         top = f"√{square.numerator}" if square.numerator > 1 else "1"
         text = top if square.denominator == 1 else f"{top}/√{square.denominator}"
@@ -230,9 +230,12 @@ def recognised(value: float) -> tuple[str, Array] | None:
 
 def _numbers() -> tuple[tuple[str, float, Array], ...]:
     log2 = xp.log(as_array(2))
-    return (("log 2", math.log(2), log2), ("1/log 2", 1 / math.log(2), 1 / log2),
-            ("π", math.pi, as_array(xp.pi)), ("1/π", 1 / math.pi, 1 / as_array(xp.pi)),
-            )  # fmt: skip
+    return (
+        ("log 2", math.log(2), log2),
+        ("1/log 2", 1 / math.log(2), 1 / log2),
+        ("π", math.pi, as_array(xp.pi)),
+        ("1/π", 1 / math.pi, 1 / as_array(xp.pi)),
+    )
 
 
 def _any_number(value: float) -> Array:

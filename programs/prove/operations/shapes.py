@@ -45,10 +45,16 @@ def by_parts(*names: str) -> Callable[[Callable[..., Array]], Callable[..., Any]
 
 
 @moves(
-    "aten.clone.default", "aten.alias.default", "aten.detach.default", "aten.contiguous.default",
-    "aten.lift_fresh_copy.default", "aten.lift_fresh.default", "aten.dropout.default",
-    "aten.resolve_conj.default", "aten.detach_.default",  # detached in place: no number is another
-)  # fmt: skip
+    "aten.clone.default",
+    "aten.alias.default",
+    "aten.detach.default",
+    "aten.contiguous.default",
+    "aten.lift_fresh_copy.default",
+    "aten.lift_fresh.default",
+    "aten.dropout.default",
+    "aten.resolve_conj.default",
+    "aten.detach_.default",  # detached in place: no number is another
+)
 def same(x: Any, p: Any = 0.0, train: Any = False, **_: Any) -> Any:
     """The array itself; dropout in evaluation."""
     if train is True and p:
@@ -184,8 +190,10 @@ def squeeze(a: Array, axes: Any = None) -> Array:
 def expanded(a: Array, shape: Sequence[Any], **_: Any) -> Array:
     """Repeated along new axes and along axes of length 1; −1 keeps a length."""
     offset = len(shape) - a.ndim
-    kept = [a.axes[k - offset] if isinstance(n, int) and n == -1 else n
-            for k, n in enumerate(map(sized, shape))]  # fmt: skip
+    kept = [
+        a.axes[k - offset] if isinstance(n, int) and n == -1 else n
+        for k, n in enumerate(map(sized, shape))
+    ]
     return xp.broadcast_to(a, tuple(kept))
 
 

@@ -42,17 +42,17 @@ def einsum(equation: str, operands: Sequence[Any], *_: Any, **__: Any) -> Array:
     return found
 
 
-def _written_out(
-    letters: list[str], output: str, arrays: list[Array]
-) -> tuple[list[str], str]:
+def _written_out(letters: list[str], output: str, arrays: list[Array]) -> tuple[list[str], str]:
     """The three dots as capital letters."""
     spare = [c for c in "ZYXWVUTSRQPONM" if c not in "".join(letters)]
     plain = [part.replace("...", "") for part in letters]
     counts = [a.ndim - len(part) for part, a in zip(plain, arrays, strict=True)]
     most = max((n for n, part in zip(counts, letters, strict=True) if "..." in part), default=0)
     dots = "".join(spare[:most])
-    full = [part.replace("...", dots[most - n :] if n else "") for part, n in
-            zip(letters, counts, strict=True)]  # fmt: skip
+    full = [
+        part.replace("...", dots[most - n :] if n else "")
+        for part, n in zip(letters, counts, strict=True)
+    ]
     for part, a in zip(full, arrays, strict=True):
         if any(n is ONE for n in a.axes[: len(part)]) and dots:
             raise Unread("einsum that broadcasts axes of length 1")
@@ -69,8 +69,9 @@ def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
     wanted = axes_of(a, axes)
     if len(wanted) != 1:
         raise Unread("a maximum over several axes")
-    known = (k for k, (row, axis) in notes().largest.items()
-             if row.term is a.term and axis == wanted[0])  # fmt: skip
+    known = (
+        k for k, (row, axis) in notes().largest.items() if row.term is a.term and axis == wanted[0]
+    )
     name = next(known, f"{notes().prefix}largest_{len(notes().largest)}")
     notes().largest[name] = (a, wanted[0])
     lengths = [Array(n) for k, n in enumerate(a.axes) if k != wanted[0]]
@@ -99,10 +100,16 @@ def diagonal(x: Any, offset: int = 0, first: int = 0, second: int = 1) -> Array:
 
 @reads("flex_attention")
 def flex_attention(
-    query: Any, key: Any, value: Any, score: Callable[..., Any], visible: Callable[..., Any],
-    scale: Any, settings: Mapping[str, Any], beside_score: Sequence[Any],
+    query: Any,
+    key: Any,
+    value: Any,
+    score: Callable[..., Any],
+    visible: Callable[..., Any],
+    scale: Any,
+    settings: Mapping[str, Any],
+    beside_score: Sequence[Any],
     beside_mask: Sequence[Any],
-) -> list[Any]:  # fmt: skip
+) -> list[Any]:
     """softmax of score(scale·q·k, b, h, i, j) over the keys that are visible(b, h, i, j), times V.
 
     A query that sees no key reads zeros, and a key head stands for a group of query heads.  The

@@ -28,11 +28,38 @@ from .reading import Pair, alike, assume, bound, constant, notes, numeric, whole
 from .reading import Unread as Refused
 
 __all__ = [
-    "Refused", "add", "alike", "axes", "cos", "count", "cumulative_sum", "exp", "is_complex",
-    "literal", "log", "longer_than_one", "masked", "matmul", "mean", "moveaxis", "multiply",
-    "not_after", "number", "of_heads", "over_root_of_width", "pair", "parts", "power", "sin",
-    "softmax", "sqrt", "stack", "sum", "where", "whole_quotient",
-]  # fmt: skip
+    "Refused",
+    "add",
+    "alike",
+    "axes",
+    "cos",
+    "count",
+    "cumulative_sum",
+    "exp",
+    "is_complex",
+    "literal",
+    "log",
+    "longer_than_one",
+    "masked",
+    "matmul",
+    "mean",
+    "moveaxis",
+    "multiply",
+    "not_after",
+    "number",
+    "of_heads",
+    "over_root_of_width",
+    "pair",
+    "parts",
+    "power",
+    "sin",
+    "softmax",
+    "sqrt",
+    "stack",
+    "sum",
+    "where",
+    "whole_quotient",
+]
 
 number, pair = numeric, Pair
 
@@ -78,8 +105,9 @@ def _are_truth(*values: Any) -> bool:
 
 def _complex_product(a: Any, b: Any) -> Pair:
     if isinstance(a, Pair) and isinstance(b, Pair):
-        return Pair(a.real * b.real - a.imaginary * b.imaginary,
-                    a.real * b.imaginary + a.imaginary * b.real)  # fmt: skip
+        return Pair(
+            a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real
+        )
     both, other = (a, numeric(b)) if isinstance(a, Pair) else (b, numeric(a))
     return Pair(both.real * other, both.imaginary * other)
 
