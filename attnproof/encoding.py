@@ -36,8 +36,6 @@ from .symbolic.scalars import integer, length_value
 from .symbolic.terms import free
 from .theorems.definitions.attention import softmax
 
-__all__ = ["FINAL", "HOOKS", "Encoding"]
-
 (WIDTH,) = sizes("d", "features")
 HOOKS = ("add", "turn", "query", "key", "relate", "bias", "sees", "value", "scores")
 FINAL = frozenset([

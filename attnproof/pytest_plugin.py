@@ -15,8 +15,6 @@ import pytest
 from . import __version__
 from .real_code.asked import AT_WORK, DTYPES, Run
 
-__all__ = ["pytest_addoption", "pytest_report_header", "pytest_runtest_protocol"]
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of a run."""

@@ -16,8 +16,6 @@ from rich.table import Table
 
 from benchmarks.reference_programs import SOURCE
 
-__all__ = ["check_time"]
-
 LLAMA = "transformers.models.llama.modeling_llama"
 TARGETS = {
     "attention of q, k, v": [f"{SOURCE}::causal_attention", "--declare", "attention:causal"],

@@ -16,8 +16,6 @@ from fractions import Fraction
 from functools import singledispatch
 from itertools import pairwise
 
-__all__ = ["Mutant", "mutants"]
-
 OTHER_FUNCTIONS = {
     "cos": ("sin",),
     "sin": ("cos",),

@@ -39,8 +39,6 @@ from attnproof.symbolic.terms import free
 from benchmarks.code_mutants import Mutant, mutants
 from benchmarks.false_statements import fails, floats, obeyed, variables
 
-__all__ = ["Verdict", "broken_at", "judged", "loaded", "mutated"]
-
 TRIES = 12
 LIMIT = 1.0  # seconds for a proof
 SAMPLES = 60  # tokens and positions to which one map is fitted

@@ -38,8 +38,6 @@ from benchmarks.false_programs import (
 from benchmarks.program_changes import At, FalseProgram, texts
 from benchmarks.reference_programs import Reference
 
-__all__ = ["Compared", "compared", "differs_at", "false_pairs"]
-
 UNSEEN = ("exact", "measured")
 
 

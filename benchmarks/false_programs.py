@@ -43,17 +43,6 @@ from benchmarks.length_faults import faulty
 from benchmarks.program_changes import At, FalseProgram, changed
 from benchmarks.reference_programs import Reference
 
-__all__ = [
-    "FAMILIES",
-    "Draws",
-    "Judged",
-    "broken_at",
-    "judged",
-    "loaded",
-    "outside",
-    "proofs_alone",
-]
-
 NEAR = 1e-5  # of the size of the numbers: rounding of float64 stays far below
 TRIED = tuple(At(b, n) for b, n in ((2, 2), (2, 5), (3, 3), (3, 7), (2, 16), (2, 33)))
 PROVE = 3.0  # seconds for a proof

@@ -39,18 +39,6 @@ from attnproof.symbolic.terms import free
 from attnproof.theorems.definitions.attention import column_softmax
 from benchmarks.code_mutants import Mutant, mutants
 
-__all__ = [
-    "Verdict",
-    "fails",
-    "false_at",
-    "floats",
-    "judged",
-    "loaded",
-    "mutated",
-    "obeyed",
-    "variables",
-]
-
 NEAR = 1e-7  # of the size of the numbers: rounding stays below, a wrong formula above
 SPREAD = 8  # how many of the exact numbers of candidates are drawn from
 TRIES = 24

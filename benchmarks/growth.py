@@ -13,8 +13,6 @@ from attnproof.numeric.at_scale.call import Call, arrays, clustered, kernel_name
 from attnproof.numeric.at_scale.clusters import CLUSTERS, check_every_row
 from attnproof.numeric.at_scale.sampled import sampled
 
-__all__ = ["growth"]
-
 TOKENS = tuple(4**k for k in range(4, 9))
 QUADRATIC = 1 << 14  # beyond it one forward takes minutes
 ROUNDS = 3

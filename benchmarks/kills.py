@@ -30,8 +30,6 @@ import typer
 from attnproof.document import bar
 from attnproof.sweeping.store import Key, Store
 
-__all__ = ["PLANTS", "Kills", "plant"]
-
 ROOT = Path(__file__).resolve().parent.parent
 SELECTION = ("permutation",)
 TOLD = re.compile(r"^[✓✗?] (?:proved|refuted|ill-typed|undecided) +([\w-]+)")

@@ -15,8 +15,6 @@ from random import Random
 from benchmarks.program_changes import HEAD, At, FalseProgram, inserted, texts, with_line
 from benchmarks.reference_programs import REFERENCES, Reference
 
-__all__ = ["HIDDEN", "faulty"]
-
 HELPERS = (
     HEAD
     + """

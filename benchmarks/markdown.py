@@ -9,8 +9,6 @@ from rich.table import Table
 
 from attnproof.records import Machine
 
-__all__ = ["page", "written"]
-
 
 def page(title: str, command: str, tables: Sequence[Table]) -> str:
     """A heading, the command, the machine and the day, then every table."""

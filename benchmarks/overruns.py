@@ -30,8 +30,6 @@ from attnproof.symbolic.givens import Given, sizes
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.statement import Statement
 
-__all__ = ["overruns"]
-
 (n,) = sizes("n")
 LETTERS: dict[str, Given] = {name: real(n) for name in "abcdef"}
 Case = tuple[str, str, Callable[[float], str]]

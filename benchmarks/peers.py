@@ -25,8 +25,6 @@ from attnproof.symbolic.givens import real, sizes
 from attnproof.theorems.definitions.attention import attention
 from benchmarks.numeric_time import largest_difference
 
-__all__ = ["against_peers"]
-
 TOKENS, VECTORS, ELEMENTS, TOGETHER, ROUNDS = 1_024, 21, 20, 10, 25
 KERNEL = "scaled_dot_product_attention (flash)"
 

@@ -18,8 +18,6 @@ from typing import NamedTuple
 from benchmarks.code_mutants import mutants
 from benchmarks.reference_programs import REFERENCES, SOURCE, Reference
 
-__all__ = ["At", "FalseProgram", "changed", "inserted", "texts", "with_line"]
-
 BRANCHES = (3, 4, 6, 7, 12, 31, 100, 130)
 HEAD = "import math\nimport torch\nfrom torch import Tensor\nKEPT = {}\n"
 

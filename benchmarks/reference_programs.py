@@ -9,8 +9,6 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-__all__ = ["REFERENCES", "SOURCE", "Reference"]
-
 SOURCE = Path(__file__)
 
 

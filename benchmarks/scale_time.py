@@ -19,8 +19,6 @@ from attnproof.symbolic.statement import Statement
 from attnproof.theorems.definitions.attention import attention
 from benchmarks.numeric_time import InForwards, in_forwards
 
-__all__ = ["at_scale_cost", "exact_cost"]
-
 FEATURES = 64
 WAYS = ("sampled", "clustered")
 

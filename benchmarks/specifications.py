@@ -27,8 +27,6 @@ from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.sides import Told
 from benchmarks.markdown import page
 
-__all__ = ["LAYERS", "rotary_functions"]
-
 HALF = "attention:heads=4,rope=half"
 PLAIN = "attention:heads=4"
 LAYERS = {

@@ -9,8 +9,6 @@ import time
 
 from rich.table import Table
 
-__all__ = ["start_up"]
-
 
 def start_up(rounds: int = 5) -> Table:
     """Wall seconds of whole processes: minimum, median, maximum, and over an empty Python."""

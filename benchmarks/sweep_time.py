@@ -19,8 +19,6 @@ from attnproof.sweeping.sweep import Asked, planned, sweep
 from attnproof.sweeping.work import Cell, Grid, Shared
 from attnproof.symbolic.statement import Statement
 
-__all__ = ["two_workers"]
-
 NAMES = ("attention-ignores-the-order-of-pairs", "self-attention-is-equivariant")
 GRID = Grid(("float32", "bfloat16"), ("small",), (256,), seeds=tuple(range(8)))
 

@@ -21,8 +21,6 @@ from attnproof.symbolic.prove import decide
 from attnproof.symbolic.terms import Term
 from benchmarks.explicit import explicit
 
-__all__ = ["against_sympy", "catalogue_time", "gate_time"]
-
 
 def catalogue_time() -> Table:
     """Seconds for each theorem and its control: proofs, replays and witnesses, without numbers."""

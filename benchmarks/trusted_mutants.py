@@ -45,8 +45,6 @@ from rich.table import Table
 from attnproof.document import bar
 from benchmarks.mutations import Mutant, mutants
 
-__all__ = ["TESTS", "TRUSTED"]
-
 ROOT = Path(__file__).resolve().parent.parent
 EQUIVALENT = Path(__file__).with_name("trusted_equivalents.toml")
 STORE = ROOT / "build" / "trusted_mutants.json"

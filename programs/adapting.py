@@ -25,8 +25,6 @@ from .running import CodeFault, fault_in, limited, seeded
 from .subjects import KINDS, Additive, Rotary, Subject
 from .suggested import suggested
 
-__all__ = ["NoAdapter", "OtherKind", "adapt", "require_settings"]
-
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
     "attention": r"attention|attn|multihead|mha|sdpa|scaled_dot|transformer.*layer|^heads?$|mqa"

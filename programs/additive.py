@@ -32,8 +32,6 @@ from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Additive
 from .token_axes import of_one_length, whole_of
 
-__all__ = ["GRID", "additive", "feature_of", "grid_of", "widths"]
-
 LONGEST = 4096
 GRID = ("t", "h", "w")  # the letters of a grid, the slowest first
 TOKENS, OFFSETS, SIGNED = parse("-> n (2 n - 1) (2 n)").results[0].axes or ()

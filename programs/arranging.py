@@ -13,8 +13,6 @@ from torch.nn.parameter import UninitializedParameter
 
 from .response import unit_of
 
-__all__ = ["arranged", "modules_of", "untouched"]
-
 
 def modules_of(subject: Any) -> list[nn.Module]:
     """Every module behind the code."""

@@ -13,8 +13,6 @@ from .declared import DeclaredAttention
 from .given import not_its_own
 from .subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 
-__all__ = ["IN_ORDER", "NO_MASK", "declared_of", "in_order", "not_asked", "promised"]
-
 NO_MASK = "no causal mask is declared"
 NOT_CAUSAL = "declared as not causal"
 IN_ORDER = ("permutation", "order-of-keys")

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal, TypeVar
 
-__all__ = ["ROWS", "Kind", "Row", "row"]
-
 Kind = Literal["entrywise", "moves", "rows"]
 """Each entry by itself; entries that are put elsewhere, or written down; what is neither."""
 R = TypeVar("R", bound=Callable[..., Any])

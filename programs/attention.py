@@ -20,8 +20,6 @@ from .roles import SIZES, common, lengths_of, result_axes, returned, role
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention
 
-__all__ = ["OnHeads", "dropout_of", "masks_given", "on_heads", "spare", "takes_mask"]
-
 
 @dataclass(frozen=True)
 class OnHeads:

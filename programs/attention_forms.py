@@ -28,8 +28,6 @@ from .subjects import Attention, Layer
 from .token_forms import tokens_line
 from .tokens import attention, layer
 
-__all__ = ["FORMS", "fit_attention", "fit_layer"]
-
 THREE = ("query", "key", "value")
 CHOICES: dict[str, tuple[str, ...]] = {
     "<q>": ("B H r D", "B r H D", "B r (H D)", "B r D", "H r D", "r B H D", "r B D", "r D"),

@@ -21,8 +21,6 @@ from .code import Code, DoesNotFit, NoSetting, Options, beside, place_of, source
 from .constructors import configs_for, settings_for, tried
 from .names import parameters, role_of
 
-__all__ = ["code_of", "method_of"]
-
 
 def code_of(thing: Any, name: str, options: Options) -> Code:
     """Something callable, with a way to build it again.

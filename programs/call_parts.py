@@ -20,19 +20,6 @@ from .code import Code, DoesNotFit
 from .grammar import parse
 from .names import Parameter
 
-__all__ = [
-    "CACHES",
-    "KINDS",
-    "LENGTHS",
-    "axes_of",
-    "beside",
-    "inserted",
-    "literal",
-    "what_it_hides",
-    "with_mask",
-    "with_result",
-]
-
 # What else code must be given, by its role: axes, or a value.
 BESIDE: dict[str, str] = {
     "mask": " = None",

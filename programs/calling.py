@@ -12,8 +12,6 @@ from torch import Tensor
 from .running import seeded
 from .subjects import Subject
 
-__all__ = ["calm", "evaluating", "fresh", "plain"]
-
 S = TypeVar("S", bound=Subject)
 
 

@@ -17,8 +17,6 @@ from .finding import GUESSED, Finding
 from .subjects import Attention, Subject
 from .tokens import OnTokens
 
-__all__ = ["Choice", "choices", "weighed"]
-
 SOFTER = -1e4  # hides a key as well: exp of it is 0 in every format
 Find = Callable[[Subject], tuple[Finding, ...]]
 

@@ -12,18 +12,6 @@ from typing import Any
 
 from torch import nn
 
-__all__ = [
-    "Ambiguous",
-    "Code",
-    "DoesNotFit",
-    "NoSetting",
-    "Options",
-    "alike",
-    "beside",
-    "place_of",
-    "source_of",
-]
-
 
 class DoesNotFit(Exception):
     """An adapter cannot call this code; the text says why."""

@@ -26,8 +26,6 @@ import torch
 from .code import DoesNotFit, Options, alike, beside, source_of
 from .names import INDEX, Parameter, parameters, role_of
 
-__all__ = ["HEADS", "SIZES", "built_words", "configs_for", "placed", "settings_for", "tried"]
-
 # All different, so that an axis taken for another is seen: rows 3, heads 2, tokens 5, keys 7.
 HEADS = 2
 SIZES = {

@@ -29,8 +29,6 @@ from .roles import SIZES, lengths_of, raised, role, runs, said
 from .signature import Signature, SignatureError
 from .subjects import Additive, Bias, Mask
 
-__all__ = ["fit_additive", "fit_bias", "fit_mask"]
-
 # Two calls; no two letters, and no products of two, have the same lengths in both.
 FIRST = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
 SECOND = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}

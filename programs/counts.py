@@ -20,16 +20,6 @@ from .roles import SIZES, WORD, common, lengths_of, result_axes, returned, role,
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
 
-__all__ = [
-    "bias",
-    "heads_of",
-    "mask",
-    "plain_arrays",
-    "rows_of",
-    "start_left_out",
-    "table_of_window",
-]
-
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"
 START = parse("start = (n - r) -> 1").arguments[0]  # where the first of the last queries stands

@@ -12,20 +12,6 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
-__all__ = [
-    "DECLARED",
-    "Declared",
-    "DeclaredAdditive",
-    "DeclaredAttention",
-    "DeclaredBias",
-    "DeclaredRotary",
-    "declares",
-    "fields_of",
-    "parse",
-    "require_sound",
-    "sizes_declared",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DeclaredRotary:

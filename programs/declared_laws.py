@@ -12,8 +12,6 @@ from typing import Any
 
 from .declared import DeclaredAdditive, DeclaredBias, DeclaredRotary, parse
 
-__all__ = ["COMPARED", "Compared", "compared_by"]
-
 
 @dataclass(frozen=True)
 class Compared:

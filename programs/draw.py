@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-__all__ = ["Draw"]
-
 
 @dataclass(frozen=True)
 class Draw:

@@ -8,8 +8,6 @@ from typing import Any
 
 from attnproof.verdict_line import Condition
 
-__all__ = ["GUESSED", "LEGS", "NOT_MEASURED", "UNLIKE", "VERDICTS", "Finding", "Seen"]
-
 LEGS = ("traced", "exact", "measured")
 GUESSED = "broken as it was guessed to be called"  # and not as another line that fits says
 NOT_MEASURED = "not measured: the output is not finite"  # begins what is said of other laws

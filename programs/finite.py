@@ -22,8 +22,6 @@ from torch import Tensor
 
 from .subjects import Subject
 
-__all__ = ["NotFinite", "finite_gradients", "looking", "watching"]
-
 S = TypeVar("S", bound=Subject)
 
 ORDINARY = 8.0  # beyond what a normal draw gives: larger ones may overflow a short format

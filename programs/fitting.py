@@ -23,8 +23,6 @@ from .program import Program
 from .roles import raised, role
 from .signature import Signature
 
-__all__ = ["Fit", "best", "expanded", "fitting", "others", "short", "takes"]
-
 Way = TypeVar("Way")
 PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # lengths that no other length divides
 MOST = 3  # other lines that are kept

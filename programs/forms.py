@@ -37,8 +37,6 @@ from .tables import (
     widths_of,
 )
 
-__all__ = ["FORMS", "Form", "fit", "lines"]
-
 VECTORS = ("B H n D", "B n H D", "n B H D", "B n D", "n H D", "H n D", "n B D", "n D")
 ROWS = ("B n", "n", "B 1 n", "B n 1", "1 n", "n 1", "1 1 n", "1 n 1", "n 1 1", "n B", "n B 1")
 FEW = ("B n", "n", "B 1 n", "1 n")

@@ -10,8 +10,6 @@ from .roles import role
 from .signature import Signature
 from .subjects import Subject
 
-__all__ = ["chosen", "not_its_own", "of_image", "told", "under", "unsaid"]
-
 # What an array holds that code of lengths is given, which its call does not say.
 HOLDS = {
     "ids": "all of {} are alike",

@@ -22,8 +22,6 @@ from .signature import (
     State,
 )
 
-__all__ = ["parse"]
-
 WANTED = "parts such as x: B n E, an arrow ->, and what is returned"
 _LETTER = re.compile(r"[A-Za-z]\d?'*")
 _NAME = re.compile(r"[A-Za-z_]\w*")

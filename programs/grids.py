@@ -8,8 +8,6 @@ from torch import Tensor
 
 from .subjects import Additive
 
-__all__ = ["along_each_axis", "channels_of"]
-
 FEW = 6  # places along an axis, by which its channels are told
 LENGTHS = (4096, 1024, 256, 64, 32, 16, 8)  # along an axis, of which the first is taken that it has
 OF_SQUARES = 64  # a square has as many places along the other axis

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Identity", "Part", "simplest", "told"]
-
 
 @dataclass(frozen=True)
 class Part:

@@ -12,8 +12,6 @@ from .declared import DeclaredAttention
 from .draw import Draw
 from .subjects import Mask
 
-__all__ = ["changes", "influences", "sees", "told_matrix", "visible"]
-
 
 def visible(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
     """Truth values (T, S): what each query sees by the declaration.

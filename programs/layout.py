@@ -9,8 +9,6 @@ from torch import Tensor
 
 from .signature import Axis, SignatureError
 
-__all__ = ["labels", "laid_out", "parts", "read_back"]
-
 
 def labels(axes: Sequence[Axis]) -> tuple[str, ...]:
     """What each axis holds, the slowest first: its letters, or itself where it is no product."""

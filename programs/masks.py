@@ -12,18 +12,6 @@ from .layout import laid_out
 from .roles import MASKS, role
 from .signature import Argument, Axis, Signature, SignatureError
 
-__all__ = [
-    "by_letters",
-    "forms_of",
-    "handed",
-    "is_mask",
-    "masks_in",
-    "per_query",
-    "renamed",
-    "shown_whole",
-    "telling",
-]
-
 QUERIES, KEYS = (Axis(((Fraction(1), (letter,)),)) for letter in "rn")
 
 

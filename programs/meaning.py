@@ -19,8 +19,6 @@ from .layout import labels, laid_out, read_back
 from .roles import MASKS, TURNED, role
 from .signature import Argument, Signature, SignatureError
 
-__all__ = ["require_meaning"]
-
 Run = Callable[[Mapping[str, Any], Mapping[str, int]], Mapping[str, Any]]
 PLACE = 1  # neither first nor last, of any axis
 ALONG = "BHGVrnhwt"  # the letters of axes along which there is one thing after another

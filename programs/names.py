@@ -11,8 +11,6 @@ from typing import Any
 
 from .code import DoesNotFit, source_of
 
-__all__ = ["INDEX", "Parameter", "order_in", "parameters", "role_of", "sizes_of"]
-
 ROLES: dict[str, str] = {
     "query": "q query queries xq query_layer query_states q_ qs target",
     "key": "k key keys xk key_layer key_states k_ ks",

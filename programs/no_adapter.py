@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from .running import WANTS_DEVICE, wants_device
 from .suggested import UNKNOWN
 
-__all__ = ["NoAdapter"]
-
 CALLED: dict[str, tuple[str, str, str]] = {  # the class, the call as a lambda, and its sizes
     "rotary": ("Rotary", "turn=lambda x, positions: {}(x, positions)", "width=64"),
     "attention": (

@@ -24,8 +24,6 @@ from .signature import Argument
 if TYPE_CHECKING:
     from .tokens import OnTokens
 
-__all__ = ["hiding_in", "paths_of"]
-
 TokenMap = Callable[..., Tensor]
 MASK_OF_CONTEXT = re.compile(r"(encoder|context|memory|cross)\w*mask")
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["at_offsets", "at_start", "held", "turning"]
-
 Raw = Callable[[tuple[Tensor, ...], Tensor], tuple[Tensor, ...]]
 
 

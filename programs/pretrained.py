@@ -20,8 +20,6 @@ from torch import nn
 
 from .code import DoesNotFit, Options
 
-__all__ = ["is_config", "layer_types", "of_config", "rotary_classes", "small_config", "the_class"]
-
 CLASS = re.compile(r"^class (\w*Rotary\w*)\(", re.MULTILINE)
 SMALL = {
     "hidden_size": 32,

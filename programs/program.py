@@ -15,8 +15,6 @@ from .grammar import parse
 from .names import parameters
 from .signature import Argument, Signature, SignatureError, State
 
-__all__ = ["Program", "program"]
-
 
 @dataclass(frozen=True, init=False)
 class Program:

@@ -32,8 +32,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .draw import Draw
 from .finite import looking
 
-__all__ = ["Allowed", "Recorder", "Unsteady", "Watching", "allowance", "gap", "unit_of"]
-
 REAL = {
     torch.complex32: torch.float16,
     torch.complex64: torch.float32,

@@ -19,23 +19,6 @@ from .running import fault_in
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Subject
 
-__all__ = [
-    "MASKS",
-    "PLACES",
-    "SIZES",
-    "TABLES",
-    "TURNED",
-    "WORD",
-    "common",
-    "lengths_of",
-    "raised",
-    "result_axes",
-    "returned",
-    "role",
-    "runs",
-    "said",
-]
-
 TURNED = ("query", "key", "value", "tokens")
 TABLES = ("cos", "sin", "angles", "cis", "cos_sin", "sin_cos")
 PLACES = ("positions", "coordinates")

@@ -44,19 +44,6 @@ from .tables import (
     widths_of,
 )
 
-__all__ = [
-    "START",
-    "Turning",
-    "as_rotary",
-    "ended",
-    "for_keys",
-    "heads_beside",
-    "of_length",
-    "rotary",
-    "sized",
-    "way_of",
-]
-
 HEAD = ("B", "H", "n", "D")
 APART = "BHGn"  # each vector is rotated by itself
 START = "p"  # the letter of the position of the first token

@@ -19,29 +19,6 @@ from .response import Recorder
 from .subjects import Rotary
 from .tolerance import Rounding, rounding_of
 
-__all__ = [
-    "FASTEST",
-    "REORDERED",
-    "Point",
-    "Reach",
-    "between",
-    "fastest",
-    "lengths_of",
-    "matrices",
-    "may_be_faster",
-    "moved",
-    "near",
-    "order_of",
-    "point",
-    "reach_of",
-    "rotate_at",
-    "rounding_for",
-    "speeds",
-    "tensor_of",
-    "told",
-    "unit_words",
-]
-
 Call = Callable[[Tensor, Tensor], Tensor]
 Point = tuple[float, ...]  # coordinates of a position: one for code of one axis
 FURTHEST = 1 << 16

@@ -22,18 +22,6 @@ from attnproof.symbolic.faults import Fault, fault_of
 from .settings import given_back
 from .subjects import Subject
 
-__all__ = [
-    "WANTS_DEVICE",
-    "CodeFault",
-    "Ran",
-    "fault_in",
-    "guarded",
-    "limited",
-    "seeded",
-    "shapes",
-    "wants_device",
-]
-
 NEEDS_DEVICE = (
     "not compiled with cuda",
     "no nvidia driver",

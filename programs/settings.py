@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["given_back"]
-
 Setting = tuple[Callable[[], Any], Callable[[Any], Any]]
 Read = dict[str, Any]
 PARTS = ("conv", "rnn", "matmul")

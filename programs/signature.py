@@ -51,18 +51,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-__all__ = [
-    "KINDS",
-    "TOKEN",
-    "Applied",
-    "Argument",
-    "Axis",
-    "Signature",
-    "SignatureError",
-    "Source",
-    "State",
-]
-
 KINDS = {
     "query": "queries",
     "key": "keys",

@@ -14,8 +14,6 @@ from fractions import Fraction
 from .roles import PLACES, TABLES, TURNED, role
 from .signature import Argument, Axis, Signature
 
-__all__ = ["in_letters"]
-
 Sizes = dict[str, int]
 LEAST = 4  # features; a lower number in the last axis is one of coordinates or of cos and sin
 HEADS = Axis(((Fraction(1), ("H",)),))

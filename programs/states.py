@@ -18,8 +18,6 @@ from .signature import Argument, SignatureError, State
 if TYPE_CHECKING:
     from .tokens import OnTokens
 
-__all__ = ["stepping"]
-
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 
 

@@ -24,8 +24,6 @@ from .spelling import in_letters
 from .subjects import KINDS, Subject
 from .tokens import attention, layer
 
-__all__ = ["adapted_as", "kind_of", "subject_of"]
-
 _MADE: dict[str, Callable[[Code, Signature], Subject]] = {
     "rotary": rotary,
     "attention": attention,

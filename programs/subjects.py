@@ -26,19 +26,6 @@ from .declared import (
     DeclaredRotary,
 )
 
-__all__ = [
-    "KINDS",
-    "Additive",
-    "Attention",
-    "Bias",
-    "Layer",
-    "Mask",
-    "Pair",
-    "Rotary",
-    "Subject",
-    "formulas_of",
-]
-
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 
 

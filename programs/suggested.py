@@ -11,8 +11,6 @@ from typing import Any
 from .code import DoesNotFit
 from .names import Parameter, parameters
 
-__all__ = ["UNKNOWN", "suggested"]
-
 UNKNOWN = "?"
 PLAIN = {
     "length": " = n",

@@ -23,25 +23,6 @@ from .pretrained import sections_of
 from .roles import PLACES, TABLES, TURNED, lengths_of, role, runs
 from .signature import Argument, Axis, Signature, SignatureError, Source
 
-__all__ = [
-    "APPLIES",
-    "Made",
-    "Origin",
-    "axes_of_table",
-    "beside",
-    "made_by",
-    "makes_tables",
-    "many",
-    "named",
-    "of_grid",
-    "origins",
-    "plain_argument",
-    "sources",
-    "table_widths",
-    "tables",
-    "widths_of",
-]
-
 # What tables hold at positions of any shape, by name; their angles are found once for all of them.
 Made = Callable[[Sequence[Argument], Tensor], dict[str, Tensor]]
 MAKES = re.compile(

@@ -15,8 +15,6 @@ from .masks import by_letters, is_mask, renamed
 from .roles import TURNED, role
 from .signature import Argument, Axis, Signature, SignatureError
 
-__all__ = ["TOKENS", "encoding", "mapped", "of_one_length", "times", "whole_of"]
-
 TOKENS = Axis(((Fraction(1), ("n",)),))
 ROWS = {*"nmrsthw"}  # letters of axes along which there is one token after another
 LADDER = 10000.0

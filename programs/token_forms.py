@@ -34,8 +34,6 @@ from .tables import sources
 from .token_axes import of_one_length, whole_of
 from .tokens import OnTokens, widths_of_tokens
 
-__all__ = ["tokens_line"]
-
 THREE = ("query", "key", "value")
 CONTEXTS = re.compile(
     r"context|memory|cond(itioning)?|source|latents|(x_)?kv|image_embeds|"

@@ -40,8 +40,6 @@ from .subjects import Attention, Layer
 from .tables import tables
 from .token_axes import TOKENS, encoding, mapped, of_one_length, times, whole_of
 
-__all__ = ["OnTokens", "attention", "layer", "widths_of_tokens"]
-
 PLACED = {"encoding": "positions", "offsets": "offsets"}
 MADE = tuple(PLACED)
 GOLDEN = (5**0.5 - 1) / 2  # its multiples stand all over the unit interval, and no two alike

@@ -28,8 +28,6 @@ from torch import Tensor
 from ..numeric.devices import unit_roundoff
 from ..numeric.rotary_precision.bound import Format, bound_of
 
-__all__ = ["DEPTH", "ROOM", "STEPS", "Rounding", "ladder_error", "rounding_of", "sums"]
-
 ROOM = 2.0
 STEPS = 3.0
 DEPTH = 8.0

@@ -6,8 +6,6 @@ from typing import Any
 
 from .records import EqualRecord, equal_record
 
-__all__ = ["NotEqual", "assert_equal", "check_equal"]
-
 
 class NotEqual(AssertionError):
     """Two programs are two functions, or not known to be one; ``record`` says what was found."""

@@ -296,8 +296,9 @@ def _look(asked: Asked, tell: Any) -> None:
     import torch
 
     from ..numeric.devices import DeviceAbsent, chosen
-    from ..programs.adapting import NoAdapter, OtherKind
+    from ..programs.adapting import OtherKind
     from ..programs.code import NoSetting
+    from ..programs.no_adapter import NoAdapter
     from ..programs.running import CodeFault
     from ..programs.signature import SignatureError
     from .checking import adapted, look

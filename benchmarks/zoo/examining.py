@@ -28,8 +28,6 @@ from attnproof.real_code.collecting import Collected
 from attnproof.real_code.plain import raised
 from attnproof.real_code.records import CodeRecord
 
-__all__ = ["LEGS", "Maker", "examined"]
-
 Maker = Callable[[], Subject]
 LEGS = ("identity", "measured", "exact", "traced")  # what a class is, first: it costs least
 WAIT = 0.5

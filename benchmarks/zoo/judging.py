@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-__all__ = ["JUDGEMENTS", "NOT_LOOKED_AT", "Judged", "judgement_of", "judgements"]
-
 HERE = Path(__file__).with_name("judged.toml")
 JUDGEMENTS = {
     "real": "Real: the code does what nobody wants",

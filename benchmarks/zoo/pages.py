@@ -20,8 +20,6 @@ from attnproof.theorems.laws import LAWS as CODE_LAWS
 from .judging import JUDGEMENTS, Judged, judgement_of
 from .results import VERDICTS, Row
 
-__all__ = ["cells", "page", "short", "violations"]
-
 SAYS = {law.id: law.says for law in CODE_LAWS}
 
 

@@ -8,8 +8,6 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-__all__ = ["at_places", "in_runs", "runs_of"]
-
 Call = Callable[[Tensor, Tensor], Tensor]
 
 

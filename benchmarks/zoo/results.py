@@ -13,8 +13,6 @@ from attnproof import __version__
 from attnproof.real_code.records import CodeRecord, LawVerdict
 from attnproof.records import Machine
 
-__all__ = ["VERDICTS", "Row", "head", "read", "row", "write"]
-
 Row = dict[str, Any]
 VERDICTS: tuple[str, ...] = get_args(LawVerdict)
 

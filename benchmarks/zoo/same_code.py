@@ -16,8 +16,6 @@ from pathlib import Path
 
 from attnproof.programs.pretrained import rotary_classes
 
-__all__ = ["by_source"]
-
 BEST_KNOWN = ("LlamaRotaryEmbedding",)
 # The setting by which a config chooses the function that turns neighbouring channels.
 CHOOSES = re.compile(r"^\s*rope_interleave\b[^=\n]*=\s*(\w+)", re.MULTILINE)

@@ -19,8 +19,6 @@ from attnproof.programs.subjects import Additive, Attention, Rotary, Subject
 
 from .placed import at_places, in_runs
 
-__all__ = ["PACKAGES", "subjects"]
-
 PACKAGES = ("diffusers", "torch")
 WIDTH, HEADS, EMBED, SIDE = 16, 2, 16, 16
 EMBEDDINGS = "diffusers.models.embeddings"

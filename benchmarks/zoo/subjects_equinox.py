@@ -11,8 +11,6 @@ from torch import Tensor
 from attnproof.programs.declared import DeclaredAttention, DeclaredRotary
 from attnproof.programs.subjects import Attention, Rotary, Subject
 
-__all__ = ["PACKAGES", "subjects"]
-
 PACKAGES = ("equinox", "jax", "torch")
 WIDTH, HEADS, EMBED, MOST = 8, 2, 16, 300
 

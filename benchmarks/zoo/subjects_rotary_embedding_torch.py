@@ -14,8 +14,6 @@ from attnproof.programs.subjects import Attention, Rotary, Subject
 
 from .placed import at_places, in_runs
 
-__all__ = ["PACKAGES", "subjects"]
-
 PACKAGES = ("rotary-embedding-torch", "torch")
 WIDTH, HEADS, MOST = 8, 2, 64
 LADDER = DeclaredRotary(base=10000.0, layout="interleaved", width=WIDTH)

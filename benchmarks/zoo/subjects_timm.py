@@ -18,8 +18,6 @@ from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Rotary
 
 from .placed import at_places
 
-__all__ = ["PACKAGES", "subjects"]
-
 PACKAGES = ("timm", "torch")
 WIDTH, HEADS, EMBED, SIDE = 16, 2, 16, 64
 HALF = SIDE // 2

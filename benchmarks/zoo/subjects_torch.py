@@ -16,8 +16,6 @@ from attnproof.programs.subjects import Attention, Mask, Subject
 
 from .examining import Maker
 
-__all__ = ["PACKAGES", "subjects"]
-
 PACKAGES = ("torch",)
 EMBED, HEADS, WIDTH = 16, 4, 4
 BOTH_WAYS = DeclaredAttention(causal=False, positions="none")

@@ -19,8 +19,6 @@ from .same_code import by_source
 from .transformers_models import models
 from .transformers_tables import tables
 
-__all__ = ["PACKAGES", "same_code", "subjects"]
-
 PACKAGES = ("transformers",)
 MODELS = "transformers.models"
 

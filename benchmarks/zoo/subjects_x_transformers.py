@@ -18,8 +18,6 @@ from attnproof.programs.declared import (
 )
 from attnproof.programs.subjects import Additive, Attention, Bias, Rotary, Subject
 
-__all__ = ["PACKAGES", "subjects"]
-
 PACKAGES = ("x-transformers", "torch")
 WIDTH, HEADS, EMBED, MOST = 8, 2, 16, 1 << 10
 

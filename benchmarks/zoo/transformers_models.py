@@ -17,8 +17,6 @@ from torch import Tensor
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.subjects import Attention, Subject
 
-__all__ = ["models"]
-
 EMBED, HEADS, WIDTH, WINDOW = 32, 4, 8, 3
 SIZES = {
     "vocab_size": 40,

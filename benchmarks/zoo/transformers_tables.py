@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from attnproof.programs.declared import DeclaredAdditive, DeclaredBias
 from attnproof.programs.subjects import Additive, Bias, Subject
 
-__all__ = ["tables"]
-
 WIDTH, ROWS, HEADS = 16, 256, 4
 PADDING = 1  # the id of padding; a token with another id counts
 

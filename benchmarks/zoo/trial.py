@@ -33,8 +33,6 @@ from .judging import JUDGEMENTS, Judged, judgement_of, judgements
 from .pages import cells, short, violations
 from .results import Row, head, read, row, write
 
-__all__ = ["Target", "page", "run", "targets"]
-
 HERE = Path(__file__).with_name("trial.toml")
 COLUMNS = ("proved", "exact", "measured", "broken", "undecided")
 

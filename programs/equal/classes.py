@@ -10,8 +10,6 @@ from ..signature import SignatureError
 from .deciding import SECONDS, Verdict, compare
 from .sides import Told
 
-__all__ = ["Class", "Classes", "classes"]
-
 SAME = ("proved", "exact", "measured")
 
 

@@ -25,9 +25,8 @@ from ..subjects import Pair
 from .inputs import ANY, tables_for
 from .matching import Parted, parted
 from .measure import Looked, at_hidden_rows, look
-from .pair import Told, Two, two, worst
-
-__all__ = ["SameVerdict", "Verdict", "compare"]
+from .pair import Two, two, worst
+from .sides import Told
 
 SameVerdict = Literal[
     "proved", "exact", "measured", "undecided", "counterexample", "internal error"

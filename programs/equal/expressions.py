@@ -22,8 +22,6 @@ import torch
 
 from ..signature import SignatureError
 
-__all__ = ["Expression", "expressions", "joined"]
-
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _JOINED = re.compile(
     r"(?P<names>[\w.,\s]+):\s*joined\s+of\s+(?:(?P<count>\d+)\s+shards|(?P<parts>[\w.,\s]+?))"

@@ -18,8 +18,6 @@ from ..grammar import parse
 from ..roles import SIZES
 from .sides import Shared
 
-__all__ = ["ANY", "Table", "drawn", "lengths_for", "size_of", "tables_for"]
-
 OTHERS = (6, 9, 11, 13, 10, 12, 15, 17)  # of letters that have no size of their own: all differ
 MOST_POSITION, WORDS = 40, 10
 

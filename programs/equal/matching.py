@@ -22,8 +22,6 @@ from torch.overrides import TorchFunctionMode
 from .inputs import drawn
 from .pair import Two
 
-__all__ = ["Parted", "Step", "parted"]
-
 NEAR = 1e-4  # of the largest number: what two orders of summation leave in float32
 TORCH, OURS = (str(Path(f).parent) for f in (torch.__file__, __file__))
 LONGEST = 80

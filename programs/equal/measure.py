@@ -26,8 +26,6 @@ from .inputs import drawn
 from .pair import Two
 from .sides import Shared
 
-__all__ = ["Looked", "lengths_tried", "look"]
-
 FORMATS = (torch.float64, torch.float32)
 LONG = (16, 33, 70)  # tokens; code may do otherwise from a length on
 NAMED, LONGEST = 24, 600  # lengths of the source that are tried

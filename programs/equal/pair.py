@@ -41,8 +41,6 @@ from .sides import (
 )
 from .specification import specified
 
-__all__ = ["LAW", "Told", "Two", "two"]
-
 LAW = "same-function"
 GIVEN = {
     "positions": "position",

@@ -24,8 +24,6 @@ from ..roles import role
 from ..signature import Argument, Axis, Signature, SignatureError, State
 from .expressions import Expression
 
-__all__ = ["Arrays", "Shared", "Side", "Told", "letters_in", "matched", "shared_of"]
-
 Arrays = Mapping[str, Tensor]
 KEPT = ("keep", "hide", "ones", "add")  # kinds of masks
 

@@ -38,15 +38,6 @@ from ..signature import Argument, Signature, SignatureError
 from .expressions import Expression, expressions
 from .sides import Told, letters_in
 
-__all__ = [
-    "SPECIFIED",
-    "Specified",
-    "WrongSpecification",
-    "is_specification",
-    "specified",
-    "weights_of",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Specified:

@@ -132,12 +132,10 @@ def pairings(width: int, start: int, axes: int) -> dict[str, list[Pair]]:
     made = {name: [pairs_in(name, width // 2)] for name in ("interleaved", "half")}
     if axes > 1 and width % (2 * axes) == 0:
         block = width // axes
-        made["half"].append(
-            tuple(
-                torch.cat([one + block * i for i in range(axes)])
-                for one in pairs_in("half", block // 2)
-            )
-        )  # type: ignore[arg-type]
+        a, b = pairs_in("half", block // 2)
+        shifts = [block * i for i in range(axes)]
+        firsts, seconds = (torch.cat([one + shift for shift in shifts]) for one in (a, b))
+        made["half"].append((firsts, seconds))
     return {name: [(a + start, b + start) for a, b in ways] for name, ways in made.items()}
 
 

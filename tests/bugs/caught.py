@@ -20,8 +20,6 @@ from attnproof.real_code.records import CodeRecord
 
 from .corpus import Bug, all_bugs, all_controls
 
-__all__ = ["Caught", "caught", "record_of", "undeclared"]
-
 LOOKS = ("measured", "identity")
 
 

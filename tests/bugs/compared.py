@@ -10,8 +10,6 @@ import math
 import re
 from itertools import zip_longest
 
-__all__ = ["differences"]
-
 # Not the digits of a name such as P01, nor the hyphen of a word.
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
 EXPLAINED = "rounding explains "

@@ -17,8 +17,6 @@ from typing import TypeVar
 from attnproof.programs.subjects import Subject
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 
-__all__ = ["PUBLIC", "Bug", "Control", "Make", "all_bugs", "all_controls", "bug", "control"]
-
 Make = Callable[[], Subject]
 S = TypeVar("S", bound=Subject)
 

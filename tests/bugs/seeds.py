@@ -19,8 +19,6 @@ from attnproof.programs.subjects import Subject
 
 from .corpus import all_bugs, all_controls
 
-__all__ = ["alarms"]
-
 
 def alarms(place: int, seeds: int, laws: tuple[str, ...]) -> tuple[str, Counter[str], list[str]]:
     """The name of one correct code, its verdicts over the seeds, and what was called broken."""

@@ -17,8 +17,6 @@ from attnproof.programs.subjects import Subject
 
 from .corpus import Bug, Control, all_bugs, all_controls
 
-__all__ = ["asked", "found", "markdown"]
-
 DRAW = Draw()
 INTRODUCTION = (
     "Written by `python -m tests.bugs.table > docs/bugs.md`; a test holds it to that, numbers to"

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from attnproof.cli import main
 from attnproof.options import write_json
-from attnproof.programs.adapting import NoAdapter, OtherKind, adapt
+from attnproof.programs.adapting import OtherKind, adapt
 from attnproof.programs.declared import DeclaredAttention, DeclaredRotary, declares
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Mask
 from attnproof.real_code import targets

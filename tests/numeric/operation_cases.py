@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["CASES", "Case", "Of", "Symint"]
-
 
 @dataclass(frozen=True)
 class Of:

@@ -22,8 +22,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["LENGTHS", "Case", "all_cases", "pair"]
-
 # Lengths at which the pairs are run here: small, all different, and long.
 LENGTHS: tuple[Mapping[str, int], ...] = (
     {"B": 1, "H": 1, "r": 1, "n": 1, "m": 1, "p": 1},

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.adapting import NoAdapter
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as
 
 

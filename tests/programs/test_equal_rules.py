@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.equal.pair import Told, two
+from attnproof.programs.equal.pair import two
+from attnproof.programs.equal.sides import Told
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import proofs, prove
 from attnproof.programs.prove.gate import Gate

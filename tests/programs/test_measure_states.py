@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -63,10 +64,10 @@ class SelfAttention(nn.Module):
         return result
 
 
-def functions(**fields: object) -> Attention:
+def functions(**fields: Any) -> Attention:
     return Attention(
         name="code", attend=attend, heads=4, groups=2, width=8, masks=("bool", "float"), **fields
-    )  # type: ignore[arg-type]
+    )
 
 
 def layer(build: Callable[[], nn.Module] = SelfAttention) -> Attention:

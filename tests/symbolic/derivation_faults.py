@@ -77,8 +77,6 @@ from tests.symbolic.vocabulary import (
     var,
 )
 
-__all__ = ["FAULTS", "HARMLESS", "Fault"]
-
 
 @dataclass(frozen=True)
 class Fault:

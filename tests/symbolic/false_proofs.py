@@ -44,31 +44,6 @@ from tests.symbolic.vocabulary import (
     var,
 )
 
-__all__ = [
-    "ABS",
-    "LESS",
-    "REAL",
-    "SUM",
-    "W",
-    "assumed",
-    "below",
-    "by_an_index_of_nothing",
-    "decided",
-    "eye",
-    "from_a_base_that_differs",
-    "gap",
-    "inverse_over",
-    "of_an_equation_that_is_refuted",
-    "of_one_unit_vector",
-    "over_an_index",
-    "product",
-    "rest_by_induction",
-    "squares",
-    "with_an_assumption_on_the_number",
-    "with_its_own_next_case",
-    "without_a_base",
-]
-
 
 def assumed(left: Term, right: Term) -> Assume:
     """left = right, taken for granted."""

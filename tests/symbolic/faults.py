@@ -58,8 +58,6 @@ from tests.symbolic.vocabulary import (
     z,
 )
 
-__all__ = ["FAULTS", "F", "Fault", "Rule", "blind", "trusting"]
-
 Rule = Callable[..., Result]
 Fault = Callable[[Rule], Rule]
 SURE = frozenset[tuple[str, Term]]()

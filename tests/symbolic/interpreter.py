@@ -16,8 +16,6 @@ import numpy as np
 
 from attnproof.symbolic.terms import Term
 
-__all__ = ["Undefined", "World", "close_to"]
-
 Env = tuple[Any, ...]
 BINDERS = {"sum": 1, "tabulate": 1, "iterate": 2}
 OUTCOMES = 8

@@ -42,8 +42,6 @@ from tests.symbolic.vocabulary import (
     var,
 )
 
-__all__ = ["MALFORMED", "TRUE"]
-
 TRUE = make("equal", (a, a))
 TRUTHS = var("M", n, kind="boolean")
 MASK = entry(TRUTHS, i)

@@ -47,8 +47,6 @@ from tests.symbolic.vocabulary import (
     var,
 )
 
-__all__ = ["fact", "holds_in", "larger", "leaves", "numbers", "rounds"]
-
 Numbers = st.SearchStrategy[Term]
 fresh_index, inside, y0 = index("j0", n), index("t", i), var("y0", kind="positive")
 leaves = st.sampled_from(

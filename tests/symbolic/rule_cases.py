@@ -57,8 +57,6 @@ from tests.symbolic.vocabulary import (
     z,
 )
 
-__all__ = ["CAUSE", "EXP", "HOLDS", "MASK", "TOTAL"]
-
 TOTAL = total(j, entry(X, j))
 EXP = unary("exp", a)
 COS_1, SIN_N, y, T = unary("cos", ONE), unary("sin", n), var("y"), var("T", other_space)

@@ -42,8 +42,6 @@ from tests.symbolic.vocabulary import (
     var,
 )
 
-__all__ = ["BELOW_MINUS_INFINITY", "EXP", "MASK", "NUMBERS", "OUT", "TWO_N", "C", "pair"]
-
 EXP = unary("exp", a)
 C = make("less_equal", (j, i))
 MASK = make("entry", (var("M", n, kind="boolean"), i))

@@ -54,8 +54,6 @@ from tests.symbolic.vocabulary import (
     z,
 )
 
-__all__ = ["NOT_GRANTED", "SUMS", "F"]
-
 t_ = var("t", n, kind="permutation", below=n)
 other = var("o", m, kind="permutation", below=m)
 tall, wide = var("g", m, n, kind="orthogonal"), var("g", n, m, kind="orthogonal")

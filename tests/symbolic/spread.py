@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from attnproof.catalogue import load_catalogue
 
-__all__ = ["CATALOGUE", "part"]
-
 CATALOGUE = {
     entry.id: entry.theorem
     for entry in load_catalogue().entries

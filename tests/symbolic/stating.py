@@ -11,8 +11,6 @@ from attnproof.symbolic.givens import Given
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import theorem
 
-__all__ = ["Said", "because", "verdict"]
-
 
 @dataclass(frozen=True)
 class Said:

@@ -11,25 +11,6 @@ from array_api_compat import array_namespace
 
 from attnproof.symbolic.definition import definition
 
-__all__ = [
-    "attention",
-    "biased_attention",
-    "causal",
-    "causal_self_attention",
-    "column_self_attention",
-    "column_softmax",
-    "learned_query_attention",
-    "masked_attention",
-    "merge",
-    "multi_head",
-    "permutation_matrix",
-    "self_attention",
-    "side_by_side",
-    "softmax",
-    "sum_of_heads",
-    "summary",
-]
-
 
 @definition(r"\operatorname{softmax}")
 def softmax(scores: Any) -> Any:

@@ -11,8 +11,6 @@ from array_api_compat import array_namespace
 
 from attnproof.symbolic.definition import definition
 
-__all__ = ["conjugate", "modulus", "polar", "product", "real_number", "unit"]
-
 
 def real_number(t: Any) -> Any:
     """t as the complex number (t, 0): (..) -> (.., 2)."""

@@ -12,8 +12,6 @@ from attnproof.symbolic.claim import rows
 from attnproof.symbolic.divisors import opened
 from attnproof.symbolic.scalars import integer, is_integer
 
-__all__ = ["each"]
-
 
 def each(numbers: Any, rule: Callable[[Any], Any]) -> Any:
     """rule(p) for one number p, or row i = rule(p_i) for a list: () -> (..), (n,) -> (n, ..).

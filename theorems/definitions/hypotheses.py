@@ -10,8 +10,6 @@ from attnproof.symbolic.givens import natural
 from .powers import power
 from .rotary import block_rotation
 
-__all__ = ["nothing", "offset_of_powers", "powers_of_blocks"]
-
 
 def nothing() -> list[Any]:
     """No hypothesis: for a negative control that drops those of its theorem."""

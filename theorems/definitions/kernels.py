@@ -14,22 +14,6 @@ from attnproof.symbolic.definition import definition
 
 from .attention import softmax
 
-__all__ = [
-    "batch_norm",
-    "box_car",
-    "centred",
-    "distances",
-    "epanechnikov",
-    "falling",
-    "half_norms",
-    "kernel_attention",
-    "layer_norm",
-    "score_table",
-    "squared_distances",
-    "triangular",
-    "weights_by_distance",
-]
-
 
 def score_table(score: Callable[..., Any], query: Any, key: Any) -> Any:
     """The scores α(q_j, k_i) of all pairs: (.., r, ℓ), (.., n, ℓ) -> (.., r, n).

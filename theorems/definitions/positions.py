@@ -11,19 +11,6 @@ from attnproof.symbolic.definition import definition
 
 from .powers import number_power
 
-__all__ = [
-    "alibi",
-    "at_offset",
-    "binary_digit",
-    "binary_digits",
-    "interpolated",
-    "looked_up",
-    "real_power",
-    "sigmoid",
-    "sine_only",
-    "sinusoidal",
-]
-
 
 @definition(r"\operatorname{PE}")
 def sinusoidal(positions: Any, frequencies: Any) -> Any:

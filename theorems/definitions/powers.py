@@ -9,16 +9,6 @@ from array_api_compat import array_namespace
 from attnproof.symbolic.claim import iterate, rows
 from attnproof.symbolic.definition import definition
 
-__all__ = [
-    "embedding",
-    "geometric_sum",
-    "last_of_each_pair",
-    "multiplicative",
-    "number_power",
-    "power",
-    "powers",
-]
-
 
 def power(matrix: Any, exponent: Any) -> Any:
     """M^j = M M .. M (j factors), M^0 = 1, for M: (d, d) and j = 0, 1, .."""

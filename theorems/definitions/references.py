@@ -12,22 +12,6 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-__all__ = [
-    "attend",
-    "capped",
-    "delta_rule",
-    "for_each_head",
-    "frequencies",
-    "in_heads",
-    "latent_attention",
-    "linear_attention",
-    "linear_attention_step_by_step",
-    "normed",
-    "of_each_query_head",
-    "rotated",
-    "seen",
-]
-
 
 def for_each_head(keys: Any, heads: int) -> Any:
     """Keys or values (B, G, n, D) for each of H query heads: H/G of them in a row share one."""

@@ -8,18 +8,6 @@ from array_api_compat import array_namespace
 
 from attnproof.symbolic.definition import definition
 
-__all__ = [
-    "block_rotation",
-    "determinant",
-    "rotate",
-    "rotate_half",
-    "rotation",
-    "square",
-    "to_half_split",
-    "turn_halves",
-    "turn_pairs",
-]
-
 
 def square(a: Any, b: Any, c: Any, d: Any) -> Any:
     """[[a, b], [c, d]] for four numbers: (2, 2)."""

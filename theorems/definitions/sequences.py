@@ -10,15 +10,6 @@ from array_api_compat import array_namespace
 from attnproof.symbolic.claim import iterate
 from attnproof.symbolic.definition import definition
 
-__all__ = [
-    "affine_composite",
-    "affine_state",
-    "convolution",
-    "recurrent_cell",
-    "state_after",
-    "windowed",
-]
-
 
 def windowed(sequence: Callable[[Any], Any], kernel: Any, place: Any) -> Any:
     r"""Σ_k w_k x(t + k), k = −K, .., K, for a kernel: (2K+1,) and a sequence x on all numbers t.

@@ -11,9 +11,6 @@ from .equations import by_offset, permuted, unordered
 from .inputs import BEYOND_EXP, OF_CALLS, Inputs
 from .law import KEYS, QUERIES, TOKENS, Law, Sides
 
-__all__ = ["LAWS"]
-
-
 PERMUTATION = Law(
     "permutation",
     "attention layer",

@@ -14,16 +14,6 @@ from array_api_compat import array_namespace
 
 from .law import Sides
 
-__all__ = [
-    "by_offset",
-    "composed",
-    "each_alone",
-    "linear",
-    "permuted",
-    "shifted",
-    "unordered",
-]
-
 Call = Callable[..., Any]
 
 

@@ -12,9 +12,6 @@ from array_api_compat import array_namespace
 from .inputs import Inputs
 from .law import KEYS, QUERIES, TOKENS, Law, Sides
 
-__all__ = ["LAWS"]
-
-
 TRUE_MEANS = Law(
     "true-means-visible",
     "attention mask",

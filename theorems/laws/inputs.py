@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["BEYOND_EXP", "OF_CALLS", "Inputs"]
-
 BEYOND_EXP = math.inf
 
 

@@ -14,18 +14,6 @@ from attnproof.symbolic.scalars import is_truth
 
 from .inputs import Inputs
 
-__all__ = [
-    "KEYS",
-    "QUERIES",
-    "TOKENS",
-    "VECTORS",
-    "Formula",
-    "Law",
-    "Sides",
-    "called",
-    "of_keys",
-]
-
 Sides = tuple[Any, Any]
 VECTORS, TOKENS = "real B H n D", "real B n E"
 QUERIES, KEYS = "real B H r D", "real B G n D"

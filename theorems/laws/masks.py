@@ -10,8 +10,6 @@ from array_api_compat import array_namespace
 from .inputs import Inputs
 from .law import KEYS, QUERIES, TOKENS, Law, Sides
 
-__all__ = ["LAWS"]
-
 CAUSAL = Law(
     "causal",
     "attention mask layer",

@@ -58,8 +58,6 @@ from .references import (
     weighted,
 )
 
-__all__ = ["PROGRAMS", "Programs"]
-
 Program = Callable[..., Any]
 
 

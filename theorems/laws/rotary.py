@@ -11,8 +11,6 @@ from .equations import by_offset, composed, each_alone, linear, permuted, shifte
 from .inputs import Inputs
 from .law import VECTORS, Law, Sides
 
-__all__ = ["LAWS"]
-
 RELATIVE = Law(
     "relative",
     "rotary",

@@ -13,8 +13,6 @@ from .equations import each_alone
 from .inputs import Inputs
 from .law import KEYS, QUERIES, TOKENS, VECTORS, Law, Sides
 
-__all__ = ["FINITE", "LAWS"]
-
 EVERY = "rotary attention bias additive mask layer"
 # Two rows of one token, or as many tokens as rows: what mixes rows up may show there alone.
 ROWS = ({"B": 1, "A": 1}, {"B": 1, "A": 1, "n": 1, "r": 1}, {"B": 1, "A": 1, "n": 2, "r": 2})

@@ -10,8 +10,6 @@ from array_api_compat import array_namespace
 from .inputs import OF_CALLS, Inputs
 from .law import TOKENS, Law, Sides
 
-__all__ = ["LAWS"]
-
 OFFSET_ONLY = Law(
     "offset-only",
     "bias",
