@@ -112,8 +112,13 @@ def _in_rows(
     return rows
 
 
-def _made(code: Code, signature: Signature, width: int) -> Callable[[Tensor], Tensor]:
-    """Tokens (B, T, E) -> what the code gives for them, (B or 1, T, E)."""
+def _made(
+    code: Code, signature: Signature, width: int, *, within: bool = False
+) -> Callable[[Tensor], Tensor]:
+    """Tokens (B, T, E) -> what the code gives for them, (B or 1, T, E).
+
+    ``within``: its coordinates lie in [0, 1), as those of an image often do.
+    """
     if grid_of(signature):
         return _in_rows(_of_grid(code, signature), grid_of(signature))
     fixed = fixed_of(signature)
@@ -136,6 +141,9 @@ def _made(code: Code, signature: Signature, width: int) -> Callable[[Tensor], Te
         x = torch.cat((x, x.new_zeros(rows, count - asked, x.shape[2])), 1)
         lengths = lengths_of(signature, B=rows, n=count, p=0, **{here[2]: width})
         arrays = {one.name: _array(one, x, here, lengths) for one in signature.arrays}
+        for one in signature.arrays:
+            if within and role(one) == "coordinates":
+                arrays[one.name] = arrays[one.name] / count
         found, read = run(arrays, lengths)[back], list(axes)
         if half is not None and axes[half] == SIGNED:  # from -n on: those from 0 on
             found, read[half] = found.narrow(half, count, count), TOKENS
@@ -170,13 +178,15 @@ def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, i
     )
 
 
-def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Additive:
+def additive(
+    code: Code, signature: Signature, *, guessed: bool = False, within: bool = False
+) -> Additive:
     """What adds a table to tokens, or makes it: then it is added here.
 
     Raises :class:`SignatureError` where the code cannot be called so, or adds nothing.
     """
     width = _width(code, signature)
-    call = _made(code, signature, width)
+    call = _made(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
     one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
     at_zero, at_one = call(zero), call(one)
@@ -227,6 +237,9 @@ def additive(code: Code, signature: Signature, *, guessed: bool = False) -> Addi
         grid=_table(_of_grid(code, signature), width) if sides else None,
         axes=max(1, len(sides)),
         given={**chosen(signature), **of_image(signature)},
+        within=partial(additive, code, signature, guessed=guessed, within=True)
+        if any(role(one) == "coordinates" for one in signature.arrays) and not within
+        else None,
     )
 
 

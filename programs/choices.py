@@ -14,7 +14,7 @@ from typing import Any
 
 from .attention import OnHeads
 from .finding import GUESSED, Finding
-from .subjects import Attention, Subject
+from .subjects import Additive, Attention, Subject
 from .tokens import OnTokens
 
 SOFTER = -1e4  # hides a key as well: exp of it is 0 in every format
@@ -26,7 +26,7 @@ class Choice:
     """The same code with another choice.
 
     ``told``: where the law is broken, and where it holds then, in words.  ``line``: that it is
-    called in another way, which the code does not rule out.
+    called in another way, or with numbers of another size, which the code does not rule out.
     """
 
     told: str
@@ -49,6 +49,9 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
     if isinstance(subject, Attention) and (subject.hide is not None or subject.masks):
         told = f"broken where hidden keys get the lowest number there is; it holds with {SOFTER:g}"
         yield Choice(told, partial(_softer, subject))
+    if isinstance(subject, Additive) and subject.within is not None:
+        told = f"{GUESSED}, with coordinates 0, 1, 2, .., and holds with coordinates in [0, 1)"
+        yield Choice(told, subject.within, line=True)
     if subject.sizes and subject.make is not None:
         wider = {name: 2 * size for name, size in subject.sizes.items()}
         built, other = (

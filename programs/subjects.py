@@ -195,6 +195,7 @@ class Additive(Subject):
     ``scale`` multiplies the tokens first, where the code does that (√D in the Transformer).
     ``grid``: sizes of a grid (h, w), or (t, h, w) -> its table (*sizes, D), where tokens stand in
     one of ``axes`` axes; ``added`` then takes them row by row, as a grid that is nearly a square.
+    ``within``: the same with coordinates in [0, 1), where it takes coordinates.
     """
 
     kind: ClassVar[str] = "additive"
@@ -205,6 +206,7 @@ class Additive(Subject):
     learned: bool = False
     grid: Callable[[tuple[int, ...]], Tensor] | None = None
     axes: int = 1
+    within: Callable[[], Additive] | None = field(default=None, repr=False, compare=False)
     declared: DeclaredAdditive | None = None
 
 

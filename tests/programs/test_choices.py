@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -14,6 +15,7 @@ from attnproof.programs.subjects import Subject
 from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
+from attnproof.real_code.records import LawOfCodeRecord
 
 SEEN = Seen({}, ("a", 1), ("b", 2), 1.0)
 BROKEN = Finding("norm", "measured", "broken", "they differ", witness=SEEN)
@@ -106,3 +108,32 @@ def test_what_an_array_made_here_says_of_padding_is_no_fault_of_the_code() -> No
     look(plain, heard.asked, heard.hear, OfNeighbours)
     heard.hear({"event": "ended"})
     assert heard.record(0.0).law("hidden-keys-do-nothing").verdict == "broken"
+
+
+def of_cells(at: Tensor, *, cells: int = 40, width: int = 16) -> Tensor:
+    """Sines and cosines of coordinates (n, 2), which are cut to [0, 1]; rows (n, width)."""
+    cell = at.clamp(0, 1) * cells
+    speeds = 100.0 ** -(torch.arange(width // 4) / (width // 4))
+    angle = cell[..., None] * speeds
+    return torch.stack((angle.sin(), angle.cos()), -1).flatten(1)
+
+
+def of_one_cell(at: Tensor) -> Tensor:
+    return of_cells(at, cells=0)
+
+
+def _of_coordinates(code: Callable[..., Tensor]) -> LawOfCodeRecord:
+    asked = Asked(target="<f>", legs=("measured",), laws=("neighbours-differ",))
+    heard = Collected(asked)
+    heard.hear({"event": "adapted", "name": "f", "kind": "additive", "adapted": "", "file": ""})
+    subject = adapted_as(code, "at: n 2 coordinates -> n E", kind="additive")
+    look(subject, asked, heard.hear, code)
+    heard.hear({"event": "ended"})
+    return heard.record(0.0).law("neighbours-differ")
+
+
+def test_coordinates_that_the_code_clamps_are_tried_between_0_and_1() -> None:
+    law = _of_coordinates(of_cells)
+    assert law.verdict == "undecided"
+    assert "and holds with coordinates in [0, 1)" in law.why
+    assert _of_coordinates(of_one_cell).verdict == "broken"
