@@ -19,7 +19,7 @@ IN_ORDER = ("permutation", "order-of-keys")
 
 # What code lacks of which a law speaks; the field of the subject that would hold it.
 LACKS = {
-    "turned-once": (
+    "rotated-once": (
         "all_three",
         "no code was given that turns queries, keys and values together",
     ),

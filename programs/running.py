@@ -228,13 +228,13 @@ def guarded(
     shape: Sequence[int] | None = None,
     tensor: bool = True,
     finite: bool = True,
-    inputs_stay: bool = True,
+    no_mutation: bool = True,
     **named: Any,
 ) -> Ran:
     """Call code and hold it to what was wanted of the result; torch is set as before afterwards.
 
     ``shape``: the one wanted.  ``tensor``: that a tensor was wanted; ``finite``: without NaN or
-    infinity; ``inputs_stay``: that the tensors given are what they were before.
+    infinity; ``no_mutation``: that the tensors given are what they were before.
 
     Raises ``CodeFault``.
 
@@ -275,7 +275,7 @@ def guarded(
     if isinstance(value, Tensor):
         _look(value, shape, finite, fault)
     for index, (now, before) in enumerate(kept):
-        if inputs_stay and not _same(now, before):
+        if no_mutation and not _same(now, before):
             raise fault(
                 "inputs",
                 f"it changed its tensor argument {index + 1} of {len(kept)} in "

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import perf_counter
@@ -203,15 +204,19 @@ SHORT = 60  # characters of an argument that is shown as it is
 def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
     """The ids of laws of this kind of code, each once.  Raises ``ValueError``.
 
+    A former id is taken for the present one, with a ``DeprecationWarning``.
+
     >>> known_laws("relatve", "rotary")
     Traceback (most recent call last):
     ValueError: wanted a law of rotary code, got 'relatve'; nearest: relative
     """
     from ..theorems.laws import LAWS as CODE_LAWS
-    from ..theorems.laws import laws_of
+    from ..theorems.laws import laws_of, renamed
 
     __tracebackhide__ = True
-    named = (laws,) if isinstance(laws, str) else tuple(dict.fromkeys(laws))
+    named, notes = renamed((laws,) if isinstance(laws, str) else laws)
+    for note in notes:
+        warnings.warn(note, DeprecationWarning, stacklevel=4)  # the line that calls the check
     known = [law.id for law in laws_of(kind)]
     about = {law.id: law.about for law in CODE_LAWS}
     for name in named:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,14 +106,12 @@ def check(
     Code of which nothing has changed is answered from the store, and not run; `--fresh` looks
     again.
     """
-    _require_laws(law or ())
+    laws = _known_laws(law or ())
     targets, given = _settings(targets, settings or [])
     base = _asked(kind, declare, call, given, seed, dtype, device, limit, json)
 
     def asked(target: str) -> Asked:
-        return Asked(
-            target=target, laws=tuple(dict.fromkeys(law or ())), strict=strict, card=card, **base
-        )
+        return Asked(target=target, laws=laws, strict=strict, card=card, **base)
 
     return in_turn(
         targets,
@@ -163,12 +162,19 @@ def list_code_laws() -> int:
     return 0
 
 
-def _require_laws(names: Sequence[str]) -> None:
-    if names:
-        from ..theorems.laws import LAWS as CODE_LAWS
+def _known_laws(names: Sequence[str]) -> tuple[str, ...]:
+    """The ids of laws, each once; of a former id the present one, which is said on a line."""
+    if not names:
+        return ()
+    from ..theorems.laws import LAWS as CODE_LAWS
+    from ..theorems.laws import renamed
 
-        known = [law.id for law in CODE_LAWS]
-        require_known(names, known, "the id of a law of code", "`attnproof list --code-laws`")
+    laws, notes = renamed(names)
+    known = [law.id for law in CODE_LAWS]
+    require_known(laws, known, "the id of a law of code", "`attnproof list --code-laws`")
+    for note in notes:
+        print(f"attnproof: {note}", file=sys.stderr)
+    return laws
 
 
 def _settings(targets: list[str], settings: list[str]) -> tuple[list[str], tuple[str, ...]]:

@@ -103,9 +103,9 @@ def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
     return [(told, other) for told, other in others if other is not None]
 
 
-@probe("calls-forget", ALL)
+@probe("stateless", ALL)
 @formatted
-def calls_forget(subject: Subject, draw: Draw) -> Outcome:
+def stateless(subject: Subject, draw: Draw) -> Outcome:
     """One call, after each of several others, against the same call of a fresh instance."""
     worst, bound, count = 0.0, 0.0, 0
     with evaluating(subject):
@@ -181,9 +181,9 @@ def calls_forget(subject: Subject, draw: Draw) -> Outcome:
     )
 
 
-@probe("inputs-stay", ALL)
+@probe("no-mutation", ALL)
 @formatted
-def inputs_stay(subject: Subject, draw: Draw) -> Outcome:
+def no_mutation(subject: Subject, draw: Draw) -> Outcome:
     """Every tensor that is given, before and after a call, with a mask and without."""
     count, plain = 0, ways_of(subject)
     with evaluating(subject):

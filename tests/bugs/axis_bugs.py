@@ -130,7 +130,7 @@ def value_again(rope: Rope) -> Callable[[Tensor, Tensor, Tensor, Tensor], Three]
     "labmlai/annotated_deep_learning_paper_implementations#251",
     title="values are turned twice",
     symptom="none",
-    law="turned-once",
+    law="rotated-once",
     obeys=("relative", "norm"),
     correct=lambda: rotary(Rope, all_three=all_turn, values_turn=True),
 )

@@ -178,7 +178,7 @@ def true_hides_in_core() -> Attention:
     symptom="later tokens are used",
     law="true-means-visible",
     correct=lambda: causal_mask(Eager(causal=True).seen),
-    obeys=("calls-forget",),
+    obeys=("stateless",),
 )
 def mask_that_hides() -> Mask:
     return causal_mask(lambda queries, keys: ~Eager(causal=True).seen(queries, keys))

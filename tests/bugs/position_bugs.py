@@ -85,7 +85,7 @@ class TableByPositions(Rope):
     "lucidrains/rotary-embedding-torch#11",
     title="table kept under the length alone",
     symptom="a second call with another offset gets the first one's angles",
-    law="calls-forget",
+    law="stateless",
     correct=lambda: rotary(TableByPositions),
 )
 def table_by_length() -> Rotary:
@@ -132,7 +132,7 @@ def bias_on_the_class(*, shared: bool) -> Bias:
     "ml-explore/mlx#3071",
     title="the last bias is kept on the class, not with its offset",
     symptom="the bias of the first caller reaches later ones",
-    law="calls-forget",
+    law="stateless",
     correct=lambda: bias_on_the_class(shared=False),
 )
 def bias_kept_on_the_class() -> Bias:

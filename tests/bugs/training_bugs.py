@@ -28,7 +28,7 @@ class DropsAlways(Dropping):
     symptom="evaluation cannot be repeated",
     law="evaluation-repeats",
     correct=dropping,
-    obeys=("training-returns", "inputs-stay"),
+    obeys=("training-returns", "no-mutation"),
 )
 def drops_always() -> Attention:
     return dropping(DropsAlways)

@@ -242,6 +242,13 @@ def test_bad_input(call: Callable[[], Any], error: type[Exception], told: str) -
     assert told in str(raised.value)
 
 
+def test_a_former_id_of_a_law_is_taken_for_the_present_one_and_said_so() -> None:
+    with pytest.warns(DeprecationWarning, match="inputs-stay is now called no-mutation") as told:
+        record = assert_rotary(rope, ["inputs-stay"])
+    assert [law.law for law in record.asked] == ["no-mutation"]
+    assert [warning.filename for warning in told] == [__file__]  # where the old id is written
+
+
 def test_the_module_of_assertions_loads_no_torch(root: Path) -> None:
     code = (
         "import sys, attnproof.real_code.asserting, attnproof.testing\n"

@@ -172,7 +172,7 @@ def test_code_that_does_another_thing_is_never_ok(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("LATE", "1")
-    record, stopped, _ = ran(tmp_path, name, laws=("norm", "inputs-stay"))
+    record, stopped, _ = ran(tmp_path, name, laws=("norm", "no-mutation"))
     assert stopped is None
     assert not record.ok
 
@@ -201,11 +201,11 @@ def rope_slow(x, position_ids):
 
 def test_a_law_that_never_ends_holds_back_no_other(tmp_path: Path) -> None:
     """It alone is undecided, and says why."""
-    laws = ("norm", "linear", "inputs-stay")
+    laws = ("norm", "linear", "no-mutation")
     record, stopped, _ = ran(tmp_path, "rope_slow", Limits(law=5.0), text=SLOW, laws=laws)
     assert stopped is None
     verdicts = {law.law: law.verdict for law in record.laws}
-    assert verdicts == {"norm": "measured", "linear": "undecided", "inputs-stay": "measured"}
+    assert verdicts == {"norm": "measured", "linear": "undecided", "no-mutation": "measured"}
     why = record.law("linear").why
     assert why.startswith("it had not ended after 5 s, at ")
     assert [leg.why for leg in record.legs] == [f"linear: {why}"]  # such a record is not kept
@@ -217,17 +217,17 @@ def test_a_law_that_never_ends_holds_back_no_other(tmp_path: Path) -> None:
 LOST = Stopped("it crashed with SIGSEGV")
 SCRIPTS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     # what each process in turn ends at, of the laws that hold; who is undecided; and why it stopped
-    ("norm linear! inputs-stay", "linear", ("measured", "exact"), ""),
-    ("linear! norm! composition! inputs-stay", "linear norm composition", (), LOST.why),
+    ("norm linear! no-mutation", "linear", ("measured", "exact"), ""),
+    ("linear! norm! composition! no-mutation", "linear norm composition", (), LOST.why),
     (
-        "linear! norm! inputs-stay composition!",
+        "linear! norm! no-mutation composition!",
         "linear norm composition",
         ("measured", "exact"),
         "",
     ),
     ("norm linear! refused", "linear", (), LOST.why),
     ("norm linear! import!", "linear", (), LOST.why),
-    ("norm! linear! composition! inputs-stay!", "norm linear composition", (), LOST.why),
+    ("norm! linear! composition! no-mutation!", "norm linear composition", (), LOST.why),
 )
 
 
@@ -267,7 +267,7 @@ def test_where_laws_are_lost(
 
     monkeypatch.setattr(running, "Child", Scripted)
     monkeypatch.setattr(running, "_listen", listen)
-    laws = ("norm", "linear", "composition", "inputs-stay")
+    laws = ("norm", "linear", "composition", "no-mutation")
     heard = Collected(Asked(target="a.py::f", laws=laws, legs=("measured", "exact")))
     heard.hear({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
     stopped, _ = run(heard, LIMITS, lambda *_: None, Scripted(heard.asked))  # type: ignore[arg-type]
@@ -312,6 +312,17 @@ def test_a_leg_that_crashes_is_given_up_and_the_others_go_on(tmp_path: Path) -> 
 def test_usage_errors(capsys: pytest.CaptureFixture[str], arguments: list[str], told: str) -> None:
     assert main(["check", "rope.py::f", *arguments]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_former_id_of_a_law_is_taken_for_the_present_one_and_said_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = f"{write_code(tmp_path)}::rope"
+    assert main(["check", target, "--law", "inputs-stay", "--law", "no-mutation"]) == 0
+    told = capsys.readouterr()
+    assert told.err.strip() == "attnproof: the law inputs-stay is now called no-mutation"
+    assert "inputs-stay" not in told.out
+    assert "1 law: 1 measured" in " ".join(told.out.split())
 
 
 def test_help_says_that_code_is_run(capsys: pytest.CaptureFixture[str]) -> None:

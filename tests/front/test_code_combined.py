@@ -127,11 +127,11 @@ def test_a_law_of_a_mask_that_was_given_says_so() -> None:
         given={"mask": "a causal mask made here"},
     )
     told: list[dict[str, Any]] = []
-    look(code, Asked(target="l", laws=("causal", "inputs-stay"), legs=("measured",)), told.append)
+    look(code, Asked(target="l", laws=("causal", "no-mutation"), legs=("measured",)), told.append)
     rows = {one["finding"]["law"]: one["finding"] for one in told if one["event"] == "found"}
     assert rows["causal"]["verdict"] == "holds"
     assert rows["causal"]["why"].startswith("under the mask it is given (a causal mask made here)")
-    assert "given" not in rows["inputs-stay"]["why"]
+    assert "given" not in rows["no-mutation"]["why"]
 
 
 def test_the_limit_of_a_law_reaches_its_proof(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -331,10 +331,10 @@ def test_laws_set_aside_for_one_reason_stand_together_and_what_to_declare_is_tol
     law = record.law("frequencies-as-declared")
     made = [
         law.model_copy(update={"law": name, "why": f"no code was given that {does}"})
-        for name, does in (("turned-once", "turns"), ("grid-steps", "makes a grid"))
+        for name, does in (("rotated-once", "turns"), ("grid-steps", "makes a grid"))
     ]
     told = list(set_aside(record.model_copy(update={"laws": tuple(made)})))
-    assert told == ["– turned-once, grid-steps: no code was given that does this"]
+    assert told == ["– rotated-once, grid-steps: no code was given that does this"]
 
 
 def test_what_is_undecided_is_never_told_as_holding(legs: Legs) -> None:

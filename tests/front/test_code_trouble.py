@@ -41,7 +41,7 @@ def test_trouble_is_told_as_it_is_written(
     (row,) = re.findall(rf"^\| {begins}.*$", text, re.MULTILINE)
     assert row.endswith(f"| {code} |" if code else "| as without |")
     target = f"{write_code(tmp_path, ALWAYS + LAYERS)}::{name}"
-    assert main(["check", target, "--law", "norm", "--law", "inputs-stay"]) == code
+    assert main(["check", target, "--law", "norm", "--law", "no-mutation"]) == code
     assert told in " ".join(capsys.readouterr().out.split())
 
 

@@ -56,16 +56,16 @@ def test_the_head_has_versions_day_and_machine(out: Path) -> None:
 def test_good_code_breaks_nothing(out: Path) -> None:
     good = _results(out)["Good"]
     assert good["broken"] == []
-    assert "calls-forget" in good["laws"]["measured"]
+    assert "stateless" in good["laws"]["measured"]
     assert good["sentence"].startswith("mask, causal")
 
 
 def test_broken_code_is_shown_with_its_witness(out: Path) -> None:
     broken = _results(out)["Broken"]
-    assert "inputs-stay" in broken["laws"]["broken"]
+    assert "no-mutation" in broken["laws"]["broken"]
     text = (out / "small.md").read_text(encoding="utf-8")
     assert "## Not looked at yet" in text
-    assert "### inputs-stay, 1 class\n" in text
+    assert "### no-mutation, 1 class\n" in text
     assert "Broken: " in text
     assert "they differ by" in text
 
@@ -82,7 +82,7 @@ def test_what_raises_and_what_crashes_is_told_with_the_reason(out: Path) -> None
 def test_code_that_never_ends_is_stopped_and_the_next_is_looked_at() -> None:
     found = {one.target: one for one in examined(library.endless(), limit=15, legs=("measured",))}
     assert "it had not ended after 15 s" in found["Endless"].why
-    assert found["Good"].law("calls-forget").verdict == "measured"
+    assert found["Good"].law("stateless").verdict == "measured"
 
 
 def test_looking_again_at_one_keeps_the_others(out: Path) -> None:
@@ -97,9 +97,9 @@ def test_looking_again_at_one_keeps_the_others(out: Path) -> None:
 def test_a_judgement_stands_on_the_page_with_its_reason(out: Path) -> None:
     told = _results(out)
     head = told.pop("head")
-    known = (Judged(law="inputs-*", judgement="real", reason="It adds 1 in place.", find="adds"),)
+    known = (Judged(law="no-mut*", judgement="real", reason="It adds 1 in place.", find="adds"),)
     text = page(head, told, known)
-    assert f"## {JUDGEMENTS['real']}\n\n### inputs-stay" in text
+    assert f"## {JUDGEMENTS['real']}\n\n### no-mutation" in text
     assert "It adds 1 in place. See [adds](../finds/adds.md)." in text
 
 
@@ -107,7 +107,7 @@ def test_a_judgement_of_another_class_or_library_does_not_count(out: Path) -> No
     told = _results(out)
     head = told.pop("head")
     for other in ({"classes": ("Good",)}, {"library": "torch"}, {"says": "another reason"}):
-        known = (Judged(law="inputs-stay", judgement="real", reason="It adds 1.", **other),)
+        known = (Judged(law="no-mutation", judgement="real", reason="It adds 1.", **other),)
         assert "It adds 1." not in page(head, told, known)
 
 

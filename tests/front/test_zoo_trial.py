@@ -22,7 +22,7 @@ def placed(x, how):
     x += 1.0
     return x if how == "in place" else None
 """
-LINE = "--as layer --call 'x: B n E, how = \"in place\" -> B n E' --law inputs-stay"
+LINE = "--as layer --call 'x: B n E, how = \"in place\" -> B n E' --law no-mutation"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_a_target_is_called_by_its_name_or_its_line_or_not(ran: Any) -> None:
     known, _, rows = ran
     assert [rows[one.target]["called"] for one in known] == ["bare", LINE, ""]
-    assert rows[known[1].target]["laws"]["broken"] == ["inputs-stay"]
+    assert rows[known[1].target]["laws"]["broken"] == ["no-mutation"]
     assert "nothing" in rows[known[2].target]["why"]
 
 
@@ -55,7 +55,7 @@ def test_the_page_counts_ways_laws_and_judgements(ran: Any) -> None:
     assert "Broken: 1 not looked at. Proved of code for which it does not hold: 0." in text
     said = (
         Judged(
-            law="inputs-stay", judgement="false alarm", reason="It is said so.", library="torch"
+            law="no-mutation", judgement="false alarm", reason="It is said so.", library="torch"
         ),
     )
     assert "Broken: 1 false alarm." in page(told, rows, known, said)
@@ -76,7 +76,7 @@ def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_cou
 ) -> None:
     known, told, rows = ran
     write(tmp_path / "trial.json", told, rows)
-    line = "--as layer --call 'x: B n E, how = \"not\" -> B n E' --law inputs-stay"
+    line = "--as layer --call 'x: B n E, how = \"not\" -> B n E' --law no-mutation"
     mask = Target(**{**vars(known[0]), "misread": "it is no mask", "line": "--law causal"})
     layer = Target(**{**vars(known[1]), "misread": "it is no layer", "line": line})
     again = (mask, layer, known[2])

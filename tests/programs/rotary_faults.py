@@ -202,7 +202,7 @@ FAULTS: dict[str, Callable[[], Rotary]] = {
     "every-axis-matters": blind_axis,
     "equal-axes-are-one": lambda: one_ladder("half"),
     "grid-steps": lambda: grid_of(swapped=False),
-    "turned-once": lambda: code(half(OMEGA), all_three=values_twice, values_turn=True),
+    "rotated-once": lambda: code(half(OMEGA), all_three=values_twice, values_turn=True),
     "shift-of-cached-keys": lambda: shifted_with(whole_head_shift),
     "cache-keeps-its-positions": lambda: kept_with(1),
     "conversion-keeps-scores": lambda: converted(keys_too=False),
@@ -218,9 +218,9 @@ FAULTS: dict[str, Callable[[], Rotary]] = {
     "angles-are-exact": lambda: with_angles(lambda a: a.half().float()),
     "survives-casting": in_buffer,
     "rows-of-batch-apart": lambda: code(first_row_alone),
-    "calls-forget": by_length,
+    "stateless": by_length,
     "paths-agree": other_path,
-    "inputs-stay": lambda: code(in_place),
+    "no-mutation": lambda: code(in_place),
 }
 PARTNERS: dict[str, Callable[[], Rotary]] = {
     "equal-axes-are-one": lambda: one_ladder("interleaved"),

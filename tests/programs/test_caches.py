@@ -58,7 +58,7 @@ def forgets(*lacking: str) -> Finding:
     KEPT.pop(" ".join(lacking), None)
     line = "x: B H n D, offset = p -> B H n D"
     subject = adapted_as(rotary(*lacking), line, kind="rotary", settings={"dim": 8})
-    (found,) = examine(subject, (Draw(0),), ("calls-forget",))
+    (found,) = examine(subject, (Draw(0),), ("stateless",))
     return found
 
 
@@ -106,7 +106,7 @@ def function(*lacking: str) -> Callable[[Tensor, Tensor], Tensor]:
 )
 def test_a_table_of_a_function_is_of_one_width_and_device(part: str, after: str) -> None:
     subject = Rotary(name="turn", turn=function(part), width=8, heads=2, most=4096)
-    (found,) = examine(subject, (Draw(0),), ("calls-forget",))
+    (found,) = examine(subject, (Draw(0),), ("stateless",))
     assert found.verdict == ("broken" if part else "holds")
     assert (f"{after} a call raises" in found.why) == bool(part)
 
@@ -212,7 +212,7 @@ class Switching(nn.Module):
 def test_tables_that_change_with_the_length_are_no_fault_of_a_cache() -> None:
     subject = adapted_as(Switching(), "x: B H n D, offset = p -> B H n D", kind="rotary")
     for seed in range(3):
-        (found,) = examine(subject, (Draw(seed),), ("calls-forget",))
+        (found,) = examine(subject, (Draw(seed),), ("stateless",))
         assert found.verdict == "holds"
 
 
@@ -282,4 +282,4 @@ class StaleAngles(KeptAngles):
 @pytest.mark.parametrize(("code", "verdict"), [(KeptAngles, "holds"), (StaleAngles, "broken")])
 def test_what_is_tried_while_it_is_built_leaves_no_table(code: Any, verdict: str) -> None:
     made = adapted_as(code, "x: B n E -> B n E", name="attention")
-    assert examine(made, (Draw(),), ("calls-forget",))[0].verdict == verdict
+    assert examine(made, (Draw(),), ("stateless",))[0].verdict == verdict

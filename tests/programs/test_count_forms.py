@@ -274,7 +274,7 @@ def test_a_told_bias_of_another_shape_is_told() -> None:
 def test_code_that_is_built_with_a_length_keeps_what_it_kept(*, first: bool, verdict: str) -> None:
     line = f"scores: B H r n -> B H r n; built with heads = H, first = {first}"
     kept = subject_of(Kept, line)
-    (found,) = examine(kept, laws=["calls-forget"])
+    (found,) = examine(kept, laws=["stateless"])
     assert found.verdict == verdict, found.why
 
 
@@ -360,6 +360,6 @@ class KeptByKeys:
 
 def test_a_bias_kept_by_its_keys_alone_does_not_forget() -> None:
     subject = adapted_as(KeptByKeys(), "heads = H, q_len = r, k_len = n -> H r n", kind="bias")
-    (found,) = examine(subject, (Draw(0),), ("calls-forget",))
+    (found,) = examine(subject, (Draw(0),), ("stateless",))
     assert found.verdict == "broken"
     assert "as many keys" in found.why

@@ -95,7 +95,7 @@ def other_uses(fault: str = "") -> Rotary:
 @pytest.mark.parametrize(
     "law",
     [
-        "turned-once",
+        "rotated-once",
         "shift-of-cached-keys",
         "cache-keeps-its-positions",
         "conversion-keeps-scores",

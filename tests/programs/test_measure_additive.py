@@ -177,8 +177,8 @@ FAULTS: dict[str, Callable[[], Additive]] = {
     "linear-shift": lambda: code(column_in_exponent),
     "products-of-offset": lambda: code(column_in_exponent),
     "rows-of-batch-apart": lambda: plain(of_the_batch),
-    "calls-forget": kept_table,
-    "inputs-stay": lambda: plain(in_place),
+    "stateless": kept_table,
+    "no-mutation": lambda: plain(in_place),
 }
 
 

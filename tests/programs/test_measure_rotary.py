@@ -27,8 +27,8 @@ DRAWN = (
     "follows-its-ids",
     "sees-positions",
     "rows-of-batch-apart",
-    "inputs-stay",
-    "turned-once",
+    "no-mutation",
+    "rotated-once",
     "cache-keeps-its-positions",
     "conversion-keeps-scores",
 )

@@ -43,7 +43,7 @@ def test_laws_that_need_more_say_why_they_are_not_asked() -> None:
     found = {f.law: f for f in examine(code(half(OMEGA), declared=None))}
     for law in (
         "layout-as-declared",
-        "turned-once",
+        "rotated-once",
         "shift-of-cached-keys",
         "grid-steps",
         "every-axis-matters",

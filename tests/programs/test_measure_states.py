@@ -23,7 +23,7 @@ from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Subject
 from attnproof.theorems.laws import LAWS
 
-STATE = ("rows-of-batch-apart", "calls-forget", "inputs-stay")
+STATE = ("rows-of-batch-apart", "stateless", "no-mutation")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -136,7 +136,7 @@ def test_faults_are_seen_in_every_dtype(dtype: torch.dtype) -> None:
     for law, subject in (
         ("rows-of-batch-apart", layer(AcrossRows)),
         ("paths-agree", unscaled),
-        ("calls-forget", layer(KeepsLength)),
+        ("stateless", layer(KeepsLength)),
     ):
         (found,) = examine(subject, [Draw(dtype=dtype)], [law])
         assert found.verdict == "broken", f"{law}: {found.why}"
@@ -183,13 +183,13 @@ def test_fresh_layers_have_the_weights_of_each_other() -> None:
     assert one is not None
     assert two is not None
     assert one.module is not two.module
-    found = examine(subject, laws=["calls-forget"])
+    found = examine(subject, laws=["stateless"])
     assert [f.verdict for f in found] == ["holds"]
 
 
 def test_state_laws_have_probes_for_all_kinds() -> None:
-    examine(mask(), laws=["inputs-stay"])
-    for law in ("calls-forget", "inputs-stay"):
+    examine(mask(), laws=["no-mutation"])
+    for law in ("stateless", "no-mutation"):
         (about,) = (known.about for known in LAWS if known.id == law)
         assert {p.kind for p in PROBES if p.law == law} == set(about)
 
@@ -286,15 +286,15 @@ FAULTS: list[tuple[str, Callable[[], Subject]]] = [
     ("rows-of-batch-apart", lambda: layer(AcrossRows)),
     ("rows-of-batch-apart", lambda: replace(functions(), attend=first_row_for_one_token)),
     ("rows-of-batch-apart", lambda: Layer(name="c", call=lambda x: x - x.mean(0), embed=4)),
-    ("calls-forget", lambda: layer(KeepsLength)),
-    ("calls-forget", kept_bias),
-    ("calls-forget", growing_mask),
-    ("calls-forget", counting_layer),
+    ("stateless", lambda: layer(KeepsLength)),
+    ("stateless", kept_bias),
+    ("stateless", growing_mask),
+    ("stateless", counting_layer),
     ("training-is-evaluation", lambda: layer(InTraining)),
-    ("inputs-stay", lambda: replace(functions(), attend=scaled_in_place)),
-    ("inputs-stay", lambda: Layer(name="c", call=lambda x: x.mul_(2), embed=4)),
-    ("inputs-stay", lambda: replace(functions(), attend=filled_in_place)),
-    ("inputs-stay", lambda: replace(functions(), attend=mask_in_place)),
+    ("no-mutation", lambda: replace(functions(), attend=scaled_in_place)),
+    ("no-mutation", lambda: Layer(name="c", call=lambda x: x.mul_(2), embed=4)),
+    ("no-mutation", lambda: replace(functions(), attend=filled_in_place)),
+    ("no-mutation", lambda: replace(functions(), attend=mask_in_place)),
     (
         "paths-agree",
         lambda: functions(paths={"fallback": lambda q, k, v, m: by_hand(q, k, v, m, scale=1.0)}),
@@ -366,7 +366,7 @@ def test_code_that_writes_into_its_inputs_breaks_that_law_alone() -> None:
         both = (*examine(subject, laws=[law]), *exact(subject, [law]))
         return {one.verdict for one in both} - {"not asked"}
 
-    assert found(layer, "inputs-stay") == {"broken"}
+    assert found(layer, "no-mutation") == {"broken"}
     assert found(layer, "hidden-keys-do-nothing") == {"holds"}
     assert found(layer, "padding-does-nothing") == {"holds"}
     assert "broken" in found(leaking, "hidden-keys-do-nothing")

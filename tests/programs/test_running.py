@@ -89,7 +89,7 @@ def test_inputs_that_are_changed_are_told() -> None:
     text = faulty("inputs", lambda q, k: q + k.mul_(2), torch.zeros(2), torch.ones(2))
     assert "argument 2 of 2" in text
     guarded(lambda q, k: q + k * 2, torch.zeros(2), torch.ones(2))
-    guarded(lambda q, k: q + k.mul_(2), torch.zeros(2), torch.ones(2), inputs_stay=False)
+    guarded(lambda q, k: q + k.mul_(2), torch.zeros(2), torch.ones(2), no_mutation=False)
 
 
 def test_inputs_with_nan_that_stay_are_no_fault() -> None:

@@ -26,7 +26,7 @@ from attnproof.programs.subjects import (
     Rotary,
     Subject,
 )
-from attnproof.theorems.laws import LAWS
+from attnproof.theorems.laws import FORMER, LAWS
 from attnproof.theorems.laws.programs import PROGRAMS, Programs
 
 PROVED = {law.id for law in LAWS for one in law.formulas if not one.unsaid}
@@ -151,3 +151,9 @@ def test_the_documentation_lists_the_laws_that_have_no_formula() -> None:
 def test_programs_are_of_laws_that_are_there() -> None:
     known = {(f.id, f.kind, READ_OFF.get(f.call, f.call)) for law in LAWS for f in law.formulas}
     assert {(one.law, one.kind, one.call) for one in PROGRAMS} <= known
+
+
+def test_a_former_id_is_that_of_no_law_and_stands_for_one() -> None:
+    known = {law.id for law in LAWS}
+    assert set(FORMER.values()) <= known
+    assert not known & set(FORMER)

@@ -69,11 +69,11 @@ def _found(code: Subject, law: str) -> Finding:
 
 @pytest.mark.parametrize("rows", ["m", "n"])
 def test_longer_tables_are_taken_by_code_that_cuts_them(rows: str) -> None:
-    assert _found(_kept("cuts", given=rows), "calls-forget").verdict == "holds"
+    assert _found(_kept("cuts", given=rows), "stateless").verdict == "holds"
 
 
 def test_longer_tables_break_code_that_takes_all_rows() -> None:
-    found = _found(_kept("whole", given="n"), "calls-forget")
+    found = _found(_kept("whole", given="n"), "stateless")
     assert found.verdict == "broken"
     assert "raises" in found.why
 

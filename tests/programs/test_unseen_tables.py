@@ -70,9 +70,9 @@ class PositionalEncoder(nn.Module):
 def test_tokens_are_no_coordinates_and_code_that_writes_in_them_breaks_one_law() -> None:
     found = adapted_as(PositionalEncoder)
     assert found.line == "x: B n E -> B n E"
-    assert {law: _found(found, law).verdict for law in ("inputs-stay", "calls-forget")} == {
-        "inputs-stay": "broken",
-        "calls-forget": "holds",
+    assert {law: _found(found, law).verdict for law in ("no-mutation", "stateless")} == {
+        "no-mutation": "broken",
+        "stateless": "holds",
     }
 
 

@@ -1,9 +1,13 @@
 """The laws of code, each said once: in words, and as array code that every method reads."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 from . import attention, given_masks, masks, rotary, states, tables
 from .law import Formula, Law, called, of_keys
 
-__all__ = ["LAWS", "Formula", "Law", "called", "laws_of", "of_keys"]
+__all__ = ["FORMER", "LAWS", "Formula", "Law", "called", "laws_of", "of_keys", "renamed"]
 
 LAWS: tuple[Law, ...] = (
     states.FINITE,  # of all code; where it is broken nothing else is measured
@@ -19,3 +23,22 @@ LAWS: tuple[Law, ...] = (
 def laws_of(kind: str) -> tuple[Law, ...]:
     """The laws that are asked of this kind of code."""
     return tuple(law for law in LAWS if kind in law.about)
+
+
+# Ids that laws had; each is still understood where someone types it.
+FORMER = {
+    "calls-forget": "stateless",
+    "inputs-stay": "no-mutation",
+    "turned-once": "rotated-once",
+}
+
+
+def renamed(ids: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """These ids, each once and by its present name; and a line for each that has a new name.
+
+    >>> renamed(["inputs-stay", "norm", "no-mutation"])
+    (('no-mutation', 'norm'), ('the law inputs-stay is now called no-mutation',))
+    """
+    asked = tuple(dict.fromkeys(ids))
+    notes = tuple(f"the law {old} is now called {FORMER[old]}" for old in asked if old in FORMER)
+    return tuple(dict.fromkeys(FORMER.get(one, one) for one in asked)), notes

@@ -405,7 +405,7 @@ PROGRAMS: tuple[Programs, ...] = (
         "rows-of-batch-apart", a_row_alone=lambda x: turned_at_place(less_mean_of_rows(x))
     ),
     _beside_rotary(
-        "turned-once",
+        "rotated-once",
         "all_three",
         lambda q, k, v, p: (turned(q, p), turned(k, p), v),
         queries=lambda q, k, v, p: (turned(turned(q, p), p), turned(k, p), v),

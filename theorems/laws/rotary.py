@@ -48,8 +48,8 @@ EQUAL_AXES = Law(
     "a position whose coordinates are all p gives what position p gives on one axis",
     always=False,
 )
-TURNED_ONCE = Law(
-    "turned-once",
+ROTATED_ONCE = Law(
+    "rotated-once",
     "rotary",
     "structure",
     "queries, keys (and values, where they turn) are each turned exactly once",
@@ -401,7 +401,7 @@ def equal_axes_are_one(f: Any, x: Any, p: Any) -> Sides:
     return f.turn(x, array_namespace(x).stack([p] * f.axes, axis=-1)), f.one_axis(x, p)
 
 
-@TURNED_ONCE.of(
+@ROTATED_ONCE.of(
     "rotary",
     "all_three",
     q=VECTORS,
@@ -415,7 +415,7 @@ def equal_axes_are_one(f: Any, x: Any, p: Any) -> Sides:
     ),
     inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 1}),),
 )
-def turned_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
+def rotated_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
     """The three at once are turn(q, p), key(k, p), and v or key(v, p)."""
     wanted = f.key(v, p) if f.values_turn else v
     return list(f.all_three(q, k, v, p)), [f.turn(q, p), f.key(k, p), wanted]
@@ -510,7 +510,7 @@ LAWS = (
         "structure",
         "one step to the right changes the coordinates in the same way everywhere on any grid",
     ),
-    TURNED_ONCE,
+    ROTATED_ONCE,
     SHIFT_OF_KEYS,
     CACHE,
     CONVERSION,

@@ -31,8 +31,8 @@ ROWS_APART = Law(
     "state",
     "a row of a batch gives what it gives alone, also with one token",
 )
-CALLS_FORGET = Law(
-    "calls-forget",
+STATELESS = Law(
+    "stateless",
     EVERY,
     "state",
     "a call gives the same whatever was called before it, on this instance or another",
@@ -70,7 +70,7 @@ WITHOUT_DROPOUT = Law(
     "state",
     "without dropout training gives what evaluation gives",
 )
-INPUTS_STAY = Law("inputs-stay", EVERY, "state", "the inputs are not changed by a call")
+NO_MUTATION = Law("no-mutation", EVERY, "state", "the inputs are not changed by a call")
 
 
 @ROWS_APART.of(
@@ -339,12 +339,12 @@ def biased_paths(f: Any, x: Any, y: Any) -> Sides:
 
 LAWS = (
     ROWS_APART,
-    CALLS_FORGET,
+    STATELESS,
     STEP_BY_STEP,
     PADDING,
     PATHS_AGREE,
     EVALUATION_REPEATS,
     TRAINING_RETURNS,
     WITHOUT_DROPOUT,
-    INPUTS_STAY,
+    NO_MUTATION,
 )
