@@ -294,7 +294,7 @@ def measured(
 ) -> CellRecord:
     """The cell with measurements at small sizes; needs torch.
 
-    Where a leg has nothing to say, it says why: the witness of a refuted cell, whose gap is
+    Where a method has nothing to say, it says why: the witness of a refuted cell, whose gap is
     certified, says more than a draw, and what is shown by its form is no equation to compute.
     """
     if cell.verdict == "does not apply" or cell.error:

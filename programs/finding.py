@@ -8,7 +8,7 @@ from typing import Any
 
 from attnproof.verdict_line import Condition
 
-LEGS = ("traced", "exact", "measured")
+METHODS = ("traced", "exact", "measured")
 GUESSED = "broken as it was guessed to be called"  # and not as another line that fits says
 NOT_MEASURED = "not measured: the output is not finite"  # begins what is said of other laws
 UNLIKE = "the code does other than its graph"  # at lengths that are told before it
@@ -35,7 +35,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Finding:
-    """One law, one leg: traced (a proof about the graph), exact (finite fields), or measured.
+    """One law, one method: traced (a proof about the graph), exact (finite fields), or measured.
 
     ``why`` is one sentence for a reader: what was seen, or why the law was not asked.  ``error``
     is the largest difference that was met, ``bound`` what rounding allows at that place.
@@ -45,7 +45,7 @@ class Finding:
     """
 
     law: str
-    leg: str
+    method: str
     verdict: str
     why: str
     error: float | None = None
@@ -60,8 +60,10 @@ class Finding:
     traceback: str = ""
 
     def __post_init__(self) -> None:
-        if self.leg not in LEGS or self.verdict not in VERDICTS:
-            raise AssertionError(f"leg {self.leg!r}, verdict {self.verdict!r}: {LEGS}, {VERDICTS}")
+        if self.method not in METHODS or self.verdict not in VERDICTS:
+            raise AssertionError(
+                f"method {self.method!r}, verdict {self.verdict!r}: {METHODS}, {VERDICTS}"
+            )
         if self.verdict == "broken" and self.witness is None:
             raise AssertionError(f"{self.law}: broken wants a witness")
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
 DTYPES = ("float64", "float32", "bfloat16", "float16")
-LEGS = ("measured", "identity", "traced", "exact")
+METHODS = ("measured", "identity", "traced", "exact")
 """In the order they run: what is quick, and says most of wrong code, comes first.
 
 Finite fields come last, and are not asked of a law that is proved and holds where it is measured.
@@ -40,7 +40,7 @@ class Asked:
     seed: int = 0
     dtypes: tuple[str, ...] = ("float32",)
     device: str = "cpu"
-    legs: tuple[str, ...] = LEGS
+    methods: tuple[str, ...] = METHODS
     limit: float = LIMIT
     call: str = ""
     strict: bool = False
@@ -81,8 +81,8 @@ class Asked:
     def read(cls, text: str) -> Asked:
         """What :meth:`text` wrote."""
         told = json.loads(text)
-        lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "legs", "settings")}
-        known = tuple((law, leg, verdict) for law, leg, verdict in told["known"])
+        lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "methods", "settings")}
+        known = tuple((law, method, verdict) for law, method, verdict in told["known"])
         return cls(**{**told, **lists, "known": known})
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..faults import internal_errors
 from ..usage import UsageError, require_known
-from .asked import AT_WORK, DTYPES, LEGS, SAME, Asked
+from .asked import AT_WORK, DTYPES, METHODS, SAME, Asked
 
 if TYPE_CHECKING:
     import torch
@@ -52,7 +52,7 @@ def check_code(
     dtype: str | torch.dtype = "",
     device: str | torch.device = "",
     name: str = "",
-    legs: Iterable[str] = LEGS,
+    methods: Iterable[str] = METHODS,
     call: str = "",
     strict: bool = False,
     **how: Any,
@@ -61,12 +61,13 @@ def check_code(
 
     ``laws`` are ids (``attnproof list --code-laws``); all of the kind, if none is named.
     ``declared`` is what the code is meant to be, such as ``"rope:base=10000,layout=half"``.
-    ``legs`` names the methods: measured, identity, exact, traced.  ``call`` says how it is
+    ``methods`` names the methods: measured, identity, exact, traced.  ``call`` says how it is
     called, in axis letters: ``"q: B H n D, k: B H n D -> q, k"``
     (:mod:`attnproof.programs.signature`).  ``strict``: what is undecided does not pass.
-    ``how`` says what is not seen otherwise: ``width=64``, ``axes=2``, and so on.
+    ``how`` says what is not seen otherwise: ``width=64``, ``axes=2``, and so on; ``legs``, the
+    former name of ``methods``, is still taken.
 
-    Raises ``ValueError`` for a law, leg, seed, dtype, device, declaration or call that there is
+    Raises ``ValueError`` for a law, method, seed, dtype, device, declaration or call that there is
     not, and ``NoAdapter`` (a ``TypeError``) for what no adapter fits.
     """
     import torch
@@ -79,6 +80,9 @@ def check_code(
     from .collecting import Collected
 
     __tracebackhide__ = True  # pytest shows the line of the test
+    if "legs" in how:
+        methods = how.pop("legs")
+        _deprecated("legs= is now called methods=")
     start, run = perf_counter(), AT_WORK.get()
     told = name or getattr(code, "__qualname__", type(code).__name__)
     asked = Asked(
@@ -89,7 +93,7 @@ def check_code(
         seed=run.seed if seed is None else known_seed(seed),
         dtypes=(known_dtype(dtype or run.dtype),),
         device=str(device or run.device),
-        legs=known_legs(legs),
+        methods=known_methods(methods),
         call=call,
         strict=strict,
     )
@@ -142,7 +146,7 @@ def assert_code(
     if record.raises:
         raise CodeBreaksLaw(f"{record.name} cannot be run: {record.raises}, for every law", record)
     if not record.asked:
-        why = "; ".join(f"{leg.leg}: {leg.why}" for leg in record.legs if leg.why)
+        why = "; ".join(f"{method.method}: {method.why}" for method in record.methods if method.why)
         why = why or "; ".join(dict.fromkeys(law.why for law in record.laws))
         raise CodeBreaksLaw(f"{record.name}: no law was asked of it: {why}", record)
     for law in record.laws:
@@ -198,6 +202,13 @@ def _broken(record: CodeRecord, law: LawOfCodeRecord) -> str:
     return "\n".join(lines)
 
 
+def _deprecated(note: str) -> None:
+    """Warn at the line that calls into this module."""
+    stack = inspect.stack(0)
+    outside = next(k for k, frame in enumerate(stack) if frame.filename != __file__)
+    warnings.warn(note, DeprecationWarning, stacklevel=outside + 1)
+
+
 SHORT = 60  # characters of an argument that is shown as it is
 
 
@@ -216,7 +227,7 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
     __tracebackhide__ = True
     named, notes = renamed((laws,) if isinstance(laws, str) else laws)
     for note in notes:
-        warnings.warn(note, DeprecationWarning, stacklevel=4)  # the line that calls the check
+        _deprecated(note)
     known = [law.id for law in laws_of(kind)]
     about = {law.id: law.about for law in CODE_LAWS}
     for name in named:
@@ -233,14 +244,14 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
     return named
 
 
-def known_legs(legs: Iterable[str]) -> tuple[str, ...]:
-    """Ways to look, in the order they run.  Raises ``ValueError``."""
+def known_methods(methods: Iterable[str]) -> tuple[str, ...]:
+    """Methods, in the order they run.  Raises ``ValueError``."""
     __tracebackhide__ = True
-    named = (legs,) if isinstance(legs, str) else tuple(legs)
+    named = (methods,) if isinstance(methods, str) else tuple(methods)
     for name in named:
-        if name not in LEGS:
-            raise ValueError(f"wanted a way to look, got {name!r}; {', '.join(LEGS)}")
-    return tuple(leg for leg in LEGS if leg in named)
+        if name not in METHODS:
+            raise ValueError(f"wanted a method, got {name!r}; {', '.join(METHODS)}")
+    return tuple(method for method in METHODS if method in named)
 
 
 def known_seed(seed: Any) -> int:

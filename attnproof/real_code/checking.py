@@ -1,4 +1,4 @@
-"""Looking at code by every method, each by itself: what fails on one loses nothing of another.
+"""Looking at code by every method, each by itself: what fails in one loses nothing of another.
 
 What is found is told as events, plain dictionaries, as soon as it is found: another process may
 listen, and go on when this one is killed.
@@ -7,14 +7,14 @@ listen, and go on when this one is killed.
 event       further keys
 ==========  ====================================================================
 adapted     name, kind, adapted (how the code is called), file
-begins      leg, law (empty where a method looks at all laws at once)
+begins      method, law (empty where a method looks at all laws at once)
 found       finding, as :class:`~attnproof.programs.finding.Finding` has it
 traced      operations, guards, unread, why
 card        why (there is none; empty if there is one), laws (one or more of them)
 identity    kind, sentence, parts, answers, numbers, remarks
 printed     lines, first (what the code printed; told by a process of its own at its end)
 files       files (what the code loaded, with digests; told by a process of its own)
-leg         leg, why (it did not come to its end; empty if it did), seconds, traceback
+method         method, why (it did not come to its end; empty if it did), seconds, traceback
 ==========  ====================================================================
 """
 
@@ -83,28 +83,28 @@ def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
     from ..programs.settings import given_back
 
     verdicts: dict[str, set[tuple[str, str]]] = {}
-    for law, leg, verdict in asked.known:
-        verdicts.setdefault(law, set()).add((leg, verdict))
+    for law, method, verdict in asked.known:
+        verdicts.setdefault(law, set()).add((method, verdict))
     others = None if thing is None or asked.call else partial(_called, thing, subject, asked)
-    legs: dict[str, Callable[[Subject, Asked, Tell], None]] = {
+    methods: dict[str, Callable[[Subject, Asked, Tell], None]] = {
         "measured": partial(_measured, others),
         "identity": partial(_identity, thing),
         "exact": partial(_exact, verdicts, others),
         "traced": _traced,
     }
     tell = partial(_under, subject, partial(_noted, verdicts, tell))
-    for leg in asked.legs:
+    for method in asked.methods:
         start, why, fault = perf_counter(), "", None
         try:
             with _quiet(), given_back():
-                legs[leg](subject, asked, tell)
+                methods[method](subject, asked, tell)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
             fault = fault_in(subject, error)
             why = raised(error).removeprefix("the code ") if fault is None else fault.told
         tell(
             {
-                "event": "leg",
-                "leg": leg,
+                "event": "method",
+                "method": method,
                 "why": why,
                 "seconds": perf_counter() - start,
                 "traceback": fault.traceback if fault is not None else "",
@@ -132,7 +132,7 @@ def _noted(verdicts: dict[str, set[tuple[str, str]]], tell: Tell, event: Event) 
     """Tell an event; each law's verdicts so far are kept, with the method that found them."""
     if event["event"] == "found":
         one = event["finding"]
-        verdicts.setdefault(one["law"], set()).add((one["leg"], one["verdict"]))
+        verdicts.setdefault(one["law"], set()).add((one["method"], one["verdict"]))
     tell(event)
 
 
@@ -200,7 +200,7 @@ def _exact(
 def _law(
     subject: Subject,
     law: str,
-    leg: str,
+    method: str,
     asked: Asked,
     tell: Tell,
     dtype: str,
@@ -211,7 +211,7 @@ def _law(
     from ..programs.choices import choices, weighed
     from ..programs.settings import given_back
 
-    tell({"event": "begins", "leg": leg, "law": law})
+    tell({"event": "begins", "method": method, "law": law})
     start = perf_counter()
     try:
         with given_back():  # what the code sets in one law is not set in the next
@@ -221,7 +221,7 @@ def _law(
         found = (
             Finding(
                 law,
-                leg,
+                method,
                 "undecided" if fault is None else "internal error",
                 raised(error) if fault is None else fault.told,
                 seed=asked.seed,
@@ -239,7 +239,7 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
     """The proofs about the graph of operations; it is traced once for all laws."""
     from ..programs.prove import prove
 
-    tell({"event": "begins", "leg": "traced", "law": ""})
+    tell({"event": "begins", "method": "traced", "law": ""})
     told: list[Finding] = []
 
     def heard(one: Finding) -> None:
@@ -247,7 +247,7 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
         tell(_found(one))
 
     def begin(law: str) -> None:
-        tell({"event": "begins", "leg": "traced", "law": law})
+        tell({"event": "begins", "method": "traced", "law": law})
 
     laws = _laws(subject, asked, "traced")
     traced: Traced = prove(subject, laws, heard, begin=begin, seconds=PROOF * asked.limit)
@@ -269,7 +269,7 @@ def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
 
 def _card(subject: Subject, traced: Traced, tell: Tell) -> None:
     """The laws of encodings, asked of the graph."""
-    tell({"event": "begins", "leg": "traced", "law": "", "does": "being asked for its card"})
+    tell({"event": "begins", "method": "traced", "law": "", "does": "being asked for its card"})
     if traced.hooks is None:
         why = traced.why or "its graph does not stand for it at all lengths"
         if subject.kind != "rotary":
@@ -293,7 +293,7 @@ def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:
     from ..programs.identify.remarks import remarks_on
     from .records import IdentityRecord
 
-    tell({"event": "begins", "leg": "identity", "law": ""})
+    tell({"event": "begins", "method": "identity", "law": ""})
     draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))
     found = identify(subject, draw)
     remarks = [asdict(one) for one in remarks_on(subject, found, thing)]
@@ -303,14 +303,14 @@ def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:
     tell({"event": "identity", **told.model_dump(mode="json"), "remarks": remarks})
 
 
-def _laws(subject: Subject, asked: Asked, leg: str) -> tuple[str, ...]:
+def _laws(subject: Subject, asked: Asked, method: str) -> tuple[str, ...]:
     """The laws of this kind of code that this method is still to ask.
 
     After a process in which one came to no end the others follow from cheap to dear.
     """
     from ..programs.measure.inputs import entries
 
-    known = {law for law, by, _ in asked.known if by == leg}
+    known = {law for law, by, _ in asked.known if by == method}
     laws = [
         law
         for law in laws_of(subject.kind)

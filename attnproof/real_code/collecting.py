@@ -21,8 +21,8 @@ from .records import (
     IdentityRecord,
     LawOfCodeRecord,
     LawVerdict,
-    Leg,
-    LegRecord,
+    Method,
+    MethodRecord,
     RemarkRecord,
     TracedRecord,
 )
@@ -78,35 +78,40 @@ def _judged(findings: Sequence[FindingRecord]) -> tuple[LawVerdict, str, Finding
         return "broken", _breaks(broken[0], holding), broken[0]
     if lost is not None:  # what is shown in exact arithmetic is not what the code gives
         return "undecided", _not_measured(lost, holding), None
-    for leg in BEST:
-        good = [one for one in holding if one.leg == leg]
+    for method in BEST:
+        good = [one for one in holding if one.method == method]
         if good:
-            measured = [one for one in holding if one.leg == "measured"]
-            return VERDICTS[leg], _holds(good, doubtful), _worst(measured or good)
+            measured = [one for one in holding if one.method == "measured"]
+            return VERDICTS[method], _holds(good, doubtful), _worst(measured or good)
     if stopped:
         return "internal error", _told(stopped[0]), stopped[0]
     if doubtful:
         return "undecided", _told(doubtful[0]), _worst(doubtful)
-    ran = (one.why for one in findings if one.leg == "measured")  # other methods ask less
+    ran = (one.why for one in findings if one.method == "measured")  # other methods ask less
     return "not asked", next(ran, NOBODY), None
 
 
 def _not_measured(lost: FindingRecord, holding: Sequence[FindingRecord]) -> str:
     """That NaN came back, and what other methods, which see none, say of the law."""
     known = next(
-        (VERDICTS[leg] for leg in ("traced", "exact") if any(one.leg == leg for one in holding)), ""
+        (
+            VERDICTS[method]
+            for method in ("traced", "exact")
+            if any(one.method == method for one in holding)
+        ),
+        "",
     )
     return lost.why + (f"; {known} in exact arithmetic" if known == "proved" else "")
 
 
 def _applies(findings: Sequence[FindingRecord]) -> bool:
     """Whether a run of the code was judged by the law, or failed on its own."""
-    ran = [one for one in findings if one.leg == "measured"]
+    ran = [one for one in findings if one.method == "measured"]
     return any(one.verdict in ("holds", "broken") or one.why.startswith(RAISED) for one in ran)
 
 
 def _unasked(law: CodeLaw, findings: Sequence[FindingRecord]) -> str:
-    ran = [one.why for one in findings if one.leg == "measured"]
+    ran = [one.why for one in findings if one.method == "measured"]
     why = ran[0] if ran else "nothing says that it should hold"
     broken = any(one.verdict == "broken" for one in findings)
     return f"it does not hold, which is no fault ({why}); --law {law.id} asks it" if broken else why
@@ -114,17 +119,17 @@ def _unasked(law: CodeLaw, findings: Sequence[FindingRecord]) -> str:
 
 def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
     """Why it is broken, and what other methods say to that."""
-    exactly = [other for other in holding if other.leg in ("traced", "exact")]
+    exactly = [other for other in holding if other.method in ("traced", "exact")]
     if UNLIKE in one.why:
         return one.why
-    if one.leg == "measured" and exactly:
+    if one.method == "measured" and exactly:
         told = ", ".join(("", *clauses(_guards(exactly))))
         where = told.replace(", ", " ", 1)
         finer = FORMATS[: FORMATS.index(one.dtype)] if one.dtype in FORMATS else ()
-        if any(other.leg == "measured" and other.dtype in finer for other in holding):
+        if any(other.method == "measured" and other.dtype in finer for other in holding):
             return f"holds in exact arithmetic{where}, {BREAKS} ({one.dtype}): {one.why}"
         return f"holds in exact arithmetic{where}, {ELSEWHERE.format(one.dtype)}: {one.why}"
-    if one.leg != "measured" and any(other.leg == "measured" for other in holding):
+    if one.method != "measured" and any(other.method == "measured" for other in holding):
         shown = isinstance(one.error, float) and isinstance(one.bound, float)
         if one.error == "non-finite" or (shown and one.error > one.bound):  # type: ignore[operator]
             return f"{SHOWN}: {one.why}"
@@ -135,10 +140,10 @@ def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
 def _holds(good: Sequence[FindingRecord], doubtful: Sequence[FindingRecord]) -> str:
     """How it is known; of a proof the line of its verdict, with every condition."""
     told = _told(good[0])
-    if good[0].leg == "traced":
+    if good[0].method == "traced":
         told = verdict_line("proved", _guards(good))
     unlike = [other for other in doubtful if UNLIKE in other.why][:1]
-    others = [other for other in doubtful if other.leg != "traced"][:1]
+    others = [other for other in doubtful if other.method != "traced"][:1]
     return (
         told
         + "".join(f"; undecided {_in(other)}: {other.why}" for other in others)
@@ -151,11 +156,13 @@ def _told(one: FindingRecord) -> str:
 
 
 def _in(one: FindingRecord) -> str:
-    return {"traced": "in the proof", "exact": "in finite fields"}.get(one.leg, f"in {one.dtype}")
+    return {"traced": "in the proof", "exact": "in finite fields"}.get(
+        one.method, f"in {one.dtype}"
+    )
 
 
 def _guards(findings: Sequence[FindingRecord]) -> tuple[Condition, ...]:
-    proofs = (one for one in findings if one.leg == "traced" and one.verdict == "holds")
+    proofs = (one for one in findings if one.method == "traced" and one.verdict == "holds")
     return tuple(dict.fromkeys(guard for one in proofs for guard in one.assuming))
 
 
@@ -183,13 +190,13 @@ class Collected:
         self.name = self.kind = self.adapted = self.file = self.torch = self.why = ""
         self.traceback = ""
         self.findings: list[FindingRecord] = []
-        self.legs: list[LegRecord] = []
+        self.methods: list[MethodRecord] = []
         self.traced: TracedRecord | None = None
         self.card: CardRecord | None = None
         self.identity: IdentityRecord | None = None
         self.remarks: tuple[RemarkRecord, ...] = ()
         self.at = ("", "")  # the method and the law that were begun last
-        self.cut: dict[tuple[str, str], str] = {}  # why a law came to no end on a leg
+        self.cut: dict[tuple[str, str], str] = {}  # why a law came to no end by a method
         self.does = "starting"
         self.printed, self.first_printed = 0, ""
         self.files: dict[str, str] = {}
@@ -205,7 +212,7 @@ class Collected:
                 for name in ("name", "kind", "adapted", "file"):
                     setattr(self, name, readable(str(told[name])))
             case "begins":
-                self.at = (str(told["leg"]), str(told["law"]))
+                self.at = (str(told["method"]), str(told["law"]))
                 self.does = str(told.get("does", ""))
             case "found":
                 self.findings.append(FindingRecord.read(told["finding"]))
@@ -218,9 +225,11 @@ class Collected:
             case "identity":
                 self.remarks = tuple(map(RemarkRecord.read, told.pop("remarks")))
                 self.identity = IdentityRecord.read(told)
-            case "leg":
-                own = [f"{law}: {why}" for (at, law), why in self.cut.items() if at == told["leg"]]
-                self.legs.append(LegRecord(**{**told, "why": told["why"] or "; ".join(own)}))
+            case "method":
+                own = [
+                    f"{law}: {why}" for (at, law), why in self.cut.items() if at == told["method"]
+                ]
+                self.methods.append(MethodRecord(**{**told, "why": told["why"] or "; ".join(own)}))
             case "files":
                 self.files |= told["files"]
             case "printed":
@@ -237,7 +246,7 @@ class Collected:
     def laws(self) -> tuple[CodeLaw, ...]:
         """The laws that are asked about, as far as the kind of the code is known."""
         asked = self.asked.laws
-        if not self.kind or set(self.asked.legs) <= {"identity"}:
+        if not self.kind or set(self.asked.methods) <= {"identity"}:
             return ()
         if asked:
             return tuple(law for law in CODE_LAWS if law.id in asked or self._met(law.id))
@@ -253,28 +262,28 @@ class Collected:
         """How many laws there are to look at by the methods that go law by law."""
         mine = sum(self.kind in law.about for law in self.laws)
         asked = self.asked
-        once = ("exact" in asked.legs) + ("traced" in asked.legs)
-        return mine * (len(asked.dtypes) * ("measured" in asked.legs) + once)
+        once = ("exact" in asked.methods) + ("traced" in asked.methods)
+        return mine * (len(asked.dtypes) * ("measured" in asked.methods) + once)
 
     @property
     def known(self) -> tuple[tuple[str, str, str], ...]:
         """Law, method and verdict of everything that was found."""
-        return tuple((one.law, one.leg, one.verdict) for one in self.findings)
+        return tuple((one.law, one.method, one.verdict) for one in self.findings)
 
-    def left(self, leg: str) -> bool:
+    def left(self, method: str) -> bool:
         """Whether there are laws of which this method has told nothing."""
-        told = {one.law for one in self.findings if one.leg == leg}
+        told = {one.law for one in self.findings if one.method == method}
         return any(law.id not in told for law in self.laws if self.kind in law.about)
 
     def lost(self, why: str) -> None:
         """The law that was looked at last has this for a finding: it came to no end."""
-        leg, law = self.at
+        method, law = self.at
         if law:
-            self.cut[leg, law] = why
+            self.cut[method, law] = why
             self.findings.append(
                 FindingRecord(
                     law=law,
-                    leg=cast("Leg", leg),
+                    method=cast("Method", method),
                     verdict="undecided",
                     why=why,
                     error=None,
@@ -293,7 +302,7 @@ class Collected:
     def record(self, seconds: float, *, stopped: str = "", said: str = "") -> CodeRecord:
         """The record of what was heard; what was not reached is named there."""
         asked = self.asked
-        over = self.ended or any(leg.leg == "measured" for leg in self.legs)
+        over = self.ended or any(method.method == "measured" for method in self.methods)
         rows = [self._row(law, over=over) for law in self.laws]
         missing = tuple(row.law for row in rows if row.why == NOT_REACHED)
         return CodeRecord(
@@ -313,7 +322,7 @@ class Collected:
             remarks=self.remarks,
             traced=self.traced,
             card=self.card,
-            legs=tuple(self.legs),
+            methods=tuple(self.methods),
             why=self.why,
             traceback=self.traceback,
             stopped=stopped,
@@ -328,7 +337,7 @@ class Collected:
     def _row(self, law: CodeLaw, *, over: bool) -> LawOfCodeRecord:
         found = [one for one in self.findings if one.law == law.id]
         broken = next((one for one in found if one.verdict == "broken"), None)
-        known = broken.dtype if broken is not None and broken.leg == "measured" else ""
+        known = broken.dtype if broken is not None and broken.method == "measured" else ""
         met = broken.witness.inputs.get("met by") if broken is not None and broken.witness else None
         again = self.asked.again(str(met) if law.id == "finite" and met else law.id, known)
         row = combined(law, found, again, named=law.id in self.asked.laws)
@@ -361,7 +370,7 @@ class Collected:
             return by.unread
         if row.verdict not in HOLDS and not by.alone:
             return row.why
-        ran = (one for one in row.findings if one.leg == "measured")
+        ran = (one for one in row.findings if one.method == "measured")
         if by.run and not any(one.verdict == "holds" for one in ran):
             return "running it did not decide it"
         if not by.part:

@@ -146,7 +146,7 @@ def identify(
     base = _asked(kind, "", call, given, seed, dtype, device, limit, json)
 
     def asked(target: str) -> Asked:
-        return Asked(target=target, legs=("identity",), **base)
+        return Asked(target=target, methods=("identity",), **base)
 
     return in_turn(targets, asked, whole, json, identifying=True)
 

@@ -24,7 +24,7 @@ LawVerdict = Literal[
     "not asked",
     "internal error",
 ]
-Leg = Literal["measured", "identity", "exact", "traced"]
+Method = Literal["measured", "identity", "exact", "traced"]
 RAISED = ("the code raised ", "the code left ")  # how a reason begins that is not about the law
 
 
@@ -59,7 +59,7 @@ class FindingRecord(Record):
     """What one method found about one law."""
 
     law: str
-    leg: Leg = Field(description="traced: a proof; exact: finite fields; measured: runs.")
+    method: Method = Field(description="traced: a proof; exact: finite fields; measured: runs.")
     verdict: Literal["holds", "broken", "undecided", "not asked", "internal error"]
     why: str
     error: Real | None = Field(description="The largest difference that was met.")
@@ -164,10 +164,10 @@ class CardRecord(Record):
     laws: tuple[CardLawRecord, ...]
 
 
-class LegRecord(Record):
+class MethodRecord(Record):
     """One way of looking, and why it did not come to an end, if it did not."""
 
-    leg: Leg
+    method: Method
     why: str
     seconds: float = Field(ge=0)
     traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
@@ -194,7 +194,7 @@ class CodeRecord(Record):
     )
     traced: TracedRecord | None
     card: CardRecord | None = Field(default=None, description="None where it was not asked for.")
-    legs: tuple[LegRecord, ...]
+    methods: tuple[MethodRecord, ...]
     why: str = Field(description="Why the code cannot be run; empty if it can.")
     traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
     stopped: str = Field(description="Where it was stopped, in a paragraph; empty if it ended.")
@@ -237,7 +237,7 @@ class CodeRecord(Record):
     @property
     def raises(self) -> str:
         """What the code raised first, if it came to no end wherever it was simply run."""
-        ran = [f for law in self.asked for f in law.findings if f.leg == "measured"]
+        ran = [f for law in self.asked for f in law.findings if f.method == "measured"]
         ran = [one for one in ran if one.verdict != "not asked"]
         ended = [one for one in ran if one.verdict != "undecided" or not one.why.startswith(RAISED)]
         return "" if ended or not ran else ran[0].why
@@ -257,7 +257,7 @@ class CodeRecord(Record):
 class CodesRecord(Record):
     """All targets of one command."""
 
-    version: Literal[6] = 6
+    version: Literal[7] = 7
     made: str = Field(description="When, as an ISO date and time.")
     attnproof: str
     python: str

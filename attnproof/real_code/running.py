@@ -154,29 +154,31 @@ def run(
         finally:
             child.kill()
         said = [*said, *child.printed()][-TAIL:]
-        leg, law = heard.at
-        if first is not None and not leg and (stopped is not None or heard.why):
+        method, law = heard.at
+        if first is not None and not method and (stopped is not None or heard.why):
             (stopped, heard.at), heard.why = first, ""
             return stopped, "\n".join(said)
         if stopped is not None:
             in_a_row = in_a_row + 1 if len(heard.findings) == ended else 1
             heard.lost(_on(stopped))
             ended = len(heard.findings)
-        if stopped is None or not leg or monotonic() > end:
+        if stopped is None or not method or monotonic() > end:
             return stopped, "\n".join(said)
         given_up = not law or in_a_row == IN_A_ROW
-        if leg == "measured" and (given_up or (ended == len(heard.cut) and not heard.left(leg))):
+        if method == "measured" and (
+            given_up or (ended == len(heard.cut) and not heard.left(method))
+        ):
             return stopped, "\n".join(said)
-        if given_up or not heard.left(leg):
+        if given_up or not heard.left(method):
             why = "" if law else _on(stopped)
-            heard.hear({"event": "leg", "leg": leg, "why": why, "seconds": 0.0})
+            heard.hear({"event": "method", "method": method, "why": why, "seconds": 0.0})
             in_a_row = 0
-        done = {one.leg for one in heard.legs}
-        rest = tuple(one for one in heard.asked.legs if one not in done)
+        done = {one.method for one in heard.methods}
+        rest = tuple(one for one in heard.asked.methods if one not in done)
         if not rest:
             return None, "\n".join(said)
         first, heard.at = (stopped, heard.at), ("", "")
-        child = Child(replace(heard.asked, legs=rest, known=heard.known))
+        child = Child(replace(heard.asked, methods=rest, known=heard.known))
 
 
 def _on(stopped: Stopped) -> str:
@@ -309,10 +311,10 @@ def _look(asked: Asked, tell: Any) -> None:
     tell({"event": "ready", "torch": torch.__version__})
     try:
         chosen(asked.device)
-        tell({"event": "begins", "leg": "", "law": "", "does": "being imported"})
+        tell({"event": "begins", "method": "", "law": "", "does": "being imported"})
         code = load(asked.target)
         gc.freeze()  # what is loaded stays, and is not gone through again
-        tell({"event": "begins", "leg": "", "law": "", "does": "being adapted"})
+        tell({"event": "begins", "method": "", "law": "", "does": "being adapted"})
         subject = adapted(code.thing, asked, code.name, code.file, tell)
     except (
         CannotLoad,

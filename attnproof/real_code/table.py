@@ -207,7 +207,9 @@ def _notes(record: CodeRecord) -> Iterator[Line]:
         proved = any(law.verdict == "proved" for law in record.laws)
         told = "; proofs are of it in exact arithmetic, for all inputs and weights" * proved
         yield f"its graph has {traced.operations} operations{unread}{told}", "dim"
-    yield from ((f"! {leg.leg}: {leg.why}", "yellow") for leg in record.legs if leg.why)
+    yield from (
+        (f"! {method.method}: {method.why}", "yellow") for method in record.methods if method.why
+    )
     if told := printed_told(record):
         yield told, "dim"
     if record.stopped:

@@ -109,7 +109,7 @@ def _kept(
         return record, exit_code(record, identifying=identifying)
     began = time()
     record, code, files = _found(asked, limits, identifying=identifying)
-    if code in (0, 1) and not any(leg.why for leg in record.legs):
+    if code in (0, 1) and not any(method.why for method in record.methods):
         keep(store, key, record, files, began)
     return record, code
 
@@ -206,9 +206,9 @@ def code_progress(
             nonlocal begun
             if event["event"] != "begins":
                 return
-            leg, law = heard.at
+            method, law = heard.at
             begun += bool(law)
-            what = " ".join(filter(None, (leg, law))) or heard.does
+            what = " ".join(filter(None, (method, law))) or heard.does
             bar.update(
                 task,
                 total=heard.expected or None,

@@ -56,11 +56,11 @@ def how(law: LawOfCodeRecord) -> str:
     """How the verdict of a law is known: of a proof its whole line, of others a first clause."""
     if law.verdict == "proved":
         return law.why.removeprefix("proved, ")
-    leg = {"proved": "traced", "exact": "exact", "measured": "measured"}.get(law.verdict, "")
-    good = [one for one in law.findings if one.leg == leg and one.verdict == "holds"]
+    method = {"proved": "traced", "exact": "exact", "measured": "measured"}.get(law.verdict, "")
+    good = [one for one in law.findings if one.method == method and one.verdict == "holds"]
     if not good:
         return law.why
-    open_ = [one for one in law.findings if one.verdict == "undecided" and one.leg != "traced"]
+    open_ = [one for one in law.findings if one.verdict == "undecided" and one.method != "traced"]
     doubt = f"; undecided in {open_[0].dtype}: {open_[0].why}" if open_ else ""
     unlike = [one.why for one in law.findings if one.verdict == "undecided" and UNLIKE in one.why]
     doubt += "".join(f"; not proved: {why}" for why in unlike[:1])
@@ -104,7 +104,7 @@ def outcome_told(record: CodeRecord) -> str:
     if told := next(internal_errors(record), ""):
         return f"{told}; the exit code is 2"
     if not record.asked:
-        failed = [f"{leg.leg}: {leg.why}" for leg in record.legs if leg.why]
+        failed = [f"{method.method}: {method.why}" for method in record.methods if method.why]
         told = f" ({'; '.join(failed)})" if failed else ""
         return f"no law was asked of it, so nothing is known of it{told}"
     if record.raises:
@@ -270,12 +270,12 @@ def _difference(seen: SeenRecord) -> str:
 
 def stopped_told(heard: Collected, stopped: Stopped, limit: str = "--limit") -> str:
     """One paragraph: where the code was stopped, why, what is kept; then what shows it again."""
-    leg, law = heard.at
+    method, law = heard.at
     target = heard.asked.target
     if law:
-        doing = f"while the law {law} was looked at ({_leg(leg)})"
-    elif leg:
-        doing = f"while it was looked at as a whole ({_leg(leg)})"
+        doing = f"while the law {law} was looked at ({_method(method)})"
+    elif method:
+        doing = f"while it was looked at as a whole ({_method(method)})"
     else:
         doing = f"while {heard.does or 'starting'}"
     told = [f"{target} was stopped {doing}: {stopped.why}" + _at(stopped.line) + "."]
@@ -291,13 +291,13 @@ def _at(line: str) -> str:
     return f", at {line}" if line else ""
 
 
-def _leg(leg: str) -> str:
+def _method(method: str) -> str:
     return {
         "measured": "by running it",
         "exact": "in finite fields",
         "traced": "by tracing it",
         "identity": "to tell what it is",
-    }[leg]
+    }[method]
 
 
 def _value(value: Any) -> str:

@@ -16,7 +16,7 @@ from types import ModuleType
 
 import torch
 
-from .examining import LEGS, examined
+from .examining import METHODS, examined
 from .judging import judgements
 from .pages import page
 from .results import Row, head, read, row, write
@@ -40,7 +40,7 @@ def run(
     only: Sequence[str],
     command: str,
     going_on: bool = False,
-    legs: Sequence[str] = LEGS,
+    methods: Sequence[str] = METHODS,
 ) -> None:
     """Look at the subjects of one library, and write its page."""
     path = out / f"{library}.json"
@@ -52,7 +52,7 @@ def run(
     ]
     told = head(library, getattr(module, "PACKAGES", (library,)), command)
     rows = dict(before)
-    for done, record in enumerate(examined(chosen, limit=limit, jobs=jobs, legs=legs), 1):
+    for done, record in enumerate(examined(chosen, limit=limit, jobs=jobs, methods=methods), 1):
         rows[record.target] = row(record)
         write(path, told, rows)
         print(f"{done}/{len(chosen)} {_line(rows[record.target])}", flush=True)
@@ -94,7 +94,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--continue", dest="going_on", action="store_true", help="those that have no results yet"
     )
-    parser.add_argument("--legs", nargs="+", default=LEGS, choices=LEGS, help="all, if none")
+    parser.add_argument(
+        "--methods", nargs="+", default=METHODS, choices=METHODS, help="all, if none"
+    )
     parser.add_argument("--pages", action="store_true", help="write the pages from the results")
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
@@ -106,8 +108,8 @@ def main(arguments: list[str] | None = None) -> None:
                 written(library, module, asked.out)
                 continue
             made = f"python -m benchmarks.zoo --library {library}"
-            if set(asked.legs) != set(LEGS):
-                made += f" --legs {' '.join(asked.legs)}"
+            if set(asked.methods) != set(METHODS):
+                made += f" --methods {' '.join(asked.methods)}"
             run(
                 library,
                 module,
@@ -116,7 +118,7 @@ def main(arguments: list[str] | None = None) -> None:
                 jobs=asked.jobs,
                 only=asked.only,
                 command=made,
-                legs=asked.legs,
+                methods=asked.methods,
                 going_on=asked.going_on,
             )
         except (ImportError, metadata.PackageNotFoundError) as error:

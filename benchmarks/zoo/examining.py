@@ -1,4 +1,4 @@
-"""Every leg on every subject, each in a process of its own: what fails loses nothing of another.
+"""Every method on every subject, each in a process of its own: what fails loses nothing of another.
 
 A library is a file ``subjects_<library>.py`` in this folder that gives ``subjects()``: an iterator
 of (name, maker), where maker() gives the `Subject`, and may raise or never end.  ``PACKAGES``
@@ -29,7 +29,7 @@ from attnproof.real_code.plain import raised
 from attnproof.real_code.records import CodeRecord
 
 Maker = Callable[[], Subject]
-LEGS = ("identity", "measured", "exact", "traced")  # what a class is, first: it costs least
+METHODS = ("identity", "measured", "exact", "traced")  # what a class is, first: it costs least
 WAIT = 0.5
 
 
@@ -48,7 +48,7 @@ def examined(
     *,
     limit: float = 60.0,
     jobs: int = 1,
-    legs: Sequence[str] = LEGS,
+    methods: Sequence[str] = METHODS,
     tell: Callable[[CodeRecord], None] | None = None,
 ) -> Iterator[CodeRecord]:
     """The record of each subject, as soon as it is there; none takes longer than ``limit`` seconds.
@@ -56,12 +56,12 @@ def examined(
     A maker that raises, a process that crashes and code that never ends are told in the record:
     ``why`` for what could not be run at all, ``stopped`` for what was found until then.
     """
-    _loaded(tuple(legs))
+    _loaded(tuple(methods))
     waiting, at_work = iter(subjects), list[_Running]()
     try:
         while True:
             while len(at_work) < jobs and (one := next(waiting, None)) is not None:
-                at_work.append(_begun(*one, tuple(legs)))
+                at_work.append(_begun(*one, tuple(methods)))
             if not at_work:
                 return
             for one_running in _over(at_work, limit):
@@ -75,16 +75,16 @@ def examined(
             running.process.kill()
 
 
-def _loaded(legs: tuple[str, ...]) -> None:
-    """Load once what every child needs, by looking at something small on every leg."""
+def _loaded(methods: tuple[str, ...]) -> None:
+    """Load once what every child needs, by looking at something small by every method."""
     small = Layer(name="small", call=lambda x: torch.softmax(x @ x.mT, -1) @ x, embed=2)
     turned = Rotary(name="small", turn=lambda x, p: x * (p[:, None, :, None] + 1.0), width=2)
     for subject in (small, turned):
-        look(subject, Asked(target="small", legs=legs), lambda _: None)
+        look(subject, Asked(target="small", methods=methods), lambda _: None)
 
 
-def _begun(name: str, maker: Maker, legs: tuple[str, ...]) -> _Running:
-    asked = Asked(target=name, legs=legs)
+def _begun(name: str, maker: Maker, methods: tuple[str, ...]) -> _Running:
+    asked = Asked(target=name, methods=methods)
     there, here = multiprocessing.Pipe(duplex=False)
     context = multiprocessing.get_context("fork")  # makers need not be pickled
     with warnings.catch_warnings():
@@ -155,10 +155,10 @@ def _record(one: _Running, why: str) -> CodeRecord:
     one.listening.close()
     heard = one.heard
     if why:
-        leg = heard.at[0]
+        method = heard.at[0]
         heard.lost(why)
-        if heard.kind and leg not in ("", "measured"):
-            heard.hear({"event": "leg", "leg": leg, "why": why, "seconds": 0.0})
+        if heard.kind and method not in ("", "measured"):
+            heard.hear({"event": "method", "method": method, "why": why, "seconds": 0.0})
             why = ""  # the others are complete
         elif not heard.kind:
             heard.why, why = f"it could not be built: {why}", ""

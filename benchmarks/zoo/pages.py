@@ -181,7 +181,7 @@ def _violation(group: _Group) -> Iterator[str]:
     find = f" See [{page}](../finds/{page}.md)." if page else ""
     yield f"Law: {SAYS[group.law]}. {group.judged.reason}{find}"
     sizes = "".join(f", {axis} = {size}" for axis, size in one["sizes"].items())
-    head = f"{name}: {one['why']} ({one['leg']}, {one['dtype']}, seed {one['seed']}{sizes})"
+    head = f"{name}: {one['why']} ({one['method']}, {one['dtype']}, seed {one['seed']}{sizes})"
     yield "```text\n" + "\n".join([head, *witness_lines(_seen(one["witness"]))]) + "\n```"
     if count > 1:
         yield f"Classes: {_names([case for case, _ in group.cases])}."
@@ -220,8 +220,8 @@ def _undecided(rows: Mapping[str, Row]) -> Iterator[str]:
 def _untraced(rows: Mapping[str, Row]) -> Iterator[str]:
     whose: dict[str, list[str]] = {}
     for name, row in rows.items():
-        for leg, why in row["legs"].items():
-            whose.setdefault(f"{leg}: {short(why)}", []).append(name)
+        for method, why in row["methods"].items():
+            whose.setdefault(f"{method}: {short(why)}", []).append(name)
         if row["traced"].get("why"):
             whose.setdefault(f"traced: {short(row['traced']['why'])}", []).append(name)
     if whose:

@@ -18,7 +18,7 @@ VERDICTS: tuple[str, ...] = get_args(LawVerdict)
 
 
 def row(record: CodeRecord) -> Row:
-    """The record, without the laws' sentences and without the legs that found nothing."""
+    """The record, without the laws' sentences and without the methods that found nothing."""
     identity = record.identity
     return {
         "name": record.target,
@@ -28,7 +28,7 @@ def row(record: CodeRecord) -> Row:
         "adapted": record.adapted,
         "why": record.why or record.raises,
         "stopped": record.stopped,
-        "legs": {leg.leg: leg.why for leg in record.legs if leg.why},
+        "methods": {method.method: method.why for method in record.methods if method.why},
         "laws": {
             verdict: [law.law for law in record.laws if law.verdict == verdict]
             for verdict in VERDICTS
@@ -45,7 +45,7 @@ def row(record: CodeRecord) -> Row:
 
 
 def _shown(finding: Mapping[str, Any]) -> Row:
-    return {name: finding[name] for name in ("leg", "witness", "seed", "dtype", "sizes")}
+    return {name: finding[name] for name in ("method", "witness", "seed", "dtype", "sizes")}
 
 
 def _traced(record: CodeRecord) -> Row:

@@ -1,7 +1,7 @@
 """Laws proved of graphs: for all sizes within their guards, all inputs, all parameters.
 
 A proof speaks of the graph of one call, in evaluation and in exact arithmetic.  What it cannot see
-(dtypes, kernels, state between calls, training, branches on data) the other legs look at.
+(dtypes, kernels, state between calls, training, branches on data) the other methods look at.
 """
 
 from __future__ import annotations

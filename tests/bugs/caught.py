@@ -34,7 +34,7 @@ def undeclared(subject: Subject) -> Subject:
 
 def record_of(subject: Subject) -> CodeRecord:
     """What `check` finds of a subject by running it."""
-    heard = Collected(Asked(target=f"<{subject.name}>", legs=LOOKS))
+    heard = Collected(Asked(target=f"<{subject.name}>", methods=LOOKS))
     heard.hear(
         {
             "event": "adapted",

@@ -85,13 +85,15 @@ def test_numbers_that_speak_against_a_cell_are_told(told: str) -> None:
         (acts_on_scores, "proved", SHOWN),
     ],
 )
-def test_a_leg_that_has_nothing_to_say_says_why(law: EncodingLaw, verdict: str, why: str) -> None:
+def test_a_method_that_has_nothing_to_say_says_why(
+    law: EncodingLaw, verdict: str, why: str
+) -> None:
     cell = decided(Rope, law)
     assert cell.verdict == verdict
     found = measured(Rope, law, cell)
     assert (found.verdict, found.why) == (verdict, cell.why)
-    legs = found.evidence[len(cell.evidence) :]
-    assert [(leg.kind, getattr(leg, "reason", "")) for leg in legs] == [
+    methods = found.evidence[len(cell.evidence) :]
+    assert [(method.kind, getattr(method, "reason", "")) for method in methods] == [
         ("measured", why),
         ("exact", why),
     ]

@@ -1,4 +1,4 @@
-"""Rotary code, right and wrong, in one file; and legs that are set instead of looked with."""
+"""Rotary code, right and wrong, in one file; and methods whose findings a test sets."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ ROTARY = Identity("rotary", (Part("base", 1e4, "base 10000", "fitted"),), ("yes"
 
 @dataclass
 class FakeTraced:
-    """What the traced leg hands over."""
+    """What the traced method hands over."""
 
     findings: tuple[Finding, ...] = ()
     operations: int = 12
@@ -118,8 +118,8 @@ class FakeTraced:
 
 
 @dataclass
-class Legs:
-    """Legs that find what a test sets, law by law, or do what it says."""
+class Methods:
+    """Methods that find what a test sets, law by law, or do what it says."""
 
     measured: dict[str, Any] = field(default_factory=dict)
     exact: dict[str, Any] = field(default_factory=dict)
@@ -167,27 +167,27 @@ class Legs:
         found: Identity = self.identity
         return found
 
-    def _of(self, leg: str, law: str, **more: Any) -> list[Finding]:
-        self.asked.append((leg, law))
-        told = getattr(self, leg).get(law, getattr(self, leg).get("*"))
+    def _of(self, method: str, law: str, **more: Any) -> list[Finding]:
+        self.asked.append((method, law))
+        told = getattr(self, method).get(law, getattr(self, method).get("*"))
         if told is None:
             return []
         if isinstance(told, BaseException):
             raise told
         if told == "broken":
             longer = "a vector became longer"
-            return [Finding(law, leg, "broken", longer, 1.264, 1e-6, BROKEN, **more)]
-        return [Finding(law, leg, told, f"{told} on {leg}", 1e-7, 1e-6, **more)]
+            return [Finding(law, method, "broken", longer, 1.264, 1e-6, BROKEN, **more)]
+        return [Finding(law, method, told, f"{told} on {method}", 1e-7, 1e-6, **more)]
 
 
-def set_legs(monkeypatch: pytest.MonkeyPatch) -> Legs:
-    """Put these legs in place of the real ones."""
-    legs = Legs()
+def set_methods(monkeypatch: pytest.MonkeyPatch) -> Methods:
+    """Put these methods in place of the real ones."""
+    methods = Methods()
     places: tuple[tuple[str, str, Callable[..., Any]], ...] = (
-        ("measure.examine", "examine", legs.examine),
-        ("exact", "exact", legs.of_fields),
-        ("prove", "prove", legs.prove),
-        ("identify", "identify", legs.identify),
+        ("measure.examine", "examine", methods.examine),
+        ("exact", "exact", methods.of_fields),
+        ("prove", "prove", methods.prove),
+        ("identify", "identify", methods.identify),
     )
     for name, function, value in places:
         module = ModuleType(f"attnproof.programs.{name}")
@@ -196,4 +196,4 @@ def set_legs(monkeypatch: pytest.MonkeyPatch) -> Legs:
         module.__path__ = list(spec.submodule_search_locations or ())  # what stands in it stays
         setattr(module, function, value)
         monkeypatch.setitem(sys.modules, module.__name__, module)
-    return legs
+    return methods

@@ -25,7 +25,7 @@ from attnproof.testing import (
     check_equivariant,
     check_rotary,
 )
-from tests.front.code_files import Legs, set_legs
+from tests.front.code_files import Methods, set_methods
 
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "equivariant")
 
@@ -60,8 +60,8 @@ class Shifted(nn.Module):
 
 
 @pytest.fixture
-def legs(monkeypatch: pytest.MonkeyPatch) -> Legs:
-    return set_legs(monkeypatch)
+def methods(monkeypatch: pytest.MonkeyPatch) -> Methods:
+    return set_methods(monkeypatch)
 
 
 def test_every_kind_has_a_check_and_an_assertion() -> None:
@@ -72,7 +72,7 @@ def test_every_kind_has_a_check_and_an_assertion() -> None:
 
 
 def test_good_code_passes_and_the_record_is_returned() -> None:
-    record = assert_rotary(rope, ["norm", "linear"], legs=["measured"])
+    record = assert_rotary(rope, ["norm", "linear"], methods=["measured"])
     assert record.ok
     assert [law.law for law in record.laws] == ["norm", "linear"]
     assert record.file == __file__
@@ -81,7 +81,7 @@ def test_good_code_passes_and_the_record_is_returned() -> None:
 
 def test_a_broken_law_is_told_with_everything() -> None:
     with pytest.raises(CodeBreaksLaw) as broken:
-        assert_rotary(rope_sign, ["norm"], legs=["measured"], seed=7)
+        assert_rotary(rope_sign, ["norm"], methods=["measured"], seed=7)
     told = str(broken.value)
     assert isinstance(broken.value, AssertionError)
     assert broken.value.record.law("norm").verdict == "broken"
@@ -97,7 +97,7 @@ def test_a_broken_law_is_told_with_everything() -> None:
 
 
 def test_the_same_check_returns_the_record() -> None:
-    record = check_rotary(rope_sign, "norm", legs="measured")
+    record = check_rotary(rope_sign, "norm", methods="measured")
     assert [law.law for law in record.broken] == ["norm"]
 
 
@@ -120,7 +120,7 @@ class Sized(Shifted):
 def test_an_object_is_shown_again_as_the_same_one() -> None:
     """Its class by itself would be other code."""
     with pytest.raises(CodeBreaksLaw) as broken:
-        assert_equivariant(Sized(8, heads=2), legs=["measured"], embed=8, strict=True)
+        assert_equivariant(Sized(8, heads=2), methods=["measured"], embed=8, strict=True)
     assert (
         "again: attnproof.testing.check_equivariant(<the same Sized with heads=2>, embed=8, "
         "laws=['permutation'], strict=True, seed=0, dtype='float32')"
@@ -150,53 +150,53 @@ def test_code_runs_on_one_thread_as_in_a_command() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        assert_rotary(rope_of_one_thread, ["norm"], legs=["measured"])
+        assert_rotary(rope_of_one_thread, ["norm"], methods=["measured"])
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 
 
 def test_attention_and_layers() -> None:
-    assert_attention(attention, ["order-of-keys"], legs=["measured"])
-    assert_equivariant(nn.Linear(8, 8), legs=["measured"])
+    assert_attention(attention, ["order-of-keys"], methods=["measured"])
+    assert_equivariant(nn.Linear(8, 8), methods=["measured"])
     with pytest.raises(CodeBreaksLaw, match="permutation"):
-        assert_equivariant(Shifted(), legs=["measured", "exact"])
-    found = check_equivariant(Shifted(), legs=["measured", "exact"])
+        assert_equivariant(Shifted(), methods=["measured", "exact"])
+    found = check_equivariant(Shifted(), methods=["measured", "exact"])
     assert found.law("permutation").verdict == "broken"
 
 
-def test_what_is_undecided_passes_unless_it_is_strict(legs: Legs) -> None:
-    legs.measured["*"] = "holds"
-    legs.measured["norm"] = "undecided"
+def test_what_is_undecided_passes_unless_it_is_strict(methods: Methods) -> None:
+    methods.measured["*"] = "holds"
+    methods.measured["norm"] = "undecided"
     with pytest.raises(CodeBreaksLaw, match=r"norm is undecided: .*\nagain: .* --strict"):
         assert_rotary(rope, strict=True)
     record = assert_rotary(rope)
     assert record.law("norm").verdict == "undecided"
     assert not record.ok
     assert check_rotary(rope, strict=True).strict
-    legs.measured["norm"] = "broken"
+    methods.measured["norm"] = "broken"
     with pytest.raises(CodeBreaksLaw, match="breaks a law"):
         assert_rotary(rope)
 
 
-def test_nothing_asked_is_no_success(legs: Legs) -> None:
-    legs.measured["*"] = "not asked"
+def test_nothing_asked_is_no_success(methods: Methods) -> None:
+    methods.measured["*"] = "not asked"
     with pytest.raises(CodeBreaksLaw, match="no law was asked of it"):
         assert_rotary(rope)
-    legs.measured["linear"] = "holds"
+    methods.measured["linear"] = "holds"
     with pytest.raises(CodeBreaksLaw, match="norm is not asked"):
         assert_rotary(rope, ["linear", "norm"])
     assert_rotary(rope)
 
 
-def test_code_that_raises_everywhere_fails(legs: Legs) -> None:
-    legs.measured["*"] = ValueError("no")
+def test_code_that_raises_everywhere_fails(methods: Methods) -> None:
+    methods.measured["*"] = ValueError("no")
     with pytest.raises(CodeBreaksLaw, match="the code raised ValueError: no"):
         assert_rotary(rope)
 
 
-def test_seed_dtype_and_device_are_those_of_the_run(legs: Legs) -> None:
-    legs.measured["*"] = "holds"
+def test_seed_dtype_and_device_are_those_of_the_run(methods: Methods) -> None:
+    methods.measured["*"] = "holds"
     heard: list[tuple[str, str]] = []
     token = AT_WORK.set(Run(9, "float64", "cpu", lambda *pair: heard.append(pair)))
     try:
@@ -229,11 +229,11 @@ def test_what_is_declared_is_written_as_on_a_command_line() -> None:
             ValueError,
             "a law of mask code, got 'norm', which is a law of rotary code",
         ),
-        (lambda: assert_rotary(rope, legs=["guess"]), ValueError, "got 'guess'; measured"),
+        (lambda: assert_rotary(rope, methods=["guess"]), ValueError, "got 'guess'; measured"),
         (lambda: assert_rotary(rope, device="tpu"), ValueError, "tpu"),
         (lambda: assert_rotary(rope, declared="rope:bass=1"), ValueError, "got 'bass'"),
         (lambda: assert_rotary(3), TypeError, "no adapter fits"),
-        (lambda: assert_rotary(set_legs), TypeError, "no adapter fits"),
+        (lambda: assert_rotary(set_methods), TypeError, "no adapter fits"),
     ],
 )
 def test_bad_input(call: Callable[[], Any], error: type[Exception], told: str) -> None:
@@ -247,6 +247,13 @@ def test_a_former_id_of_a_law_is_taken_for_the_present_one_and_said_so() -> None
         record = assert_rotary(rope, ["inputs-stay"])
     assert [law.law for law in record.asked] == ["no-mutation"]
     assert [warning.filename for warning in told] == [__file__]  # where the old id is written
+
+
+def test_methods_may_still_be_given_as_legs_and_it_is_said() -> None:
+    with pytest.warns(DeprecationWarning, match="legs= is now called methods=") as told:
+        record = assert_rotary(rope, ["norm"], legs=["measured"])
+    assert [one.method for one in record.methods] == ["measured"]
+    assert [warning.filename for warning in told] == [__file__]
 
 
 def test_the_module_of_assertions_loads_no_torch(root: Path) -> None:

@@ -31,13 +31,13 @@ def ran(
     limits: Limits = LIMITS,
     *,
     text: str = CODE,
-    legs: tuple[str, ...] = ("measured",),
+    methods: tuple[str, ...] = ("measured",),
     laws: tuple[str, ...] = ("norm", "linear"),
     hears: Callable[[str], None] = lambda _: None,
 ) -> tuple[CodeRecord, Stopped | None, str]:
     """The record of rotary code of the file; ``hears`` is told of each event."""
     file = write_code(folder, text)
-    asked = Asked(target=f"{file}::{name}", kind="rotary", laws=laws, legs=legs)
+    asked = Asked(target=f"{file}::{name}", kind="rotary", laws=laws, methods=methods)
     heard = Collected(asked)
     stopped, said = run(heard, limits, lambda _, event: hears(event["event"]), Child(asked))
     return heard.record(1.0, stopped=stopped_told(heard, stopped) if stopped else ""), stopped, said
@@ -51,14 +51,15 @@ def test_good_code_holds_and_bad_code_breaks(tmp_path: Path) -> None:
     good, bad, *refused = CodesRecord.model_validate_json(out.read_text(encoding="utf-8")).codes
     assert good.ok
     assert good.law("norm").verdict in ("proved", "exact", "measured")
-    assert [leg.leg for leg in good.legs] == ["measured", "identity", "traced", "exact"]
-    assert [leg.why for leg in good.legs] == [""] * 4
+    assert [method.method for method in good.methods] == ["measured", "identity", "traced", "exact"]
+    assert [method.why for method in good.methods] == [""] * 4
     assert good.identity is not None
     assert good.identity.kind == "rotary"
     assert good.torch
     assert bad.law("norm").verdict == "broken"
     asked = [
-        [one.why for one in code.law("norm").findings if one.leg == "exact"] for code in (good, bad)
+        [one.why for one in code.law("norm").findings if one.method == "exact"]
+        for code in (good, bad)
     ]
     assert asked[0] == ["it is proved of the same code, and holds where it was measured"]
     assert "differ" in asked[1][0]  # what is not proved is asked
@@ -208,7 +209,9 @@ def test_a_law_that_never_ends_holds_back_no_other(tmp_path: Path) -> None:
     assert verdicts == {"norm": "measured", "linear": "undecided", "no-mutation": "measured"}
     why = record.law("linear").why
     assert why.startswith("it had not ended after 5 s, at ")
-    assert [leg.why for leg in record.legs] == [f"linear: {why}"]  # such a record is not kept
+    assert [method.why for method in record.methods] == [
+        f"linear: {why}"
+    ]  # such a record is not kept
     assert not record.unfinished
     assert not record.ok
     assert exit_code(record) == 0
@@ -231,9 +234,9 @@ SCRIPTS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("script", "undecided", "legs", "why"), SCRIPTS)
+@pytest.mark.parametrize(("script", "undecided", "methods", "why"), SCRIPTS)
 def test_where_laws_are_lost(
-    monkeypatch: pytest.MonkeyPatch, script: str, undecided: str, legs: tuple[str, ...], why: str
+    monkeypatch: pytest.MonkeyPatch, script: str, undecided: str, methods: tuple[str, ...], why: str
 ) -> None:
     """A law that was lost is not asked again; three in a row, or a lost start, end it."""
     left = script.split()
@@ -256,32 +259,32 @@ def test_where_laws_are_lost(
                 return None
             if law == "import!":
                 return LOST
-            heard.hear({"event": "begins", "leg": "measured", "law": law.strip("!")})
+            heard.hear({"event": "begins", "method": "measured", "law": law.strip("!")})
             if law.endswith("!"):
                 return LOST
             one = found("measured", "holds", law=law)
             heard.hear({"event": "found", "finding": one.model_dump()})
-        for leg in begun[-1].legs:
-            heard.hear({"event": "leg", "leg": leg, "why": "", "seconds": 0.0})
+        for method in begun[-1].methods:
+            heard.hear({"event": "method", "method": method, "why": "", "seconds": 0.0})
         return None
 
     monkeypatch.setattr(running, "Child", Scripted)
     monkeypatch.setattr(running, "_listen", listen)
     laws = ("norm", "linear", "composition", "no-mutation")
-    heard = Collected(Asked(target="a.py::f", laws=laws, legs=("measured", "exact")))
+    heard = Collected(Asked(target="a.py::f", laws=laws, methods=("measured", "exact")))
     heard.hear({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
     stopped, _ = run(heard, LIMITS, lambda *_: None, Scripted(heard.asked))  # type: ignore[arg-type]
     assert (stopped.why if stopped else "") == why
     lost = [one.law for one in heard.findings if one.verdict == "undecided"]
     assert lost == undecided.split()
-    assert [leg.leg for leg in heard.legs] == list(legs)
+    assert [method.method for method in heard.methods] == list(methods)
     assert all(
         {(law, "measured", "undecided") for law in lost[:n]} <= set(asked.known)
         for n, asked in enumerate(begun)
     )
 
 
-def test_a_leg_that_crashes_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_method_that_crashes_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
     """Code that dies on numbers of a finite field still has its proofs."""
     text = CODE + (
         "\ndef rope_picky(x, position_ids):\n"
@@ -289,10 +292,10 @@ def test_a_leg_that_crashes_is_given_up_and_the_others_go_on(tmp_path: Path) -> 
         "    return rope(x, position_ids)\n"
     )
     record, stopped, _ = ran(
-        tmp_path, "rope_picky", text=text, legs=("measured", "exact", "traced"), laws=("norm",)
+        tmp_path, "rope_picky", text=text, methods=("measured", "exact", "traced"), laws=("norm",)
     )
     assert stopped is None
-    why = {leg.leg: leg.why for leg in record.legs}
+    why = {method.method: method.why for method in record.methods}
     assert why["exact"].startswith("norm: its process ended with exit code 9")
     assert set(why) == {"measured", "exact", "traced"}
     assert record.law("norm").verdict in ("measured", "proved")

@@ -1,4 +1,4 @@
-"""What legs that disagree are said to show: floating point is blamed only where it is known."""
+"""What methods that disagree are said to show: floating point is blamed only where it is known."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from attnproof.theorems.laws import LAWS as CODE_LAWS
 NORM = next(law for law in CODE_LAWS if law.id == "norm")
 
 
-def found(leg: str, verdict: str, dtype: str = "float32", **more: object) -> FindingRecord:
+def found(method: str, verdict: str, dtype: str = "float32", **more: object) -> FindingRecord:
     told: dict[str, object] = {
         "law": "norm",
-        "leg": leg,
+        "method": method,
         "verdict": verdict,
         "why": "seen so",
         "error": None,
@@ -127,7 +127,9 @@ def test_a_law_of_a_mask_that_was_given_says_so() -> None:
         given={"mask": "a causal mask made here"},
     )
     told: list[dict[str, Any]] = []
-    look(code, Asked(target="l", laws=("causal", "no-mutation"), legs=("measured",)), told.append)
+    look(
+        code, Asked(target="l", laws=("causal", "no-mutation"), methods=("measured",)), told.append
+    )
     rows = {one["finding"]["law"]: one["finding"] for one in told if one["event"] == "found"}
     assert rows["causal"]["verdict"] == "holds"
     assert rows["causal"]["why"].startswith("under the mask it is given (a causal mask made here)")
@@ -145,7 +147,7 @@ def test_the_limit_of_a_law_reaches_its_proof(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(traced, "prove", prove)
     code = Attention(name="l", layer=lambda x: x, embed=8)
-    usual = Asked(target="l", legs=("traced",))
+    usual = Asked(target="l", methods=("traced",))
     asked = replace(usual, limit=6.0)
     for one in (usual, asked):
         look(code, one, lambda _: None)

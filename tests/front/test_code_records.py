@@ -1,4 +1,4 @@
-"""Findings of all legs become one verdict a law, a record that is strict, and a page."""
+"""Findings of all methods become one verdict a law, a record that is strict, and a page."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from attnproof.real_code.table import code_page, identity_page
 from attnproof.real_code.words import exit_code, set_aside, stopped_told, witness_lines
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 from attnproof.theorems.laws import laws_of
-from tests.front.code_files import Legs, set_legs
+from tests.front.code_files import Methods, set_methods
 from tests.front.outputs import conforms
 
 SUBJECT = Rotary(name="rope", turn=lambda x, _: x, width=8)
 
 
 @pytest.fixture
-def legs(monkeypatch: pytest.MonkeyPatch) -> Legs:
-    return set_legs(monkeypatch)
+def methods(monkeypatch: pytest.MonkeyPatch) -> Methods:
+    return set_methods(monkeypatch)
 
 
 def recorded(*laws: str, ends: bool = True, **asked: Any) -> CodeRecord:
-    """The record of the code, looked at on the legs that a test has set."""
+    """The record of the code, looked at by the methods that a test has set."""
     heard = Collected(Asked(target="rope.py::rope", kind="rotary", laws=laws, **asked))
     heard.hear({"event": "ready", "torch": "2"})
     heard.hear(
@@ -85,68 +85,74 @@ def page(record: CodeRecord, width: int = 80, *, verbose: bool = False) -> str:
         ("undecided", None, "holds", "proved"),
     ],
 )
-def test_the_legs_together(
-    legs: Legs, measured: str | None, exact: str | None, traced: str | None, verdict: str
+def test_the_methods_together(
+    methods: Methods, measured: str | None, exact: str | None, traced: str | None, verdict: str
 ) -> None:
-    legs.measured["norm"], legs.exact["norm"], legs.traced["norm"] = measured, exact, traced
+    methods.measured["norm"], methods.exact["norm"], methods.traced["norm"] = (
+        measured,
+        exact,
+        traced,
+    )
     (row,) = recorded("norm").laws
     assert row.verdict == verdict
-    assert len(row.findings) == sum(leg is not None for leg in (measured, exact, traced))
+    assert len(row.findings) == sum(method is not None for method in (measured, exact, traced))
 
 
 @pytest.mark.parametrize("exact", ["broken", "undecided"])
 def test_a_law_that_correct_code_may_break_is_a_fault_only_where_it_applies(
-    legs: Legs, exact: str
+    methods: Methods, exact: str
 ) -> None:
-    legs.measured["*"] = "holds"
-    legs.measured["equal-axes-are-one"], legs.exact["equal-axes-are-one"] = "not asked", exact
+    methods.measured["*"] = "holds"
+    methods.measured["equal-axes-are-one"], methods.exact["equal-axes-are-one"] = "not asked", exact
     row = recorded().law("equal-axes-are-one")
     assert row.verdict == "not asked"
     assert ("no fault" in row.why) == (exact == "broken")
     assert exit_code(recorded()) == 0
     assert recorded("equal-axes-are-one").law("equal-axes-are-one").verdict == exact
-    legs.measured["equal-axes-are-one"] = "broken"
+    methods.measured["equal-axes-are-one"] = "broken"
     assert exit_code(recorded()) == 1
-    legs.measured["equal-axes-are-one"] = ValueError("no")
+    methods.measured["equal-axes-are-one"] = ValueError("no")
     assert recorded().law("equal-axes-are-one").verdict == exact
 
 
-def test_exact_arithmetic_and_floating_point_are_told_apart(legs: Legs) -> None:
-    legs.measured["norm"] = "broken"
+def test_exact_arithmetic_and_floating_point_are_told_apart(methods: Methods) -> None:
+    methods.measured["norm"] = "broken"
     assert "exact" not in recorded("norm").law("norm").why
-    legs.exact["norm"] = "holds"
+    methods.exact["norm"] = "holds"
     why = recorded("norm").law("norm").why
     assert why.startswith("holds in exact arithmetic, and not where it was run in float32")
-    legs.measured["norm"], legs.exact["norm"] = "holds", "broken"
+    methods.measured["norm"], methods.exact["norm"] = "holds", "broken"
     assert "at other inputs than were measured" in recorded("norm").law("norm").why
 
 
-def test_what_is_undecided_on_a_lower_leg_is_told(legs: Legs) -> None:
-    legs.measured["norm"], legs.traced["norm"] = "undecided", "holds"
+def test_what_is_undecided_on_a_lower_method_is_told(methods: Methods) -> None:
+    methods.measured["norm"], methods.traced["norm"] = "undecided", "holds"
     assert "undecided in float32" in recorded("norm").law("norm").why
 
 
-def test_one_dtype_that_breaks_a_law_is_enough(legs: Legs, monkeypatch: pytest.MonkeyPatch) -> None:
-    def of(leg: str, law: str, **more: Any) -> list[Any]:
+def test_one_dtype_that_breaks_a_law_is_enough(
+    methods: Methods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of(method: str, law: str, **more: Any) -> list[Any]:
         told = "broken" if more.get("dtype") == "bfloat16" else "holds"
-        legs.measured[law] = told
-        return Legs._of(legs, leg, law, **more)
+        methods.measured[law] = told
+        return Methods._of(methods, method, law, **more)
 
-    monkeypatch.setattr(legs, "_of", of)
-    record = recorded("norm", legs=("measured",), dtypes=("float32", "bfloat16"))
+    monkeypatch.setattr(methods, "_of", of)
+    record = recorded("norm", methods=("measured",), dtypes=("float32", "bfloat16"))
     row = record.law("norm")
     assert row.verdict == "broken"
     assert [one.verdict for one in row.findings] == ["holds", "broken"]
     assert row.again.endswith("--law norm --seed 0 --dtype bfloat16")
 
 
-def test_a_leg_that_fails_loses_nothing(legs: Legs) -> None:
-    legs.measured["*"] = "holds"
-    legs.identity = RuntimeError("no identity")
-    legs.exact["norm"] = SystemExit(4)
-    legs.traced["norm"] = RuntimeError("no trace")
+def test_a_method_that_fails_loses_nothing(methods: Methods) -> None:
+    methods.measured["*"] = "holds"
+    methods.identity = RuntimeError("no identity")
+    methods.exact["norm"] = SystemExit(4)
+    methods.traced["norm"] = RuntimeError("no trace")
     record = recorded()
-    why = {leg.leg: leg.why for leg in record.legs}
+    why = {method.method: method.why for method in record.methods}
     assert why == {
         "measured": "",
         "identity": "raised RuntimeError: no identity",
@@ -154,58 +160,58 @@ def test_a_leg_that_fails_loses_nothing(legs: Legs) -> None:
         "traced": "raised RuntimeError: no trace",
     }
     assert {law.verdict for law in record.laws} == {"measured"}
-    (lost,) = (one for one in record.law("norm").findings if one.leg == "exact")
+    (lost,) = (one for one in record.law("norm").findings if one.method == "exact")
     assert (lost.verdict, lost.why) == ("undecided", "the code left by sys.exit(4)")
 
 
-def test_a_law_that_leaves_by_sys_exit_loses_no_other(legs: Legs) -> None:
-    legs.measured["*"] = "holds"
-    legs.measured["norm"] = SystemExit(1)
-    record = recorded(legs=("measured",))
+def test_a_law_that_leaves_by_sys_exit_loses_no_other(methods: Methods) -> None:
+    methods.measured["*"] = "holds"
+    methods.measured["norm"] = SystemExit(1)
+    record = recorded(methods=("measured",))
     assert record.law("norm").verdict == "undecided"
     assert {law.verdict for law in record.laws if law.law != "norm"} == {"measured"}
     assert (exit_code(record), record.ok) == (0, False)
 
 
-def test_exit_codes(legs: Legs) -> None:
-    legs.measured["*"] = "holds"
+def test_exit_codes(methods: Methods) -> None:
+    methods.measured["*"] = "holds"
     assert exit_code(recorded("norm")) == 0
     assert exit_code(recorded("norm", "causal")) == 2, "causal is no law of rotary code"
     assert not recorded("norm", "causal").ok
-    legs.measured["norm"] = "undecided"
+    methods.measured["norm"] = "undecided"
     assert exit_code(recorded("norm", "linear")) == 0
     assert exit_code(recorded("norm", "linear", strict=True)) == 1
-    legs.measured["norm"] = "broken"
+    methods.measured["norm"] = "broken"
     assert exit_code(recorded()) == 1
     assert exit_code(recorded(strict=True)) == 1
-    legs.measured["norm"] = "not asked"
+    methods.measured["norm"] = "not asked"
     assert exit_code(recorded("norm")) == 2, "zero laws were asked"
-    legs.measured["norm"] = None
+    methods.measured["norm"] = None
     assert exit_code(recorded("norm")) == 2
-    assert exit_code(recorded("norm", legs=("identity",)), identifying=True) == 0
-    legs.measured["*"] = "not asked"
+    assert exit_code(recorded("norm", methods=("identity",)), identifying=True) == 0
+    methods.measured["*"] = "not asked"
     assert exit_code(recorded()) == 2
 
 
-def test_code_that_raises_wherever_it_is_run_cannot_be_run(legs: Legs) -> None:
-    legs.measured["*"] = ValueError("no")
-    legs.traced["norm"] = "holds"
+def test_code_that_raises_wherever_it_is_run_cannot_be_run(methods: Methods) -> None:
+    methods.measured["*"] = ValueError("no")
+    methods.traced["norm"] = "holds"
     record = recorded()
     assert record.raises == "the code raised ValueError: no"
     assert exit_code(record) == 2
     assert "it cannot be run" in page(record)
-    legs.measured["norm"] = "holds"
+    methods.measured["norm"] = "holds"
     assert recorded().raises == ""
     assert exit_code(recorded()) == 0
     assert exit_code(recorded(strict=True)) == 1
 
 
-def test_what_was_not_reached_is_not_called_asked_or_held(legs: Legs) -> None:
-    legs.measured["norm"] = "holds"
+def test_what_was_not_reached_is_not_called_asked_or_held(methods: Methods) -> None:
+    methods.measured["norm"] = "holds"
     heard = Collected(Asked(target="rope.py::rope", kind="rotary"))
     adapted = {"event": "adapted", "name": "rope", "kind": "rotary", "adapted": "", "file": ""}
     heard.hear(adapted)
-    heard.hear({"event": "begins", "leg": "measured", "law": "linear"})
+    heard.hear({"event": "begins", "method": "measured", "law": "linear"})
     heard.lost("it crashed with SIGSEGV")
     stopped = stopped_told(heard, Stopped("it crashed with SIGSEGV", "rope.py:3 in rope"))
     record = heard.record(1.0, stopped=stopped)
@@ -218,11 +224,11 @@ def test_what_was_not_reached_is_not_called_asked_or_held(legs: Legs) -> None:
     assert "attnproof check rope.py::rope --as rotary --law linear --seed 0" in told
 
 
-def test_the_page_shows_what_is_broken_then_proved_then_the_rest(legs: Legs) -> None:
-    legs.measured["*"] = "holds"
-    legs.traced["linear"] = "holds"
-    legs.measured["norm"] = legs.measured["composition"] = "broken"
-    legs.measured["grid-steps"] = legs.measured["odd-widths"] = "not asked"
+def test_the_page_shows_what_is_broken_then_proved_then_the_rest(methods: Methods) -> None:
+    methods.measured["*"] = "holds"
+    methods.traced["linear"] = "holds"
+    methods.measured["norm"] = methods.measured["composition"] = "broken"
+    methods.measured["grid-steps"] = methods.measured["odd-widths"] = "not asked"
     told = page(recorded(seed=5))
     assert max(len(line) for line in told.splitlines() if "again: " not in line) <= 80
     flat = " ".join(told.split())
@@ -261,9 +267,9 @@ def test_the_page_shows_what_is_broken_then_proved_then_the_rest(legs: Legs) -> 
     assert "– grid-steps, odd-widths: not asked on measured" in whole
 
 
-def test_laws_that_are_not_proved_have_a_line_each(legs: Legs) -> None:
-    legs.measured["*"] = "holds"
-    legs.measured["norm"] = "undecided"
+def test_laws_that_are_not_proved_have_a_line_each(methods: Methods) -> None:
+    methods.measured["*"] = "holds"
+    methods.measured["norm"] = "undecided"
     record = recorded()
     long = "a reason that is much too long for a line of a page that is as narrow as this is " * 3
     laws = tuple(law.model_copy(update={"why": long}) for law in record.laws)
@@ -311,21 +317,21 @@ def test_two_sides_are_told_to_agree_or_to_differ(
 
 
 def test_laws_set_aside_for_one_reason_stand_together_and_what_to_declare_is_told(
-    legs: Legs,
+    methods: Methods,
 ) -> None:
-    legs.measured["*"] = "holds"
-    legs.measured["frequencies-as-declared"] = "not asked"
+    methods.measured["*"] = "holds"
+    methods.measured["frequencies-as-declared"] = "not asked"
     parts = (
         Part("base", 5e5, "base 500000", ""),
         Part("layout", "half-split", "half-split", ""),
         Part("width", 64, "width 64", ""),
     )
-    legs.identity = Identity("rotary", parts)
+    methods.identity = Identity("rotary", parts)
     declare = "--declare rope:base=500000,layout=half,width=64"
     assert declare in " ".join(page(recorded()).split())
     assert "--declare" not in page(recorded(declared="rope:base=10000"))
     unsure = Part("width", 64, "width 64", "", certain=False)
-    legs.identity = Identity("rotary", (*parts[:2], unsure))
+    methods.identity = Identity("rotary", (*parts[:2], unsure))
     assert "--declare" not in page(recorded())
     record = recorded()
     law = record.law("frequencies-as-declared")
@@ -337,9 +343,9 @@ def test_laws_set_aside_for_one_reason_stand_together_and_what_to_declare_is_tol
     assert told == ["– rotated-once, grid-steps: no code was given that does this"]
 
 
-def test_what_is_undecided_is_never_told_as_holding(legs: Legs) -> None:
-    legs.measured["*"] = "holds"
-    legs.measured["norm"] = legs.exact["norm"] = "undecided"
+def test_what_is_undecided_is_never_told_as_holding(methods: Methods) -> None:
+    methods.measured["*"] = "holds"
+    methods.measured["norm"] = methods.exact["norm"] = "undecided"
     record = recorded()
     assert exit_code(record) == 0
     last = " ".join(page(record).split())
@@ -353,14 +359,14 @@ def test_what_is_undecided_is_never_told_as_holding(legs: Legs) -> None:
     )
 
 
-def test_the_identity_is_told_with_its_evidence(legs: Legs) -> None:
-    legs.identity = Identity(
+def test_the_identity_is_told_with_its_evidence(methods: Methods) -> None:
+    methods.identity = Identity(
         "rotary",
         (Part("base", 1e4, "base 10000", "fitted to 4 frequencies", certain=False),),
         ("Your rotate_half is right.",),
         {"frequencies": (1.0, math.inf)},
     )
-    record = recorded(legs=("identity",))
+    record = recorded(methods=("identity",))
     assert record.laws == ()
     assert record.identity is not None
     assert record.identity.numbers == {"frequencies": (1.0, "non-finite")}
@@ -372,10 +378,10 @@ def test_the_identity_is_told_with_its_evidence(legs: Legs) -> None:
     assert "Your rotate_half is right." in told.get()
 
 
-def test_a_remark_is_shown_and_changes_no_exit_code(legs: Legs) -> None:
-    legs.measured["*"] = "holds"
+def test_a_remark_is_shown_and_changes_no_exit_code(methods: Methods) -> None:
+    methods.measured["*"] = "holds"
     twice = Part("attention factor", 2.2, "attention factor 2.2, applied twice", "")
-    legs.identity = Identity("rotary", (twice,))
+    methods.identity = Identity("rotary", (twice,))
     record = recorded()
     assert [one.about for one in record.remarks] == ["attention factor"]
     told = "remark: attention factor: attention factor 2.2, applied twice; expected:"
@@ -383,8 +389,8 @@ def test_a_remark_is_shown_and_changes_no_exit_code(legs: Legs) -> None:
     assert exit_code(record) == exit_code(record.model_copy(update={"remarks": ()})) == 0
 
 
-def test_a_record_comes_back_as_it_was_written(legs: Legs) -> None:
-    legs.measured["*"] = "broken"
+def test_a_record_comes_back_as_it_was_written(methods: Methods) -> None:
+    methods.measured["*"] = "broken"
     whole = codes_record([recorded()], ["other.py::f"], 1.0)
     conforms(whole.model_dump_json(), "--code")
     assert CodesRecord.model_validate_json(whole.model_dump_json()) == whole
@@ -397,7 +403,7 @@ def test_a_record_comes_back_as_it_was_written(legs: Legs) -> None:
         CodeRecord.model_validate({**one, "seconds": math.nan})
 
 
-@pytest.mark.usefixtures("legs")
+@pytest.mark.usefixtures("methods")
 def test_every_law_has_a_row_of_its_kind() -> None:
     assert [law.law for law in recorded().laws] == [law.id for law in laws_of("rotary")]
     every = recorded(*[law.id for law in CODE_LAWS])

@@ -94,10 +94,10 @@ def test_a_function_has_no_constructor(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_settings_in_python() -> None:
     laws = ["rows-of-batch-apart"]
-    record = check_equivariant(Mixer, laws, settings={"alpha": 8}, legs=["measured"])
+    record = check_equivariant(Mixer, laws, settings={"alpha": 8}, methods=["measured"])
     assert record.law(laws[0]).verdict == "measured"
     with pytest.raises(TypeError, match="Mixer is built with alpha; got the setting 'beta'"):
-        check_equivariant(Mixer, laws, settings={"beta": 8}, legs=["measured"])
+        check_equivariant(Mixer, laws, settings={"beta": 8}, methods=["measured"])
 
 
 def test_settings_are_literals_or_texts_and_travel_to_another_process() -> None:

@@ -52,20 +52,20 @@ def strict(n: int) -> Tensor:
 
 
 def test_a_declared_scale_that_is_not_compared_does_not_pass() -> None:
-    record = check_attention(attention(), declared="attention:scale=0.25", legs=FEW)
+    record = check_attention(attention(), declared="attention:scale=0.25", methods=FEW)
     law = record.law("scale-as-declared")
     assert law.verdict == "unchecked"
     assert law.why.startswith(f"scale=0.25: {TOLD}the code takes tokens")
     assert exit_code(record) == 1
-    plain = check_attention(attention(), legs=FEW)
+    plain = check_attention(attention(), methods=FEW)
     assert plain.law("scale-as-declared").verdict == "not asked"
     assert exit_code(plain) == 0
     with pytest.raises(CodeBreaksLaw, match="declared, and not checked"):
-        assert_attention(attention(), declared="attention:scale=0.25", legs=FEW)
+        assert_attention(attention(), declared="attention:scale=0.25", methods=FEW)
 
 
 def test_a_law_of_other_code_that_compares_what_is_declared_has_a_row() -> None:
-    record = check_mask(causal, declared="mask:causal,scale=0.5", legs=FEW)
+    record = check_mask(causal, declared="mask:causal,scale=0.5", methods=FEW)
     assert record.law("causal").verdict == "measured"
     law = record.law("scale-as-declared")
     assert law.why == f"scale=0.5: {TOLD}it is a law of attention code, and this is mask code"
@@ -76,7 +76,7 @@ def test_a_name_that_means_nothing_here_is_told() -> None:
     def bias(length: int) -> Tensor:
         return -(torch.arange(length)[:, None] - torch.arange(length)).abs().float()
 
-    record = check_bias(bias, declared="bias:name=kerple,heads=1", legs=FEW)
+    record = check_bias(bias, declared="bias:name=kerple,heads=1", methods=FEW)
     why = record.law("slopes-as-declared").why
     assert why.startswith(f"name=kerple: {TOLD}it is no name of a bias")
     assert f"heads=1: {TOLD}" in why
@@ -85,7 +85,7 @@ def test_a_name_that_means_nothing_here_is_told() -> None:
 
 def test_laws_that_were_named_are_asked_alone() -> None:
     declared = "attention:causal=false,scale=0.25"
-    record = check_attention(attention(), ["past-is-used"], declared=declared, legs=FEW)
+    record = check_attention(attention(), ["past-is-used"], declared=declared, methods=FEW)
     assert [law.verdict for law in record.laws] == ["measured"]
 
 
@@ -115,14 +115,19 @@ def test_positions_that_an_order_blind_layer_has_not_are_unchecked(way: str, pla
     if placed:  # then the law of translation holds of it, and says nothing of relative positions
         more = {"whole_layer": lambda x, _: code(x)}
     declared = f"attention:causal=false,positions={way}"
-    legs = ["measured", "identity"]
-    record = check_attention(code, declared=declared, legs=legs, embed=32, heads=4, **more)
+    methods = ["measured", "identity"]
+    record = check_attention(code, declared=declared, methods=methods, embed=32, heads=4, **more)
     law = record.law("translation")
     assert law.verdict == "unchecked"
     assert law.why.startswith(f"positions={way}: {TOLD}")
     assert exit_code(record) == 1
     none = check_attention(
-        code, declared="attention:causal=false,positions=none", legs=legs, embed=32, heads=4, **more
+        code,
+        declared="attention:causal=false,positions=none",
+        methods=methods,
+        embed=32,
+        heads=4,
+        **more,
     )
     assert none.law("permutation").verdict == "measured"
     assert exit_code(none) == 0
@@ -141,7 +146,7 @@ class PlacedAttention(Blind):
 
 def test_absolute_positions_are_compared_where_tokens_can_be_moved() -> None:
     code, declared = PlacedAttention(), "attention:causal=false,positions=absolute"
-    how = {"legs": ["measured", "identity"], "embed": 32, "heads": 4}
+    how = {"methods": ["measured", "identity"], "embed": 32, "heads": 4}
     record = check_attention(code, declared=declared, whole_layer=code, **how)
     assert record.law("translation").verdict == "not asked"
     assert exit_code(record) == 0
@@ -172,9 +177,9 @@ def test_a_field_that_nothing_reads_does_not_pass_beside_a_law_that_holds() -> N
         u, v = x.double().chunk(2, -1)
         return torch.cat((u * a.cos() - v * a.sin(), v * a.cos() + u * a.sin()), -1).to(x.dtype)
 
-    plain = check_rotary(rope, declared="rope:base=10000", legs=FEW)
+    plain = check_rotary(rope, declared="rope:base=10000", methods=FEW)
     assert exit_code(plain) == 0
-    record = check_rotary(rope, declared="rope:base=10000,factor=4", legs=FEW)
+    record = check_rotary(rope, declared="rope:base=10000,factor=4", methods=FEW)
     law = record.law("frequencies-as-declared")
     assert law.verdict == "unchecked"
     assert law.why.startswith(f"factor=4: {TOLD}nothing reads it without scaling=")
@@ -195,10 +200,10 @@ def test_a_field_that_nothing_reads_does_not_pass_beside_a_law_that_holds() -> N
     ids=["causal", "window", "both sides", "at start", "strict", "attention"],
 )
 def test_what_is_advised_works(check: Callable[..., Any], code: Any, wanted: str) -> None:
-    told = declaring(check(code, legs=["measured", "identity"]))
+    told = declaring(check(code, methods=["measured", "identity"]))
     assert (f"--declare {wanted} asks" in told) if wanted else not told
     if wanted:
-        assert exit_code(check(code, declared=wanted, legs=FEW)) == 0
+        assert exit_code(check(code, declared=wanted, methods=FEW)) == 0
 
 
 def test_the_command_counts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

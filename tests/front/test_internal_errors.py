@@ -183,7 +183,7 @@ def turn(x: Any, p: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("place", "leg"),
+    ("place", "method"),
     [
         ("programs/measure/sides.py", "measured"),
         ("programs/exact/laws.py", "exact"),
@@ -191,7 +191,7 @@ def turn(x: Any, p: Any) -> Any:
     ],
 )
 def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
-    place: str, leg: str, monkeypatch: pytest.MonkeyPatch
+    place: str, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dataclasses import replace
 
@@ -203,16 +203,16 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
     from attnproof.testing import check_rotary
 
     wrong = planted(place)
-    if leg == "measured":
+    if method == "measured":
         for module in examine.MODULES:
             import_module(f"attnproof.programs.measure.{module}")
         probes = [replace(one, look=wrong) if one.law == "norm" else one for one in base.PROBES]
         monkeypatch.setattr(examine, "PROBES", probes)
-    elif leg == "exact":
+    elif method == "exact":
         monkeypatch.setattr(asking, "compared", wrong)
     else:
         monkeypatch.setattr(proofs, "decide", wrong)
-    record = check_rotary(turn, laws=["norm", "sees-positions"], width=4, legs=[leg])
+    record = check_rotary(turn, laws=["norm", "sees-positions"], width=4, methods=[method])
     law = record.law("norm")
     assert law.verdict == "internal error"
     assert told_as_ours(law.why)
@@ -220,7 +220,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
     assert of_code(record) == 2
     assert told_as_ours(outcome_told(record))
     assert not record.ok
-    if leg == "measured":
+    if method == "measured":
         assert record.law("sees-positions").verdict == "measured"
 
 
@@ -232,7 +232,7 @@ def test_what_the_code_raises_is_not_ours() -> None:
         return dict[str, Any]()["theirs"]
 
     record = check_rotary(
-        Rotary(name="failing", turn=failing, width=4), laws=["norm"], legs=["measured"]
+        Rotary(name="failing", turn=failing, width=4), laws=["norm"], methods=["measured"]
     )
     assert list(internal_errors(record)) == []
     assert record.law("norm").why.startswith("the code raised KeyError")
@@ -244,7 +244,7 @@ def test_an_identity_that_fails_by_our_fault_says_so(monkeypatch: pytest.MonkeyP
     from attnproof.testing import check_rotary
 
     monkeypatch.setattr(identify, "watching", planted("programs/identify/__init__.py"))
-    record = check_rotary(turn, width=4, legs=["identity"])
+    record = check_rotary(turn, width=4, methods=["identity"])
     assert record.identity is not None
     assert told_as_ours(record.identity.why)
     assert of_code(record, identifying=True) == 2

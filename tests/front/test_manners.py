@@ -229,7 +229,7 @@ def test_code_that_forks_is_told_once(tmp_path: Path) -> None:
     """The copy has the way to the findings as well; it ends when it would write there."""
     file = write_code(tmp_path, f"{CODE}\n\nMARK = {str(tmp_path / 'forked')!r}\n{FORKS}")
     asked = Asked(
-        target=f"{file}::rope_forks", kind="rotary", laws=("norm", "linear"), legs=("measured",)
+        target=f"{file}::rope_forks", kind="rotary", laws=("norm", "linear"), methods=("measured",)
     )
     heard, events = Collected(asked), []
 
@@ -252,7 +252,11 @@ class Turner:
 
 def test_what_an_assertion_is_given() -> None:
     asked = check_rotary(
-        Turner().turn, ["norm"], dtype=torch.float64, device=torch.device("cpu"), legs=["measured"]
+        Turner().turn,
+        ["norm"],
+        dtype=torch.float64,
+        device=torch.device("cpu"),
+        methods=["measured"],
     )
     assert asked.dtypes == ("float64",)
     assert asked.law("norm").again.startswith(

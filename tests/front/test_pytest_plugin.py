@@ -22,7 +22,7 @@ from attnproof.testing import check_rotary
 
 def test_rope():
     subject = Rotary(name="rope", turn=lambda x, positions: x, width=8)
-    record = check_rotary(subject, ["norm", "linear"], name="rope", legs=["measured"])
+    record = check_rotary(subject, ["norm", "linear"], name="rope", methods=["measured"])
     print(record.seed, *record.dtypes, record.device)
 """
 

@@ -15,7 +15,7 @@ from benchmarks.zoo.judging import JUDGEMENTS, Judged, judgements
 from benchmarks.zoo.pages import page
 from tests.front import zoo_library as library
 
-LEGS = ("identity", "measured")
+METHODS = ("identity", "measured")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         jobs=2,
         only=(),
         command="python -m benchmarks.zoo",
-        legs=LEGS,
+        methods=METHODS,
     )
     return folder
 
@@ -80,14 +80,18 @@ def test_what_raises_and_what_crashes_is_told_with_the_reason(out: Path) -> None
 
 
 def test_code_that_never_ends_is_stopped_and_the_next_is_looked_at() -> None:
-    found = {one.target: one for one in examined(library.endless(), limit=15, legs=("measured",))}
+    found = {
+        one.target: one for one in examined(library.endless(), limit=15, methods=("measured",))
+    }
     assert "it had not ended after 15 s" in found["Endless"].why
     assert found["Good"].law("stateless").verdict == "measured"
 
 
 def test_looking_again_at_one_keeps_the_others(out: Path) -> None:
     before = _results(out)
-    run("small", library, out, limit=120, jobs=1, only=("Raises",), command="again", legs=LEGS)
+    run(
+        "small", library, out, limit=120, jobs=1, only=("Raises",), command="again", methods=METHODS
+    )
     after = _results(out)
     assert after["head"]["command"] == "again"
     assert after["Broken"] == before["Broken"]
@@ -163,7 +167,7 @@ def test_a_library_that_cannot_be_loaded_keeps_no_other_from_its_turn(
 
     monkeypatch.setattr("benchmarks.zoo.__main__.libraries", lambda: {"ill": "ill", "small": "s"})
     monkeypatch.setattr("benchmarks.zoo.__main__.import_module", loaded)
-    main(["--out", str(tmp_path), "--only", "Good", "--legs", *LEGS])
+    main(["--out", str(tmp_path), "--only", "Good", "--methods", *METHODS])
     said = capsys.readouterr().out
     assert "ill: not looked at, or not to its end: RuntimeError: operator torchvision" in said
     assert (tmp_path / "small.md").exists()

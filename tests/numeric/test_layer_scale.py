@@ -61,7 +61,7 @@ class Together(nn.Module):
 
 def found(layer: nn.Module, scale: float = 1 / math.sqrt(8)) -> tuple[str, str]:
     declared = f"attention:causal,scale={scale!r}"
-    law = check_attention(layer, [LAW], declared=declared, legs=["measured"]).law(LAW)
+    law = check_attention(layer, [LAW], declared=declared, methods=["measured"]).law(LAW)
     return law.verdict, law.why
 
 
@@ -90,7 +90,7 @@ def test_weights_of_one_key_show_no_scale() -> None:
         mask = torch.eye(q.shape[-2], k.shape[-2], dtype=torch.bool)
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
-    record = check_attention(own_key, [LAW], declared="attention:scale=3", legs=["measured"])
+    record = check_attention(own_key, [LAW], declared="attention:scale=3", methods=["measured"])
     assert record.law(LAW).verdict == "undecided"
 
 

@@ -64,17 +64,17 @@ class Alibi(nn.Module):
 def test_code_that_takes_any_width_is_called_with_the_declared_one(
     made: Any, declared: int
 ) -> None:
-    record = check_rotary(made, NAMES, declared=f"{HALF}{declared}", legs=["measured"])
+    record = check_rotary(made, NAMES, declared=f"{HALF}{declared}", methods=["measured"])
     assert [law.verdict for law in record.laws] == ["measured"] * 3
 
 
 def test_code_that_turns_another_width_is_broken_and_raises_nothing() -> None:
-    record = check_rotary(Rope(8), NAMES[1:2], declared=f"{HALF}64", legs=["measured"])
+    record = check_rotary(Rope(8), NAMES[1:2], declared=f"{HALF}64", methods=["measured"])
     assert record.law(NAMES[1]).verdict == "broken"
     assert record.law(NAMES[1]).why == "8 channels turn, and 64 are declared"
-    few = check_rotary(sixteen, NAMES[1:2], declared=f"{HALF}64", legs=["measured"])
+    few = check_rotary(sixteen, NAMES[1:2], declared=f"{HALF}64", methods=["measured"])
     assert few.law(NAMES[1]).why == "16 channels turn, and 64 are declared"
-    other = check_rotary(rope, NAMES[1:2], declared=f"{HALF}64", legs=["measured"], width=8)
+    other = check_rotary(rope, NAMES[1:2], declared=f"{HALF}64", methods=["measured"], width=8)
     assert other.law(NAMES[1]).verdict == "undecided"
     assert "was called with 8 channels" in other.law(NAMES[1]).why
 
@@ -90,7 +90,7 @@ def test_which_code_takes_any_width() -> None:
         "quarter": False,
         "Rope": False,
     }
-    told = check_rotary(rope, legs=["identity", "measured"])
+    told = check_rotary(rope, methods=["identity", "measured"])
     assert told.identity is not None
     assert "any width (called with 8)" in told.identity.sentence
 
@@ -107,14 +107,14 @@ def test_declared_heads_reach_functions_and_constructors(
 
 def test_another_number_of_heads_than_declared_is_broken() -> None:
     record = check_bias(
-        Alibi(4), ["slopes-as-declared"], declared="bias:name=alibi,heads=8", legs=["measured"]
+        Alibi(4), ["slopes-as-declared"], declared="bias:name=alibi,heads=8", methods=["measured"]
     )
     assert "another number of heads" in record.law("slopes-as-declared").why
     table = check_bias(
         lambda length: alibi(4, length),
         ["buckets-as-declared"],
         declared="bias:name=t5,heads=8",
-        legs=["measured"],
+        methods=["measured"],
     )
     assert table.law("buckets-as-declared").why == (
         "the bias has another number of heads than is declared"

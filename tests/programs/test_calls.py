@@ -109,14 +109,14 @@ def test_rotary_code_of_any_form_is_rotary_code(name: str) -> None:
     assert torch.allclose(out[0, :, 0], x[0, :, 0], atol=1e-6)  # at position 0
     assert not torch.allclose(out[1, :, 0], x[1, :, 0], atol=1e-2)
     assert torch.allclose(found.turn(x[1:2], at[1:2]), out[1:2], atol=1e-6)
-    record = check_rotary(code, ["relative", "norm"], call=call, legs=["measured"])
+    record = check_rotary(code, ["relative", "norm"], call=call, methods=["measured"])
     assert [law.verdict for law in record.laws] == ["measured", "measured"]
     assert call in record.adapted
 
 
 def test_what_is_called_so_is_proved() -> None:
     code, call = ROTARY["transformers"]
-    record = check_rotary(code, ["relative"], call=call, legs=["traced"])
+    record = check_rotary(code, ["relative"], call=call, methods=["traced"])
     assert [law.verdict for law in record.laws] == ["proved"]
 
 
@@ -322,5 +322,5 @@ def test_the_command_takes_a_call(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_how_long_a_table_is_made_is_not_the_code_s_choice() -> None:
     code, call = ROTARY["ids into a table"]
-    record = check_rotary(code, ["norm"], call=call, legs=["exact"])
+    record = check_rotary(code, ["norm"], call=call, methods=["exact"])
     assert [law.verdict for law in record.laws] == ["exact"]

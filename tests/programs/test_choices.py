@@ -69,7 +69,7 @@ def test_a_width_that_nobody_told_is_named_where_another_keeps_the_law() -> None
     subject = adapted_as(Wide, kind="attention", settings={"right": 32})
     assert dict(subject.sizes) == {"dim": 16}
     assert not adapted_as(Wide, kind="attention", settings={"dim": 16}).sizes
-    heard = Collected(Asked(target="<f>", legs=("measured",), laws=("rows-of-batch-apart",)))
+    heard = Collected(Asked(target="<f>", methods=("measured",), laws=("rows-of-batch-apart",)))
     heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
     look(subject, heard.asked, heard.hear, Wide)
     heard.hear({"event": "ended"})
@@ -94,7 +94,7 @@ def test_what_an_array_made_here_says_of_padding_is_no_fault_of_the_code() -> No
     line = "x: B n E, mask: B n keep, adj: B n n constant -> B n E"
     subject = adapted_as(OfNeighbours, line, kind="attention", name="attention")
     heard = Collected(
-        Asked(target="<f>", legs=("exact", "measured"), laws=("hidden-keys-do-nothing",))
+        Asked(target="<f>", methods=("exact", "measured"), laws=("hidden-keys-do-nothing",))
     )
     heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
     look(subject, heard.asked, heard.hear, OfNeighbours)

@@ -154,7 +154,7 @@ def test_findings_come_in_the_order_of_laws_and_are_told() -> None:
     assert [f.law for f in found] == ["relative", "norm", "grid-steps"]
     assert list(found) == heard
     assert found[2].verdict == "not asked"
-    assert {f.leg for f in found} == {"exact"}
+    assert {f.method for f in found} == {"exact"}
     assert exact(code.rotary(), ["norm"], seed=3)[0].seed == 3
 
 

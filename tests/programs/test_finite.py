@@ -225,7 +225,7 @@ def test_no_law_holds_by_an_error_that_is_no_number() -> None:
 
 
 def test_the_record_says_it_first_though_another_law_was_asked() -> None:
-    record = check_rotary(rotary(at_zero), laws=["sees-positions"], legs=["measured", "exact"])
+    record = check_rotary(rotary(at_zero), laws=["sees-positions"], methods=["measured", "exact"])
     assert [law.law for law in record.laws] == ["finite", "sees-positions"]
     first, other = record.laws
     assert first.verdict == "broken"

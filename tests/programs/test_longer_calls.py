@@ -58,7 +58,7 @@ def test_causal_code_is_causal_at_every_length() -> None:
     assert [one.verdict for one in prove(layer(), laws=["causal"]).findings] == ["holds"]
 
 
-def test_a_scale_by_the_length_is_seen_in_each_leg() -> None:
+def test_a_scale_by_the_length_is_seen_in_each_method() -> None:
     seen = causal(layer("length"))
     assert seen.verdict == "broken"
     assert "with no tokens after them" in seen.why

@@ -61,13 +61,13 @@ def test_it_is_called_as_it_was() -> None:
 
 
 def test_checks_and_assertions_take_it() -> None:
-    record = check_rotary(told, ["norm", "relative"], legs=["measured"])
+    record = check_rotary(told, ["norm", "relative"], methods=["measured"])
     assert [law.verdict for law in record.laws] == ["measured"] * 2
     assert "first: n 1 D/2 cos" in record.adapted
     assert record.file == __file__
     assert record.law("norm").again.startswith(f"attnproof check {__file__}::told ")
     with pytest.raises(CodeBreaksLaw, match="norm"):
-        assert_rotary(wrong, ["norm"], legs=["measured"])
+        assert_rotary(wrong, ["norm"], methods=["measured"])
     with pytest.raises(SignatureError):
         check_rotary(told, ["norm"], call="x: B n H D, third: n 1 D/2 sin -> x")
 
@@ -79,9 +79,9 @@ def test_a_module_is_one_too() -> None:
 
     call = "a: B H r D query, b: B H n D key, c: B H n D value -> B H r D"
     for code in (Doubled(), Doubled):
-        assert_attention(attnproof.Program(code, call), ["order-of-keys"], legs=["measured"])
+        assert_attention(attnproof.Program(code, call), ["order-of-keys"], methods=["measured"])
     record = check_attention(
-        attnproof.Program(Doubled(), call), ["order-of-keys"], legs=["measured"]
+        attnproof.Program(Doubled(), call), ["order-of-keys"], methods=["measured"]
     )
     assert record.name == "Doubled"
 

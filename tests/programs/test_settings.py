@@ -135,7 +135,7 @@ def rope_that_sets_and_raises(x: Tensor, position_ids: Tensor) -> Tensor:
 @pytest.mark.parametrize("code", [rope_that_sets, rope_that_sets_and_raises])
 def test_an_assertion_leaves_the_process_as_it_was(code: Callable[..., Tensor]) -> None:
     before = settings()
-    check_rotary(code, ["norm", "linear"], legs=["measured", "exact"])
+    check_rotary(code, ["norm", "linear"], methods=["measured", "exact"])
     assert settings() == before
 
 
@@ -151,12 +151,14 @@ def test_what_is_set_in_one_law_is_not_set_in_the_next() -> None:
 
     def tell(event: dict[str, Any]) -> None:
         if event["event"] == "found":
-            at_the_end.append((event["finding"]["leg"], torch.get_default_dtype()))
+            at_the_end.append((event["finding"]["method"], torch.get_default_dtype()))
 
     subject = Rotary(name="rope", turn=rope_that_sets, width=8)
-    asked = Asked(target="<rope>", laws=("norm", "linear"), legs=("measured", "exact"))
+    asked = Asked(target="<rope>", laws=("norm", "linear"), methods=("measured", "exact"))
     look(subject, asked, tell)
-    assert at_the_end == [(leg, torch.float32) for leg in ("measured", "exact") for _ in range(2)]
+    assert at_the_end == [
+        (method, torch.float32) for method in ("measured", "exact") for _ in range(2)
+    ]
 
 
 def test_seeding_is_that_of_torch() -> None:

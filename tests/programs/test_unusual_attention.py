@@ -193,7 +193,7 @@ def filled(fill: float) -> Callable[..., Tensor]:
     return attend
 
 
-def test_a_mask_of_minus_ten_thousand_is_told_in_each_leg() -> None:
+def test_a_mask_of_minus_ten_thousand_is_told_in_each_method() -> None:
     one, hides = code(filled(-1e4), declared=CAUSAL), code(filled(-math.inf), declared=CAUSAL)
     verdict, why = measured(one, "causal")
     assert verdict == "holds"
