@@ -120,7 +120,7 @@ class BrokenEncoding(Record):
 class TableRecord(Record):
     """Encodings × laws.  A card is a table of one encoding."""
 
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     made: str = Field(description="When, as an ISO date and time.")
     attnproof: str
     encodings: tuple[EncodingRecord, ...]

@@ -187,8 +187,8 @@ class MeasuredEvidence(Record):
         validation_alias=AliasChoices("rounding", "profile"),
         description="The model behind the tolerance, in words.",
     )
-    design: str = Field(default="normal", description="The input distribution that decided.")
-    designs: tuple[str, ...] = Field(default=("normal",), description="All that were tried.")
+    distribution: str = Field(default="normal", description="The input distribution that decided.")
+    distributions: tuple[str, ...] = Field(default=("normal",), description="All that were tried.")
     policies: tuple[PolicyRecord, ...] = Field(
         default=(),
         validation_alias=AliasChoices("policies", "judged"),

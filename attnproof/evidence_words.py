@@ -15,7 +15,7 @@ from .evidence import (
     PolicyRecord,
     SidesRecord,
 )
-from .numeric.designs import DESIGNS
+from .numeric.distributions import DISTRIBUTIONS
 
 
 def derivation(evidence: Iterable[Evidence]) -> DerivedEvidence | None:
@@ -216,9 +216,9 @@ def _row(m: MeasuredEvidence) -> Iterator[str]:
         if all(p.policy != "deterministic" for p in refusing):
             for policy in refusing:
                 yield from filled(f"{policy.policy}: {policy.told}", 8, 2)
-    elif m.designs != ("normal",):
-        every = set(m.designs) == set(DESIGNS)
-        told = f"all {len(DESIGNS)} of them" if every else ", ".join(m.designs)
+    elif m.distributions != ("normal",):
+        every = set(m.distributions) == set(DISTRIBUTIONS)
+        told = f"all {len(DISTRIBUTIONS)} of them" if every else ", ".join(m.distributions)
         yield from filled(f"inputs: {told}", 8, 2)
 
 

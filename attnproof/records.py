@@ -113,7 +113,7 @@ class ClaimRecord(Record):
     reason: str = Field(description="Why it is not checkable or undecided, in words.")
 
 
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 
 Expected = Literal["proved", "refuted", "ill-typed"]
 Relation = Literal["=", ">", ">=", "!="]
@@ -275,7 +275,7 @@ class OptionsRecord(Record):
 class Results(Record):
     """One run."""
 
-    schema_version: Literal[6] = SCHEMA_VERSION
+    schema_version: Literal[7] = SCHEMA_VERSION
     attnproof: str = Field(description="The version that wrote it.")
     created: AwareDatetime
     seconds: float = Field(ge=0)

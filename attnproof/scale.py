@@ -124,7 +124,7 @@ class SharedEquation(Record):
 class ShardedRecord(Record):
     """A theorem, read by several processes together."""
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     made: str = Field(description="When, as an ISO date and time.")
     attnproof: str
     torch: str

@@ -1,4 +1,4 @@
-"""The command ``sweep``: statements in every implementation, dtype, size, design, seed, device."""
+"""The command ``sweep``: statements in all implementations, dtypes, sizes, input distributions."""
 
 from __future__ import annotations
 
@@ -63,10 +63,11 @@ def sweep(
     tokens: Annotated[
         list[int] | None, typer.Option(min=2, help="So many tokens instead; repeatable.")
     ] = None,
-    design: Annotated[
+    distribution: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|all", help="Input distribution; repeatable; normal, if none."),
+        typer.Option(metavar="NAME|all", help="Of the inputs; repeatable; normal, if none."),
     ] = None,
+    design: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     seeds: Annotated[
         str, typer.Option(metavar="FIRST:END", help="Seeds from the first on, without the end.")
     ] = "0:1",
@@ -99,6 +100,8 @@ def sweep(
     if address and engine is not EngineChoice.ray:
         told = f"--address is that of a Ray cluster; with it goes --engine ray, not {engine}"
         raise UsageError(told)
+    if design:
+        print("attnproof: --design is now called --distribution", file=sys.stderr)
     devices = tuple(dict.fromkeys(device or ["auto"]))
     for name in devices:
         require_device(name)
@@ -113,11 +116,11 @@ def sweep(
         tuple(d.value for d in dtype or ()) or usual,
         tuple(dict.fromkeys(s.value for s in scale or [Scale.small])),
         tuple(dict.fromkeys(tokens or [])) or (None,),
-        _designs(design or ["normal"]),
+        _distributions([*(distribution or ()), *(design or ())] or ["normal"]),
         tuple(range(first, end)),
         devices,
     )
-    least = prod(map(len, (grid.dtypes, grid.scales, grid.tokens, grid.designs, devices)))
+    least = prod(map(len, (grid.dtypes, grid.scales, grid.tokens, grid.distributions, devices)))
     if (least := least * (end - first) * len(chosen.entries)) > MOST:
         raise UsageError(f"{least:,} cells and more were asked for; at most {MOST:,} are swept")
     gpus = any(name.partition(":")[0] == "cuda" for name in devices)
@@ -156,14 +159,14 @@ def _range(text: str) -> tuple[int, int]:
     return numbers
 
 
-def _designs(asked: list[str]) -> tuple[str, ...]:
-    from .numeric.designs import DESIGNS
+def _distributions(asked: list[str]) -> tuple[str, ...]:
+    from .numeric.distributions import DISTRIBUTIONS
 
     for name in asked:
-        if name != "all" and name not in DESIGNS:
-            known = ", ".join(DESIGNS)
+        if name != "all" and name not in DISTRIBUTIONS:
+            known = ", ".join(DISTRIBUTIONS)
             raise UsageError(f"wanted an input distribution ({known}) or all, got {name!r}")
-    return tuple(DESIGNS) if "all" in asked else tuple(dict.fromkeys(asked))
+    return tuple(DISTRIBUTIONS) if "all" in asked else tuple(dict.fromkeys(asked))
 
 
 def _engine(name: EngineChoice, jobs: int, address: str, *, gpus: bool) -> Engine:

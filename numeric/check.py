@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -13,9 +14,9 @@ from torch import Tensor
 from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.statement import Statement
 
-from .design_changes import read_as
-from .designs import NORMAL, Design, designs_named
 from .devices import chosen, dtype_named, dtypes_on, matrix_units, tf32
+from .distribution_changes import read_as
+from .distributions import NORMAL, Distribution, distributions_named
 from .hypotheses import Unsatisfiable, spot_of
 from .implementations import DoesNotFit, Implementation, named
 from .measurement import Measurement
@@ -24,27 +25,27 @@ from .scale import Scale, scale_named, sizes_of
 from .task import Task, again, definitions_of, drawn, parts_of
 from .walk import TooLarge
 
-# Several input designs of one measurement, and which of them spoke
+# Several input distributions of one measurement, and which of them spoke
 
 OVERFLOWED = "a number overflowed, in the definition itself as well"
 UNDERFLOWED = "a positive number became 0, in the definition itself as well"
 RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
 
 
-def tasks_of(task: Task, designs: Sequence[Design]) -> Iterator[Task]:
-    """The task in each design, at its sizes.
+def tasks_of(task: Task, distributions: Sequence[Distribution]) -> Iterator[Task]:
+    """The task in each distribution, at its sizes.
 
-    A design that changes nothing in this statement, or leaves no values that satisfy the
+    A distribution that changes nothing in this statement, or leaves no values that satisfy the
     hypotheses, is left out.
     """
-    for design in designs:
-        if design == task.scale.design:
+    for distribution in distributions:
+        if distribution == task.scale.distribution:
             yield task
             continue
-        scale = replace(task.scale, design=design)
+        scale = replace(task.scale, distribution=distribution)
         other = Task(task.statement, scale, task.sizes, task.device, task.seed)
         try:
-            changed = design == NORMAL or _changed(task, other)
+            changed = distribution == NORMAL or _changed(task, other)
         except Unsatisfiable:
             continue
         if changed:
@@ -52,7 +53,7 @@ def tasks_of(task: Task, designs: Sequence[Design]) -> Iterator[Task]:
 
 
 def _changed(task: Task, other: Task) -> bool:
-    """Whether some given has other values in the other design, and is not computed from others."""
+    """Whether a given that is not computed from others differs in the other distribution."""
     before, after = task.sample(0), other.sample(0)
     formed = [form.target for form in after.formed if form.target.op == "var"]
     told = set(after.values) - {spot_of(target)[0] for target in formed}
@@ -88,7 +89,7 @@ def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
     """The measurement that spoke: of the worst status, and of those the largest ratio.
 
     ``first_stands``: among equals the first does, which alone was made at the scale asked for.
-    What was skipped said nothing: it is named in ``reason`` and not among the ``designs``.
+    What was skipped said nothing: it is named in ``reason`` and not among the ``distributions``.
     """
     told = [m for m in found if m.status != "skipped"]
     if not told:
@@ -97,17 +98,17 @@ def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
     silent: dict[str, list[str]] = {}
     for m in found:
         if m.status == "skipped":
-            silent.setdefault(m.reason, []).append(m.design)
+            silent.setdefault(m.reason, []).append(m.distribution)
     reasons = [f"{', '.join(names)}: {why}" for why, names in silent.items()]
     return replace(
         speaker,
-        designs=tuple(m.design for m in told),
+        distributions=tuple(m.distribution for m in told),
         seconds=sum(m.seconds for m in found),
         reason="; ".join(filter(None, (speaker.reason, *reasons))),
     )
 
 
-# The measurements of one statement: its tasks in each design, and which of them spoke
+# The measurements of one statement: its tasks in each distribution, and which of them spoke
 
 REDRAWS = 16  # of an inequality that should be refuted, until one draw contradicts it
 CALMER = 4  # by so much less do tokens spread where a number overflowed
@@ -115,7 +116,7 @@ OVERFLOW = f"a number overflowed; the tokens were drawn once more, spread 1/{CAL
 NEAR = 16  # positions are below it where calmer tokens overflow too: exp of a position, say
 OVERFLOWED_AFAR = f"a number overflowed; positions were drawn once more, below {NEAR}"
 RARELY_EQUAL = "the sides differ in this draw; that they are equal somewhere, no draw can show"
-UNCHANGED = "these designs change nothing in this statement"
+UNCHANGED = "these distributions change nothing in this statement"
 EAGER = Implementation("eager")
 
 
@@ -123,8 +124,8 @@ EAGER = Implementation("eager")
 class Measuring:
     """The tasks of a statement, one for each set of givens, and what was measured so far.
 
-    ``everywhere``: every design is run at the scale; otherwise the normal one is, and the others,
-    in float32 and below, at small sizes.
+    ``everywhere``: every distribution is run at the scale; otherwise the normal one is, and the
+    others, in float32 and below, at small sizes.
     """
 
     scale: Scale
@@ -132,7 +133,7 @@ class Measuring:
     seed: int
     expected: str
     deadline: float | None
-    designs: Sequence[Design] = (NORMAL,)
+    distributions: Sequence[Distribution] = (NORMAL,)
     everywhere: bool = False
     results: list[Measurement] = field(default_factory=list)
     failed: list[tuple[str, Exception]] = field(default_factory=list)
@@ -162,7 +163,7 @@ class Measuring:
         for implementation, dtype in product(able, wanted):
             try:
                 self.results.append(
-                    self.in_designs(task, says, implementation, dtype, more=dtype in further)
+                    self.in_distributions(task, says, implementation, dtype, more=dtype in further)
                 )
             except (DoesNotFit, TooLarge) as reason:
                 self.results.append(task.skipped(says, implementation, dtype, str(reason)))
@@ -187,16 +188,18 @@ class Measuring:
         return self.made[id(part)]
 
     def others_of(self, task: Task) -> list[Task]:
-        """The task in the other designs: at small sizes and few steps, or as it is."""
+        """The task in the other distributions: at small sizes and few steps, or as it is."""
         if id(task) not in self.tried:
             self.tried[id(task)] = []
-            designs = [design for design in self.designs if design != NORMAL]
-            if designs and read_as(task.statement):
+            distributions = [
+                distribution for distribution in self.distributions if distribution != NORMAL
+            ]
+            if distributions and read_as(task.statement):
                 try:
                     base = task if self.everywhere else self.small(task.statement)
                 except Unsatisfiable:  # by so few steps
                     return []
-                self.tried[id(task)] = list(tasks_of(base, designs))
+                self.tried[id(task)] = list(tasks_of(base, distributions))
         return self.tried[id(task)]
 
     def small(self, part: Statement) -> Task:
@@ -218,8 +221,8 @@ class Measuring:
             read = task.statement.claims[says].at_witness()
             with one_thread(task):
                 found = run(task, says, read, implementation, dtype)
-            name = task.scale.design.name
-            task.runs[key] = replace(found, design=name, designs=(name,))
+            name = task.scale.distribution.name
+            task.runs[key] = replace(found, distribution=name, distributions=(name,))
         return task.runs[key]
 
     def other(self, task: Task, seed: int, spread: float, positions: int | None = None) -> Task:
@@ -231,7 +234,7 @@ class Measuring:
             self.others[key] = Task(task.statement, scale, task.sizes, task.device, seed)
         return self.others[key]
 
-    def in_designs(
+    def in_distributions(
         self,
         task: Task,
         says: str,
@@ -240,30 +243,30 @@ class Measuring:
         *,
         more: bool,
     ) -> Measurement:
-        """One measurement in all its designs.
+        """One measurement in all its distributions.
 
         What should be refuted is tried until one contradicts it; that it holds in others, which
         may be special, says nothing.
         """
         refuted = self.expected == "refuted"
         found: list[Measurement] = []
-        if NORMAL in self.designs:
+        if NORMAL in self.distributions:
             found.append(self.normal(task, says, implementation, dtype))
         if more or refuted or self.everywhere:
             for other in self.others_of(task):
                 if refuted and any(map(contradicted, found)):
                     break
-                found.append(self.designed(other, says, implementation, dtype))
+                found.append(self.in_distribution(other, says, implementation, dtype))
         if not found:
             return task.skipped(says, implementation, dtype, UNCHANGED)
         if refuted and not any(map(contradicted, found)):
             return found[0]
-        return merged(found, first_stands=NORMAL in self.designs and not self.everywhere)
+        return merged(found, first_stands=NORMAL in self.distributions and not self.everywhere)
 
-    def designed(
+    def in_distribution(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
     ) -> Measurement:
-        """One measurement in a design that is not the normal one.
+        """One measurement in a distribution that is not the normal one.
 
         Where a number leaves the range of the dtype in the definition itself too, that says
         nothing of the code.
@@ -277,13 +280,13 @@ class Measuring:
                     found = replace(found, status="skipped", reason=why)
         except (DoesNotFit, TooLarge) as reason:
             found = task.skipped(says, implementation, dtype, str(reason))
-        name = task.scale.design.name
-        return replace(found, design=name, designs=(name,))
+        name = task.scale.distribution.name
+        return replace(found, distribution=name, distributions=(name,))
 
     def normal(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
     ) -> Measurement:
-        """One measurement in the normal design.
+        """One measurement in the normal distribution.
 
         Of what should be refuted it is the first draw that contradicts it.  Where a number
         overflows, the tokens are drawn once more and spread less, then at small positions too.
@@ -311,7 +314,7 @@ class Measuring:
 
 
 def _further(wanted: Sequence[torch.dtype]) -> set[torch.dtype]:
-    """The dtypes in which further designs are tried: those that models run in, float64 alone."""
+    """The dtypes of further distributions: those that models run in, or float64 alone."""
     return {dtype for dtype in wanted if dtype != torch.float64} or set(wanted)
 
 
@@ -361,7 +364,8 @@ def measure(
     implementations: Iterable[str | Implementation] | None = None,
     limit_seconds: float | None = None,
     expected: str = "proved",
-    designs: str | Sequence[str | Design] = "auto",
+    distributions: str | Sequence[str | Distribution] = "auto",
+    designs: str | Sequence[str | Distribution] | None = None,
 ) -> list[Measurement]:
     """Every conclusion of a statement, in every implementation and dtype.
 
@@ -374,16 +378,16 @@ def measure(
     ``expected`` is what the statement is held to be.  Of one that is "refuted", an inequality
     that holds in one draw is drawn again, some times; that it holds says nothing.
 
-    ``designs``: the normal input design is run at the scale, and with "auto" each other design
-    that changes something at small sizes, in float32 and below.  A list of names runs
-    just those, at the scale.  They make one measurement, which says which design spoke: the one
-    that contradicts the claim most, else the normal one.
+    ``distributions``: the normal input distribution is run at the scale, and with "auto" each other
+    distribution that changes something at small sizes, in float32 and below.  A list of names runs
+    just those, at the scale.  They make one measurement, which says which distribution spoke: the
+    one that contradicts the claim most, else the normal one.
 
     On CUDA float32 is measured twice, with TF32 off and on, as the profile says.
 
     Raises ``ValueError`` (:class:`devices.DeviceAbsent` and its like) for a device, dtype, scale,
-    design or implementation that is not there, :class:`~attnproof.symbolic.gate.Misread` for a
-    statement whose code is not what its term says, and :class:`ReadingError` at the end if a
+    distribution or implementation that is not there, :class:`~attnproof.symbolic.gate.Misread` for
+    a statement whose code is not what its term says, and :class:`ReadingError` at the end if a
     reading failed.
 
     >>> from attnproof.symbolic.givens import permutation, real, sizes
@@ -397,12 +401,15 @@ def measure(
     >>> found[0].status
     'held'
     """
+    if designs is not None:
+        warnings.warn("designs= is now called distributions=", DeprecationWarning, stacklevel=2)
+        distributions = designs
     where = chosen(device)
     size = scale_named(scale)
     wanted = [dtype_named(d) for d in dtypes] if dtypes is not None else list(dtypes_on(where))
     every = named(implementations, where)
     deadline = None if limit_seconds is None else perf_counter() + limit_seconds
-    tried, everywhere = designs_named(designs), designs != "auto"
+    tried, everywhere = distributions_named(distributions), distributions != "auto"
     results: list[Measurement] = []
     failed: list[tuple[str, Exception]] = []
     for units in matrix_units(where):

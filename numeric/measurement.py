@@ -50,8 +50,9 @@ class Measurement:
     ``error`` and ``tolerance`` are those of the entry ``worst`` of the output, where error over
     tolerance is largest.  ``sampled`` says which entries were looked at, ``profile`` the rounding
     model behind the tolerance.  A ``skipped`` measurement says why in ``reason`` and is no
-    evidence; a ``non-finite`` one is a failure, and its error is infinite.  ``design`` is the
-    input design that spoke, of all ``designs`` that were tried, ``judged`` what each policy said.
+    evidence; a ``non-finite`` one is a failure, and its error is infinite.  ``distribution`` is the
+    input distribution that spoke, of all ``distributions`` that were tried, ``judged`` what each
+    policy said.
     """
 
     says: str
@@ -68,8 +69,8 @@ class Measurement:
     status: str
     reason: str
     profile: str
-    design: str = "normal"
-    designs: tuple[str, ...] = ("normal",)
+    distribution: str = "normal"
+    distributions: tuple[str, ...] = ("normal",)
     judged: tuple[Judged, ...] = ()
 
     def __post_init__(self) -> None:

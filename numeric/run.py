@@ -311,8 +311,8 @@ def run(
         found.status,
         found.reason,
         f"{profile}; {how(implementation)}",
-        design=task.scale.design.name,
-        designs=(task.scale.design.name,),
+        distribution=task.scale.distribution.name,
+        distributions=(task.scale.distribution.name,),
         judged=judged,
     )
 

@@ -19,8 +19,8 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free
 
 from .arithmetic import Arithmetic
-from .design_changes import designed
 from .devices import unit_roundoff, wide_dtype
+from .distribution_changes import in_distribution
 from .hypotheses import Formed, Unsatisfiable, broken, filled, met, spot_of, written
 from .profile import profile_of
 from .rounded import Rounded
@@ -128,8 +128,8 @@ def values_by_kind(
 ) -> dict[str, Any]:
     """A value for every given, from one seed, whatever the hypotheses; None for functions.
 
-    Tokens are as the design of the scale has them.  ``simple``: natural numbers are small, and
-    every other permutation is the identity.
+    Tokens are as the distribution of the scale has them.  ``simple``: natural numbers are small,
+    and every other permutation is the identity.
     """
     generator = torch.Generator().manual_seed(seed)
     values: dict[str, Any] = {}
@@ -145,7 +145,7 @@ def values_by_kind(
             continue
         ask = _Ask(given, shape, below, scale, generator, values, name in counted, simple)
         values[name] = _DRAWN_BY[given.kind](ask)
-    return designed(statement, values, scale, seed)
+    return in_distribution(statement, values, scale, seed)
 
 
 def _read(statement: Statement) -> set[str]:

@@ -14,7 +14,7 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
-from .designs import NORMAL, Design
+from .distributions import NORMAL, Distribution
 
 GIVEN_ENTRIES = 1 << 27
 """The largest given that is drawn, in entries: 1 GiB in float64."""
@@ -44,7 +44,7 @@ class Scale:
     passes: int = 1 << 24
     spread: float = 1.75
     steps: int = 1_024
-    design: Design = NORMAL
+    distribution: Distribution = NORMAL
 
 
 SCALES = {

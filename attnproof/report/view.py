@@ -153,7 +153,7 @@ def _conditions(e: MeasuredEvidence) -> Markup:
     sizes = Markup(", ").join(
         formula_html(f"{name_latex(name)} = {value}") for name, value in e.sizes.items()
     )
-    drawn = f"inputs {', '.join(e.designs)}" if e.designs != ("normal",) else ""
+    drawn = f"inputs {', '.join(e.distributions)}" if e.distributions != ("normal",) else ""
     parts = (sizes, e.sampled, drawn, e.device, f"seed {e.seed}")
     return Markup("; ").join(part for part in parts if part)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-SWEEP_SCHEMA_VERSION: Final = 2
+SWEEP_SCHEMA_VERSION: Final = 3
 
 CellStatus = Literal[
     "held",
@@ -39,7 +39,7 @@ LOST: Final = ("out of memory", "out of time", "died", "failed")
 
 
 class CellRecord(Record):
-    """One statement in one implementation, dtype, size, design, seed and device."""
+    """One statement in one implementation, dtype, size, distribution, seed and device."""
 
     theorem: str
     control: bool = Field(description="Whether it is the theorem's control.")
@@ -47,7 +47,7 @@ class CellRecord(Record):
     dtype: str
     scale: str
     tokens: int | None = Field(description="The length asked for; null for that of the scale.")
-    design: str
+    distribution: str
     seed: int
     device: str = Field(description="As it was asked for, and what it is.")
     status: CellStatus = Field(
@@ -86,7 +86,7 @@ class UnusableRecord(Record):
 class SweepRecord(Record):
     """One sweep."""
 
-    schema_version: Literal[2] = SWEEP_SCHEMA_VERSION
+    schema_version: Literal[3] = SWEEP_SCHEMA_VERSION
     attnproof: str = Field(description="The version that wrote it.")
     created: AwareDatetime
     seconds: float = Field(ge=0)
@@ -138,7 +138,7 @@ def sweep_table(record: SweepRecord, console: Console) -> None:
     for (name, dtype), cells in _grouped(record.cells):
         worst = max(cells, key=_ratio)
         told = short(worst.ratio, "–")
-        spoke = ", ".join(filter(None, (worst.design, worst.policy, worst.implementation)))
+        spoke = ", ".join(filter(None, (worst.distribution, worst.policy, worst.implementation)))
         counts = [
             sum(c.status == "held" for c in cells),
             sum(c.status in BAD for c in cells),
@@ -178,7 +178,7 @@ def _against(record: SweepRecord) -> Iterator[str]:
         yield f"{mark} {statement.theorem}{'#control' * statement.control}: {statement.why}"
     for c in record.cells:
         if c.status in LOST or (c.status in BAD and holds(record.expected, c)):
-            where = f"{c.implementation}, {c.dtype}, {c.design}, seed {c.seed}, {c.device}"
+            where = f"{c.implementation}, {c.dtype}, {c.distribution}, seed {c.seed}, {c.device}"
             told = c.reason or f"{c.policy} bound, {short(c.ratio)} times"
             yield f"! {c.theorem}{'#control' * c.control}, {where}: {c.status}: {told}"
 
@@ -206,7 +206,7 @@ def sweep_progress(console: Console, total: int) -> Iterator[Callable[[CellRecor
         task = shown.add_task("", total=total)
 
         def tell(cell: CellRecord) -> None:
-            told = f"{cell.theorem}, {cell.dtype}, {cell.design}"
+            told = f"{cell.theorem}, {cell.dtype}, {cell.distribution}"
             shown.update(task, advance=1, description=told)
 
         yield tell

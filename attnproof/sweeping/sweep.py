@@ -1,4 +1,4 @@
-"""A sweep: statements × implementations × dtypes × sizes × designs × seeds × devices."""
+"""A sweep: statements × implementations × dtypes × sizes × distributions × seeds × devices."""
 
 from __future__ import annotations
 

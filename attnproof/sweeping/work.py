@@ -59,12 +59,12 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Cell:
-    """One statement in one implementation, dtype, size, design, seed and device."""
+    """One statement in one implementation, dtype, size, distribution, seed and device."""
 
     claimed: Claimed
     scale: str
     tokens: int | None
-    design: str
+    distribution: str
     seed: int
     device: str
     implementation: str
@@ -73,7 +73,7 @@ class Cell:
     @property
     def group(self) -> tuple[object, ...]:
         """What cells have in common that share draws and exact values."""
-        return self.claimed, self.scale, self.tokens, self.design, self.seed, self.device
+        return self.claimed, self.scale, self.tokens, self.distribution, self.seed, self.device
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Grid:
     dtypes: tuple[str, ...]
     scales: tuple[str, ...] = ("small",)
     tokens: tuple[int | None, ...] = (None,)
-    designs: tuple[str, ...] = ("normal",)
+    distributions: tuple[str, ...] = ("normal",)
     seeds: tuple[int, ...] = (0,)
     devices: tuple[str, ...] = ("cpu",)
 
@@ -98,10 +98,10 @@ class Batch:
 
 def cells_of(claimed: Claimed, grid: Grid, implementations: Sequence[str]) -> Iterator[Cell]:
     """The cells of a statement, those of one group together."""
-    sizes = product(grid.scales, grid.tokens, grid.designs, grid.seeds, grid.devices)
-    for scale, tokens, design, seed, device in sizes:
+    sizes = product(grid.scales, grid.tokens, grid.distributions, grid.seeds, grid.devices)
+    for scale, tokens, distribution, seed, device in sizes:
         for dtype, implementation in product(grid.dtypes, implementations):
-            yield Cell(claimed, scale, tokens, design, seed, device, implementation, dtype)
+            yield Cell(claimed, scale, tokens, distribution, seed, device, implementation, dtype)
 
 
 def batches(cells: Sequence[tuple[Cell, Key]], jobs: int) -> list[Batch]:
@@ -160,13 +160,14 @@ def cell_key(cell: Cell, around: dict[str, object]) -> Key:
         "expected": claimed.expected,
         "scale": cell.scale,
         "tokens": cell.tokens,
-        "design": cell.design,
+        "distribution": cell.distribution,
         "seed": cell.seed,
         "implementation": cell.implementation,
         "dtype": cell.dtype,
         **around,
     }
-    name = f"{claimed.name}, {cell.implementation}, {cell.dtype}, {cell.design}, seed {cell.seed}"
+    where = f"{cell.implementation}, {cell.dtype}, {cell.distribution}, seed {cell.seed}"
+    name = f"{claimed.name}, {where}"
     return Key("cell", name, json.dumps(told, sort_keys=True))
 
 
@@ -314,7 +315,7 @@ def record_of(
             "dtype": cell.dtype,
             "scale": cell.scale,
             "tokens": cell.tokens,
-            "design": cell.design,
+            "distribution": cell.distribution,
             "seed": cell.seed,
             "device": str(around[cell.device]["device"]),
             "status": status,
@@ -362,12 +363,12 @@ class Shared:
 
 def _measuring(cell: Cell) -> Measuring:
     from ..numeric.check import Measuring
-    from ..numeric.designs import designs_named
     from ..numeric.devices import chosen
+    from ..numeric.distributions import distributions_named
 
     scale, where = scaled(cell.scale, cell.tokens), chosen(cell.device)
-    designs = designs_named([cell.design])
-    return Measuring(scale, where, cell.seed, cell.claimed.expected, None, designs, True)
+    distributions = distributions_named([cell.distribution])
+    return Measuring(scale, where, cell.seed, cell.claimed.expected, None, distributions, True)
 
 
 def scaled(name: str, tokens: int | None) -> Scale:

@@ -15,8 +15,8 @@ from typing import Any
 from rich.console import Console
 
 from attnproof.document import bar, markdown
-from attnproof.numeric.designs import DESIGNS
 from attnproof.numeric.devices import DTYPES, chosen, devices
+from attnproof.numeric.distributions import DISTRIBUTIONS
 from attnproof.options import cores, write_json
 from benchmarks.trials.judging import Batch, Case
 from benchmarks.trials.record import Asked, document, grids, run_trials, summary
@@ -34,7 +34,9 @@ def _read(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dtype", **known, choices=list(DTYPES), help="all, if none")
-    parser.add_argument("--design", **known, choices=list(DESIGNS), help="all, if none")
+    parser.add_argument(
+        "--distribution", "--design", **known, choices=list(DISTRIBUTIONS), help="all, if none"
+    )
     parser.add_argument("--device", default="cpu", choices=["auto", *devices()])
     parser.add_argument("--jobs", type=int, default=cores(), help="draws tried at once")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the record")
@@ -52,12 +54,12 @@ def main(arguments: list[str] | None = None) -> int:
         f"--fault-seeds {given.fault_seeds} --seed {given.seed}"
     )
     command += "".join(f" --dtype {name}" for name in given.dtype)
-    command += "".join(f" --design {name}" for name in given.design)
+    command += "".join(f" --distribution {name}" for name in given.distribution)
     asked = Asked(
         given.cases,
         given.fault_seeds,
         tuple(given.dtype or every),
-        tuple(given.design or DESIGNS),
+        tuple(given.distribution or DISTRIBUTIONS),
         place,
         given.seed,
         given.jobs,
@@ -67,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         task = shown.add_task("", total=len(asked.batches()))
 
         def tell(batch: Batch, _: list[Case]) -> None:
-            shown.update(task, advance=1, description=f"{batch.name}, {batch.design}")
+            shown.update(task, advance=1, description=f"{batch.name}, {batch.distribution}")
 
         record = run_trials(asked, tell)
     for grid in grids(record):

@@ -15,8 +15,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from attnproof.numeric.designs import DESIGNS, Design
 from attnproof.numeric.devices import DTYPES, name_of
+from attnproof.numeric.distributions import DISTRIBUTIONS, Distribution
 from attnproof.numeric.implementations import DoesNotFit, Implementation
 from attnproof.numeric.implementations.eager import SOFTMAX
 from attnproof.numeric.measurement import POLICIES, Measurement
@@ -163,7 +163,7 @@ class Case:
     trial: str
     implementation: str
     dtype: str
-    design: str
+    distribution: str
     seed: int
     sizes: dict[str, int]
     said: tuple[Said, ...]
@@ -172,21 +172,29 @@ class Case:
 
 
 def honest_cases(
-    trial: str, design: Design, seed: int, dtypes: Sequence[torch.dtype], device: torch.device
+    trial: str,
+    distribution: Distribution,
+    seed: int,
+    dtypes: Sequence[torch.dtype],
+    device: torch.device,
 ) -> list[Case]:
     """Every correct program for a trial on one draw, in every dtype."""
-    task = task_of(TRIALS[trial], TOKENS[seed % len(TOKENS)], design, seed, device)
+    task = task_of(TRIALS[trial], TOKENS[seed % len(TOKENS)], distribution, seed, device)
     programs = honest(trial, device)
     return [_case(trial, task, one, dtype) for dtype in dtypes for one in programs]
 
 
 def fault_cases(
-    fault: Fault, design: Design, seed: int, dtypes: Sequence[torch.dtype], device: torch.device
+    fault: Fault,
+    distribution: Distribution,
+    seed: int,
+    dtypes: Sequence[torch.dtype],
+    device: torch.device,
 ) -> list[Case]:
     """A planted fault on one draw, in every dtype, with its size."""
     trial = TRIALS[fault.trial]
     tokens = LONG if fault.long else TOKENS[seed % len(TOKENS)]
-    task = task_of(trial, tokens, design, seed, device)
+    task = task_of(trial, tokens, distribution, seed, device)
     program = fault.implementation
     return [
         replace(_case(trial.name, task, program, dtype), size=effect(task, program, dtype))
@@ -196,7 +204,7 @@ def fault_cases(
 
 def _case(trial: str, task: Task, program: Implementation, dtype: torch.dtype) -> Case:
     claim, kind = task.statement.claims[""], name_of(dtype)
-    case = Case(trial, program.name, kind, task.scale.design.name, task.seed, task.sizes, ())
+    case = Case(trial, program.name, kind, task.scale.distribution.name, task.seed, task.sizes, ())
     try:
         found = run(task, "", claim, program, dtype)
     except (DoesNotFit, TooLarge) as reason:
@@ -299,18 +307,18 @@ class Batch:
 
     kind: Literal["honest", "fault"]
     name: str
-    design: str
+    distribution: str
     seed: int
     dtypes: tuple[str, ...]
     device: str
 
     def cases(self) -> list[Case]:
         """Try them."""
-        design, device = DESIGNS[self.design], torch.device(self.device)
+        distribution, device = DISTRIBUTIONS[self.distribution], torch.device(self.device)
         dtypes = [DTYPES[name] for name in self.dtypes]
         if self.kind == "honest":
-            return honest_cases(self.name, design, self.seed, dtypes, device)
-        return fault_cases(FAULTS[self.name], design, self.seed, dtypes, device)
+            return honest_cases(self.name, distribution, self.seed, dtypes, device)
+        return fault_cases(FAULTS[self.name], distribution, self.seed, dtypes, device)
 
 
 def programs(device: str) -> dict[str, int]:
@@ -319,20 +327,20 @@ def programs(device: str) -> dict[str, int]:
 
 
 def honest_batches(
-    cases: int, designs: Sequence[str], dtypes: Sequence[str], device: str, seed: int
+    cases: int, distributions: Sequence[str], dtypes: Sequence[str], device: str, seed: int
 ) -> list[Batch]:
     """So many draws that the correct programs make at least so many cases.
 
-    Each seed goes through all trials and designs; of the last, a random part.
+    Each seed goes through all trials and distributions; of the last, a random part.
     """
     size = {name: count * len(dtypes) for name, count in programs(device).items()}
     found: list[Batch] = []
     made = 0
     while made < cases:
         batches = [
-            Batch("honest", name, design, seed, tuple(dtypes), device)
+            Batch("honest", name, distribution, seed, tuple(dtypes), device)
             for name in TRIALS
-            for design in designs
+            for distribution in distributions
         ]
         random.Random(seed).shuffle(batches)
         for batch in batches:
@@ -344,15 +352,16 @@ def honest_batches(
 
 
 def fault_batches(
-    seeds: int, designs: Sequence[str], dtypes: Sequence[str], device: str, seed: int
+    seeds: int, distributions: Sequence[str], dtypes: Sequence[str], device: str, seed: int
 ) -> list[Batch]:
-    """Every fault in every design, from so many seeds.
+    """Every fault in every distribution, from so many seeds.
 
-    One key of very many costs a hundred times as much: in the first design only, and few seeds.
+    One key of very many costs a hundred times as much: in the first distribution only, and few
+    seeds.
     """
     return [
-        Batch("fault", fault.name, design, seed + k, tuple(dtypes), device)
+        Batch("fault", fault.name, distribution, seed + k, tuple(dtypes), device)
         for fault in FAULTS.values()
         for k in range(min(seeds, LONG_SEEDS) if fault.long else seeds)
-        for design in (designs[:1] if fault.long else designs)
+        for distribution in (distributions[:1] if fault.long else distributions)
     ]

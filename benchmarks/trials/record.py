@@ -44,7 +44,9 @@ class RateRecord(Record):
     upper: float = Field(
         ge=0, le=1, description="Clopper and Pearson's one-sided upper confidence bound."
     )
-    by_design: dict[str, int] = Field(description="Alarms in each input design that has any.")
+    by_distribution: dict[str, int] = Field(
+        description="Alarms in each input distribution that has any."
+    )
 
 
 class AlarmRecord(Record):
@@ -53,7 +55,7 @@ class AlarmRecord(Record):
     trial: str
     implementation: str
     dtype: str
-    design: str
+    distribution: str
     seed: int
     sizes: dict[str, int]
     policy: str
@@ -71,17 +73,20 @@ class LeftOutRecord(Record):
 
 
 class CaughtRecord(Record):
-    """What one policy or rule makes of one fault: a seed counts if any design shows the fault."""
+    """What one policy or rule makes of a fault: a seed counts if any distribution shows it."""
 
     rule: str
     policy: bool
-    seeds: int = Field(ge=0, description="Seeds in which it was applied, in some design.")
+    seeds: int = Field(ge=0, description="Seeds in which it was applied, in some distribution.")
     caught: int = Field(ge=0)
     least: Number | None = Field(
-        description="Over the seeds the smallest of the largest ratios over designs: error over "
+        description="Over the seeds the smallest of the largest ratios over distributions: error "
+        "over "
         "tolerance, or |z| over its limit. Null if it was never applied."
     )
-    design: str = Field(description="The design in which its smallest ratio is largest.")
+    distribution: str = Field(
+        description="The distribution in which its smallest ratio is largest."
+    )
 
 
 class FaultRecord(Record):
@@ -92,7 +97,7 @@ class FaultRecord(Record):
     dtype: str
     size: Number = Field(
         description="Its exact effect over the deterministic bound at the worst entry: the largest "
-        "over designs, the smallest over seeds."
+        "over distributions, the smallest over seeds."
     )
     above: int = Field(ge=0, description="Cases in which that is above 1.")
     missed: int = Field(ge=0, description="Of those, the cases that no policy caught.")
@@ -110,7 +115,7 @@ class TrialsRecord(Record):
     device: str
     seed: int
     fault_seeds: int
-    designs: tuple[str, ...]
+    distributions: tuple[str, ...]
     dtypes: tuple[str, ...]
     confidence: float
     cases: int = Field(ge=0, description="Correct programs that were run.")
@@ -140,7 +145,7 @@ class Asked:
     cases: int
     fault_seeds: int
     dtypes: tuple[str, ...]
-    designs: tuple[str, ...]
+    distributions: tuple[str, ...]
     device: str
     seed: int
     jobs: int
@@ -148,7 +153,7 @@ class Asked:
 
     def batches(self) -> list[Batch]:
         """All draws: of correct programs, then of faults."""
-        how = (self.designs, self.dtypes, self.device, self.seed)
+        how = (self.distributions, self.dtypes, self.device, self.seed)
         return honest_batches(self.cases, *how) + fault_batches(self.fault_seeds, *how)
 
 
@@ -179,7 +184,7 @@ def run_trials(asked: Asked, tell: Tell | None = None) -> TrialsRecord:
         device=asked.device,
         seed=asked.seed,
         fault_seeds=asked.fault_seeds,
-        designs=asked.designs,
+        distributions=asked.distributions,
         dtypes=asked.dtypes,
         confidence=CONFIDENCE,
         cases=sum(not case.skipped for case in honest),
@@ -219,7 +224,7 @@ def _rates(cases: Sequence[Case], dtypes: Sequence[str]) -> Iterator[RateRecord]
                 for one in case.said
                 if one.rule == rule and one.alarm is not None
             ]
-            alarms = Counter(case.design for case, one in said if one.alarm)
+            alarms = Counter(case.distribution for case, one in said if one.alarm)
             yield RateRecord(
                 rule=rule,
                 policy=rule in POLICIES,
@@ -227,7 +232,7 @@ def _rates(cases: Sequence[Case], dtypes: Sequence[str]) -> Iterator[RateRecord]
                 cases=len(said),
                 alarms=alarms.total(),
                 upper=upper(alarms.total(), len(said)),
-                by_design=dict(alarms),
+                by_distribution=dict(alarms),
             )
 
 
@@ -240,14 +245,14 @@ def _alarms(cases: Sequence[Case], device: str) -> Iterator[AlarmRecord]:
                     trial=case.trial,
                     implementation=case.implementation,
                     dtype=case.dtype,
-                    design=case.design,
+                    distribution=case.distribution,
                     seed=case.seed,
                     sizes=case.sizes,
                     policy=one.rule,
                     ratio=_number(one.ratio),
                     told=one.told,
                     again=f"python -m benchmarks.trials --cases {every} --fault-seeds 0 "
-                    f"--seed {case.seed} --design {case.design} --dtype {case.dtype} "
+                    f"--seed {case.seed} --distribution {case.distribution} --dtype {case.dtype} "
                     f"--device {device}",
                 )
 
@@ -288,14 +293,14 @@ def _faults(cases: Sequence[tuple[str, Case]]) -> Iterator[FaultRecord]:
 
 
 def _caught(rule: str, cases: Sequence[Case], *, policy: bool) -> CaughtRecord:
-    """One rule on one fault in one dtype, over seeds and designs."""
+    """One rule on one fault in one dtype, over seeds and distributions."""
     seeds: dict[int, list[Said]] = defaultdict(list)
-    designs: dict[str, list[float]] = defaultdict(list)
+    distributions: dict[str, list[float]] = defaultdict(list)
     for case in cases:
         for one in case.said:
             if one.rule == rule and one.alarm is not None:
                 seeds[case.seed].append(one)
-                designs[case.design].append(one.ratio)
+                distributions[case.distribution].append(one.ratio)
     least = min((max(one.ratio for one in said) for said in seeds.values()), default=None)
     return CaughtRecord(
         rule=rule,
@@ -303,7 +308,7 @@ def _caught(rule: str, cases: Sequence[Case], *, policy: bool) -> CaughtRecord:
         seeds=len(seeds),
         caught=sum(any(one.alarm for one in said) for said in seeds.values()),
         least=None if least is None else _number(least),
-        design=max(designs, key=lambda name: min(designs[name]), default=""),
+        distribution=max(distributions, key=lambda name: min(distributions[name]), default=""),
     )
 
 
@@ -323,11 +328,11 @@ WHOSE = (
 )
 EFFECT = (
     "effect: what the fault does exactly, over the deterministic bound at the worst entry; largest "
-    "over designs, smallest over seeds."
+    "over distributions, smallest over seeds."
 )
 LEAST = (
     "least ratio: of the policy that sees most, the smallest over seeds of error over bound, or "
-    "|z| over its limit, and the design that shows it best."
+    "|z| over its limit, and the distribution that shows it best."
 )
 
 
@@ -346,7 +351,7 @@ def alarms_grid(record: TrialsRecord) -> Grid:
     )
     return Grid(
         f"Alarms on {record.cases:,} correct programs",
-        ("rule", *record.dtypes, "all", "cases", "alarms by design"),
+        ("rule", *record.dtypes, "all", "cases", "alarms by distribution"),
         tuple((*row[:-1], f"{by[row[0], ''].cases:,}", row[-1]) for row in rows),
         (BRACKETS.format(record.confidence), WHOSE),
     )
@@ -368,7 +373,7 @@ def faults_grid(record: TrialsRecord) -> Grid:
                 _short(fault.size),
                 *(_seeds(said[rule]) for rule in spoken),
                 *(
-                    (f"{_short(best.least)} {best.rule}", best.design)
+                    (f"{_short(best.least)} {best.rule}", best.distribution)
                     if best
                     else (NOTHING, NOTHING)
                 ),
@@ -380,7 +385,7 @@ def faults_grid(record: TrialsRecord) -> Grid:
         ("fault", "dtype", "effect", *spoken, "least ratio", "in"),
         tuple(rows),
         (
-            f"Seeds of {record.fault_seeds} in which some design shows the fault.",
+            f"Seeds of {record.fault_seeds} in which some distribution shows the fault.",
             f"{EFFECT} {_above(record)}",
             LEAST,
         ),
@@ -422,7 +427,7 @@ def _share(x: float) -> str:
 
 
 def _worst(one: RateRecord) -> str:
-    most = sorted(one.by_design.items(), key=lambda pair: -pair[1])
+    most = sorted(one.by_distribution.items(), key=lambda pair: -pair[1])
     return ", ".join(f"{name} {count:,}" for name, count in most[:3]) or NOTHING
 
 
@@ -462,7 +467,8 @@ def document(record: TrialsRecord) -> Iterator[Block]:
         yield Heading("Alarms of the policies")
         yield Items(
             tuple(
-                f"{a.policy}: {a.implementation}, {a.trial}, {a.dtype}, {a.design}, seed {a.seed}: "
+                f"{a.policy}: {a.implementation}, {a.trial}, {a.dtype}, {a.distribution}, "
+                f"seed {a.seed}: "
                 f"ratio {_short(a.ratio)}, {a.told}; again: `{a.again}`"
                 for a in record.alarms
             )

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from attnproof.numeric.designs import Design
+from attnproof.numeric.distributions import Distribution
 from attnproof.numeric.scale import Scale
 from attnproof.numeric.task import Task, drawn
 from attnproof.symbolic.claim import equal
@@ -121,17 +121,25 @@ TRIALS = {trial.name: trial for trial in _trials()}
 
 
 def task_of(
-    trial: Trial, tokens: tuple[int, int], design: Design, seed: int, device: torch.device
+    trial: Trial,
+    tokens: tuple[int, int],
+    distribution: Distribution,
+    seed: int,
+    device: torch.device,
 ) -> Task:
-    """The statement drawn once: keys and queries, an input design, a seed.
+    """The statement drawn once: keys and queries, an input distribution, a seed.
 
-    >>> from attnproof.numeric.designs import NORMAL
+    >>> from attnproof.numeric.distributions import NORMAL
     >>> task = task_of(TRIALS["attention"], (96, 72), NORMAL, 0, torch.device("cpu"))
     >>> task.sizes["n"], task.sizes["r"]
     (96, 72)
     """
     scale = Scale(
-        "trials", {"tokens": tokens, **GROUPS}, positions=POSITIONS, rows=ROWS, design=design
+        "trials",
+        {"tokens": tokens, **GROUPS},
+        positions=POSITIONS,
+        rows=ROWS,
+        distribution=distribution,
     )
     if tokens == LONG:
         scale = replace(scale, spread=EVEN)

@@ -159,9 +159,9 @@ def not_independent(task: Task, dtype: torch.dtype) -> str | None:
     """Why errors cannot be taken as independent, or told from those of the reference; or None."""
     if dtype == torch.float64:
         return "the reference is in float64 itself, and its errors are as large"
-    design = task.scale.design
-    if not design.continuous:
-        return f"inputs are {design.name}: equal numbers have equal rounding errors"
+    distribution = task.scale.distribution
+    if not distribution.continuous:
+        return f"inputs are {distribution.name}: equal numbers have equal rounding errors"
     return None
 
 

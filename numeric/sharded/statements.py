@@ -34,8 +34,8 @@ from attnproof.symbolic.statement import Claim, Statement
 
 from ..check import Measuring
 from ..compare import SIDES, Comparison, compared, misread, worse
-from ..designs import NORMAL
 from ..devices import called, name_of
+from ..distributions import NORMAL
 from ..hypotheses import Unsatisfiable, number_array
 from ..implementations import DoesNotFit
 from ..implementations.eager import SOFTMAX

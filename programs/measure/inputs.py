@@ -55,7 +55,7 @@ def other_heads(subject: Attention) -> tuple[tuple[int, int], ...]:
     return ((4, 2), (6, 2), (12, 4)) if fewer else ((4, 4), (6, 6), (12, 12))
 
 
-def designs(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | None]]:
+def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | None]]:
     """The inputs of a formula, and along which axis alone a shift of positions is."""
     of_call = OF_CALLS.get(formula.call, ())
     if not formula.inputs and not of_call:
@@ -82,7 +82,7 @@ def entries(law: Law, subject: Any) -> int:
     """How many numbers the formulas of a law are given at all their inputs: its cost, roughly."""
     total = 0
     for formula in law.formulas:
-        for inputs, _ in designs(formula, subject) if formula.kind == subject.kind else ():
+        for inputs, _ in inputs_of(formula, subject) if formula.kind == subject.kind else ():
             lengths = _sized(inputs, formula, subject)
             total += sum(
                 math.prod(lengths[c] for c in told.split()[1:]) for told in formula.given.values()

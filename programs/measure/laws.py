@@ -26,7 +26,7 @@ from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
 from ..subjects import Additive, Attention, Layer, Rotary
 from .additive import TOO_FAST, fast, table_of
 from .base import Outcome, broken, held, not_asked, probe, undecided
-from .inputs import designs, given
+from .inputs import given, inputs_of
 from .roundings import FedInPieces, Roundings
 from .scene import LOW, Scene, in_formats
 from .sides import NOTHING, Apart, Beyond, Look, Values, accused, letters_of, of_side, shown
@@ -99,7 +99,7 @@ def _measured(law: str, subject: Any, draw: Draw, floor: float = 0.0) -> Outcome
             continue
         if law in OF_NUMBERS and formula.kind == "attention" and draw.dtype in LOW:
             return undecided(HIDES)
-        for inputs, axis in designs(formula, subject):
+        for inputs, axis in inputs_of(formula, subject):
             try:
                 found = _at(look, formula, inputs, axis, met)
             except NotAsked as error:

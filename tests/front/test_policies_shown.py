@@ -27,8 +27,8 @@ def record(*judged: Judged, status: str = "held", reason: str = "") -> MeasuredE
             status=status,
             reason=reason,
             profile="each operation rounded",
-            design="peaked",
-            designs=("normal", "peaked"),
+            distribution="peaked",
+            distributions=("normal", "peaked"),
             judged=judged,
         )
     )
@@ -42,7 +42,7 @@ BITS = Judged("bitwise", "violated", float("inf"), "queries in another order: 1 
 
 def test_the_record_holds_every_policy() -> None:
     found = record(CERTAIN, SKIPPED, RESIDUAL, BITS)
-    assert (found.design, found.designs) == ("peaked", ("normal", "peaked"))
+    assert (found.distribution, found.distributions) == ("peaked", ("normal", "peaked"))
     assert [p.ratio for p in found.policies] == [0.1, None, 3.2, "non-finite"]
     assert MeasuredEvidence.model_validate_json(found.model_dump_json()) == found
 

@@ -69,7 +69,7 @@ def test_batches_are_whole_groups_of_one_statement() -> None:
 
 @pytest.mark.parametrize(("name", "scale"), [(ATTENTION, "small"), (SOFTMAX, "default")])
 def test_a_shared_cell_is_what_measure_finds_by_itself(name: str, scale: str) -> None:
-    grid = Grid(("float32", "float64"), (scale,), designs=("needle",), seeds=(3,))
+    grid = Grid(("float32", "float64"), (scale,), distributions=("needle",), seeds=(3,))
     plan = plan_of(Asked(grid), name)
     (entry,) = load_catalogue().only(name).entries
     shared = Shared()
@@ -81,7 +81,7 @@ def test_a_shared_cell_is_what_measure_finds_by_itself(name: str, scale: str) ->
             dtypes=[cell.dtype],
             seed=3,
             implementations=[cell.implementation],
-            designs=["needle"],
+            distributions=["needle"],
         )
         together = shared(entry.theorem.statement, cell)
         assert [replace(m, seconds=0.0) for m in together] == [
@@ -209,7 +209,7 @@ def test_the_command_sweeps_writes_and_resumes(
     ("words", "told"),
     [
         (["--seeds", "5:2"], "wanted seeds as FIRST:END"),
-        (["--design", "odd"], "wanted an input distribution (normal, "),
+        (["--distribution", "odd"], "wanted an input distribution (normal, "),
         (["--device", "tpu"], "wanted a device"),
         (["--implementation", "mine"], "implementation 'mine' was asked for"),
         (["--address", "10.0.0.1:6379"], "with it goes --engine ray"),
@@ -223,3 +223,12 @@ def test_a_wrong_word_is_told_in_one_line(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert told in lines[0]
+
+
+def test_distributions_may_still_be_given_as_designs_and_it_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["sweep", SOFTMAX, "--design", "odd"]) == 2
+    note, refusal = capsys.readouterr().err.splitlines()
+    assert note == "attnproof: --design is now called --distribution"
+    assert refusal.endswith("or all, got 'odd'")

@@ -47,7 +47,7 @@ def test_planted_faults_are_caught(fault: str, dtype: str) -> None:
             PAIRS,
             scale="small",
             dtypes=[dtype],
-            designs=["normal"],
+            distributions=["normal"],
             implementations=[planted(FAULTS[fault])],
             seed=seed,
         )
@@ -73,7 +73,7 @@ def test_a_fault_both_sides_share_is_told_by_the_definition() -> None:
 
 def test_correct_code_raises_no_alarm() -> None:
     for seed in range(12):
-        for m in measure(PAIRS, scale="small", seed=seed, designs=["normal"]):
+        for m in measure(PAIRS, scale="small", seed=seed, distributions=["normal"]):
             assert m.status in ("held", "skipped"), m
             assert m.status == "held" or m.dtype == "bfloat16", m
 
@@ -94,7 +94,7 @@ def test_rotary_code_of_transformers_holds() -> None:
     found_ = measure(
         ROTARY,
         scale="small",
-        designs=["normal"],
+        distributions=["normal"],
         implementations=["transformers Llama rotary embedding"],
     )
     assert statuses(found_)["float64"] == statuses(found_)["float32"] == "held"

@@ -32,7 +32,7 @@ def test_tokens_that_overflow_are_drawn_again() -> None:
 
 def test_tokens_that_do_not_overflow_are_not() -> None:
     (found,) = measure(
-        unscaled(1), scale="small", device="cpu", dtypes=["float32"], designs=["normal"]
+        unscaled(1), scale="small", device="cpu", dtypes=["float32"], distributions=["normal"]
     )
     assert (found.status, found.reason) == ("held", "")
 

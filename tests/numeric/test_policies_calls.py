@@ -90,7 +90,7 @@ def test_ratios_agree_with_verdicts_in_float64() -> None:
         (m,) = measure(
             PAIRS,
             scale="small",
-            designs=["normal"],
+            distributions=["normal"],
             dtypes=["float64"],
             implementations=[biased(2.0**-power)],
         )

@@ -41,7 +41,7 @@ def test_uniform_attention_is_accepted(name: str) -> None:
             scale="small",
             device="cpu",
             dtypes=["bfloat16"],
-            designs=["normal"],
+            distributions=["normal"],
             seed=seed,
         ):
             assert m.status in ("held", "skipped"), m

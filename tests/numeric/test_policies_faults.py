@@ -61,7 +61,7 @@ def judged(statement: Any, implementation: Any, dtype: str, **how: Any) -> dict[
     (m,) = measure(
         statement,
         device="cpu",
-        designs=["normal"],
+        distributions=["normal"],
         dtypes=[dtype],
         implementations=[implementation],
         **how,
@@ -73,7 +73,11 @@ def judged(statement: Any, implementation: Any, dtype: str, **how: Any) -> dict[
 def test_honest_code_is_accepted(dtype: str) -> None:
     for statement in (PAIRS, QUERIES, ROTATED):
         for m in measure(
-            statement, scale="small", device="cpu", dtypes=[dtype], designs=["normal", "peaked"]
+            statement,
+            scale="small",
+            device="cpu",
+            dtypes=[dtype],
+            distributions=["normal", "peaked"],
         ):
             assert m.status in ("held", "skipped"), m
             assert {j.policy for j in m.judged} == {
@@ -204,7 +208,7 @@ def test_where_errors_are_not_independent_nothing_is_promised() -> None:
         PAIRS,
         scale="small",
         device="cpu",
-        designs=["clustered"],
+        distributions=["clustered"],
         dtypes=["float32"],
         implementations=["eager"],
     )

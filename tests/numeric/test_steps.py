@@ -147,7 +147,7 @@ def test_all_steps_would_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         stated(RECURRENT, lambda W, X, s: equal(last_state(W, X), last_state(W, X[s]))),
         device="cpu",
         dtypes=["float64"],
-        designs=["normal"],
+        distributions=["normal"],
     )
     assert (said.status, said.sizes["n"]) == ("skipped", 1_024)
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from attnproof.document import markdown
-from attnproof.numeric.designs import DESIGNS, NORMAL
+from attnproof.numeric.distributions import DISTRIBUTIONS, NORMAL
 from attnproof.numeric.measurement import POLICIES, Judged
 from attnproof.numeric.run import run
 from benchmarks.trials import judging
@@ -46,13 +46,13 @@ from benchmarks.trials.statements import TRIALS, task_of
 from tests.numeric.statements import CPU
 
 SMALL = (96, 80)
-SHOWN_BY = {"no maximum subtracted": "large"}  # the others show in the normal design
+SHOWN_BY = {"no maximum subtracted": "large"}  # the others show in the normal distribution
 ROUNDED = {"transformers Llama rotary embedding": 1e-3}  # angles in float32
 CAUGHT = ["one key dropped", "mask j ≤ i + 1", "query position + 1", "order of repeated heads"]
 
 
-def drawn(trial: str, design: str = "normal", seed: int = 0) -> Any:
-    return task_of(TRIALS[trial], SMALL, DESIGNS[design], seed, CPU)
+def drawn(trial: str, distribution: str = "normal", seed: int = 0) -> Any:
+    return task_of(TRIALS[trial], SMALL, DISTRIBUTIONS[distribution], seed, CPU)
 
 
 def alarms(case: Case) -> list[str]:
@@ -62,9 +62,10 @@ def alarms(case: Case) -> list[str]:
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if not fault.long])
 def test_a_fault_changes_what_is_computed(name: str) -> None:
     fault = FAULTS[name]
-    design, program = SHOWN_BY.get(name, "normal"), fault.implementation
+    distribution, program = SHOWN_BY.get(name, "normal"), fault.implementation
     assert any(
-        effect(drawn(fault.trial, design, seed), program, torch.float64) > 1e3 for seed in range(3)
+        effect(drawn(fault.trial, distribution, seed), program, torch.float64) > 1e3
+        for seed in range(3)
     )
 
 
@@ -117,7 +118,7 @@ def test_a_policy_that_always_alarms_shows_a_hundred_percent(
     assert not record.ok
     first = record.alarms[0]
     assert first.told == "always"
-    assert f"--seed {first.seed} --design normal --dtype float32" in first.again
+    assert f"--seed {first.seed} --distribution normal --dtype float32" in first.again
 
 
 def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +130,7 @@ def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> Non
                 "attention",
                 "some",
                 dtype,
-                batch.design,
+                batch.distribution,
                 batch.seed,
                 {"n": 4},
                 (Said("residual", seen or (batch.kind == "honest" and dtype == "float32"), 3.0),),
@@ -144,7 +145,7 @@ def test_the_tables_say_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     rates = {one.dtype: one for one in record.rates if one.rule == "residual"}
     assert (rates["float32"].alarms, rates["float16"].alarms) == (rates["float32"].cases, 0)
     assert rates[""].alarms * 2 == rates[""].cases == record.cases
-    assert rates[""].by_design == {"normal": rates[""].alarms}
+    assert rates[""].by_distribution == {"normal": rates[""].alarms}
     faults = [f for f in record.faults if f.fault == "one key dropped"]
     assert [(f.above, f.missed) for f in faults] == [(4, 2), (4, 2)]
     column = faults_grid(record).columns.index("residual")
@@ -203,7 +204,7 @@ FEW = [
     "1",
     "--fault-seeds",
     "0",
-    "--design",
+    "--distribution",
     "normal",
     "--dtype",
     "float32",

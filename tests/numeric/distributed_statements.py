@@ -1,11 +1,11 @@
-"""Statements that input designs act on, and their values in each design."""
+"""Statements that input distributions act on, and their values in each distribution."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from attnproof.numeric.check import tasks_of
-from attnproof.numeric.designs import DESIGNS
+from attnproof.numeric.distributions import DISTRIBUTIONS
 from attnproof.numeric.scale import scale_named
 from attnproof.numeric.task import drawn
 from attnproof.symbolic import namespace as xp
@@ -22,7 +22,7 @@ from attnproof.theorems.definitions.attention import (
 )
 from tests.numeric.statements import ATTENTION, CPU, PAIRS, ROTARY, d, ell, n, r, stated
 
-ALL = tuple(DESIGNS)
+ALL = tuple(DISTRIBUTIONS)
 LOW = ["float32", "bfloat16", "float16"]
 EVERY = ["float64", *LOW]
 TOKENS = {"X": real(n, ell), "W": real(ell, ell), "U": real(ell, ell), "s": permutation(n)}
@@ -71,7 +71,7 @@ HONEST = {
 
 
 def drawn_in(statement: Any, scale: str = "small") -> dict[str, Any]:
-    """The values in each design that applies, by its name."""
+    """The values in each distribution that applies, by its name."""
     base = drawn(statement, scale_named(scale), CPU, 0)
-    tasks = tasks_of(base, list(DESIGNS.values()))
-    return {task.scale.design.name: task.sample(0).values for task in tasks}
+    tasks = tasks_of(base, list(DISTRIBUTIONS.values()))
+    return {task.scale.distribution.name: task.sample(0).values for task in tasks}

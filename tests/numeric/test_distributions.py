@@ -1,4 +1,4 @@
-"""Each input design has the property it is named for, whatever the statement."""
+"""Each input distribution has the property it is named for, whatever the statement."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from attnproof.numeric.check import UNCHANGED, measure
-from attnproof.numeric.design_changes import read_as
-from attnproof.numeric.designs import DESIGNS, UnknownDesign, designs_named
+from attnproof.numeric.distribution_changes import read_as
+from attnproof.numeric.distributions import DISTRIBUTIONS, UnknownDistribution, distributions_named
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import real
 from attnproof.theorems.definitions.attention import attention, column_self_attention
-from tests.numeric.designed_statements import (
+from tests.numeric.distributed_statements import (
     ALL,
     CAUSAL,
     MASKED,
@@ -47,7 +47,7 @@ def distinct(rows: Any) -> int:
 
 
 @pytest.mark.parametrize("scale", ["small", "default"])
-def test_each_design_has_the_property_it_is_named_for(scale: str) -> None:
+def test_each_distribution_has_the_property_it_is_named_for(scale: str) -> None:
     found = drawn_in(PAIRS, scale)
     assert tuple(found) == ALL
     normal = found["normal"]
@@ -111,34 +111,45 @@ def test_what_attention_reads_is_found_in_any_term() -> None:
     assert roles(written) == plain
 
 
-def test_a_design_that_changes_nothing_is_not_tried() -> None:
+def test_a_distribution_that_changes_nothing_is_not_tried() -> None:
     assert tuple(drawn_in(SCORES)) == tuple(name for name in ALL if name != "shifted")
     assert "peaked" not in drawn_in(SUMS)
     assert tuple(drawn_in(NO_TOKENS)) == ("normal",)
     (m,) = measure(NO_TOKENS, scale="small", dtypes=["float32"])
-    assert m.designs == ("normal",)
-    (m,) = measure(NO_TOKENS, scale="small", dtypes=["float32"], designs=["needle"])
+    assert m.distributions == ("normal",)
+    (m,) = measure(NO_TOKENS, scale="small", dtypes=["float32"], distributions=["needle"])
     assert (m.status, m.reason) == ("skipped", UNCHANGED)
 
 
 def test_probabilities_are_not_for_equal_entries() -> None:
     values = drawn_in(PAIRS)
-    for name, design in DESIGNS.items():
+    for name, distribution in DISTRIBUTIONS.items():
         repeated = any(distinct(values[name][x]) < len(values[name][x]) for x in "QK")
-        assert design.continuous == (not repeated and name != "needle"), name
+        assert distribution.continuous == (not repeated and name != "needle"), name
 
 
-def test_unknown_designs_are_refused_by_name() -> None:
-    told = r"design 'needel' was asked for; there are normal, shifted, .*structured; or 'auto'"
-    with pytest.raises(UnknownDesign, match=told):
-        measure(PAIRS, scale="small", designs=["normal", "needel"])
-    with pytest.raises(ValueError, match="no design was asked for; there are normal"):
-        designs_named([])
+def test_unknown_distributions_are_refused_by_name() -> None:
+    told = (
+        r"wanted an input distribution \(normal, shifted, .*structured\), got 'needel'; or 'auto'"
+    )
+    with pytest.raises(UnknownDistribution, match=told):
+        measure(PAIRS, scale="small", distributions=["normal", "needel"])
+    with pytest.raises(
+        ValueError, match=r"wanted an input distribution \(normal, .*\) or 'auto', got none"
+    ):
+        distributions_named([])
+
+
+def test_distributions_may_still_be_given_as_designs_and_it_is_said() -> None:
+    with pytest.warns(DeprecationWarning, match="designs= is now called distributions=") as told:
+        found = measure(PAIRS, scale="small", dtypes=["float32"], designs=["shifted"])
+    assert {m.distributions for m in found} == {("shifted",)}
+    assert [warning.filename for warning in told] == [__file__]
 
 
 def test_an_explicit_list_is_run_at_the_scale() -> None:
     (m,) = measure(
-        PAIRS, dtypes=["float32"], implementations=["eager"], designs=["clustered", "shifted"]
+        PAIRS, dtypes=["float32"], implementations=["eager"], distributions=["clustered", "shifted"]
     )
-    assert set(m.designs) == {"clustered", "shifted"}
+    assert set(m.distributions) == {"clustered", "shifted"}
     assert max(m.sizes.values()) == 4_096

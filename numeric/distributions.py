@@ -1,4 +1,4 @@
-"""Input designs: how the entries of token arrays are spread, so that faults show themselves.
+"""Input distributions: how the entries of token arrays are spread, so that faults show themselves.
 
 ==========  ==========================================================================
 normal      independent normal entries; scores spread 3, a few keys stand out
@@ -11,7 +11,7 @@ constant    all token rows equal
 structured  two distinct keys, values 1 with one of them and −1 with the other
 ==========  ==========================================================================
 
-What they do to the givens of a statement is in :mod:`~attnproof.numeric.design_changes`.
+What they do to the givens of a statement is in :mod:`~attnproof.numeric.distribution_changes`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 
-class UnknownDesign(ValueError):
-    """No input design has the name asked for."""
+class UnknownDistribution(ValueError):
+    """No input distribution has the name asked for."""
 
 
 @dataclass(frozen=True)
-class Design:
+class Distribution:
     """One way to draw token arrays.
 
     ``continuous`` says that entries are independent draws from a continuous law, so that the
@@ -36,44 +36,46 @@ class Design:
     continuous: bool = True
 
 
-NORMAL = Design("normal")
+NORMAL = Distribution("normal")
 # Equal keys have equal weights with equal errors.  Needle has no equal rows, but its queries and
 # its key share one direction of equal entries, and beside the one large weight all others are
 # tiny: below the range of float16 they are lost, all downwards, and such errors have no mean 0.
-DESIGNS = {
-    design.name: design
-    for design in (
+DISTRIBUTIONS = {
+    distribution.name: distribution
+    for distribution in (
         NORMAL,
-        Design("shifted"),
-        Design("peaked"),
-        Design("needle", continuous=False),
-        Design("large"),
-        Design("clustered", continuous=False),
-        Design("constant", continuous=False),
-        Design("structured", continuous=False),
+        Distribution("shifted"),
+        Distribution("peaked"),
+        Distribution("needle", continuous=False),
+        Distribution("large"),
+        Distribution("clustered", continuous=False),
+        Distribution("constant", continuous=False),
+        Distribution("structured", continuous=False),
     )
 }
 
 
-def designs_named(names: str | Sequence[str | Design]) -> tuple[Design, ...]:
-    """The designs of these names, each once; "auto" is all of them, the normal one first.
+def distributions_named(names: str | Sequence[str | Distribution]) -> tuple[Distribution, ...]:
+    """The distributions of these names, each once; "auto" is all of them, the normal one first.
 
-    Raises :class:`UnknownDesign`, naming all there are, for another name or for none.
+    Raises :class:`UnknownDistribution`, naming all there are, for another name or for none.
 
-    >>> [design.name for design in designs_named(["needle", "large"])]
+    >>> [distribution.name for distribution in distributions_named(["needle", "large"])]
     ['needle', 'large']
     """
     if names == "auto":
-        return tuple(DESIGNS.values())
+        return tuple(DISTRIBUTIONS.values())
     asked = [names] if isinstance(names, str) else list(names)
-    found: list[Design] = []
+    found: list[Distribution] = []
     for name in asked:
-        if isinstance(name, str) and name not in DESIGNS:
-            raise UnknownDesign(
-                f"design {name!r} was asked for; there are {', '.join(DESIGNS)}; or 'auto', which "
-                "tries each that applies"
+        if isinstance(name, str) and name not in DISTRIBUTIONS:
+            raise UnknownDistribution(
+                f"wanted an input distribution ({', '.join(DISTRIBUTIONS)}), got {name!r}; or "
+                "'auto', which tries each that applies"
             )
-        found.append(DESIGNS[name] if isinstance(name, str) else name)
+        found.append(DISTRIBUTIONS[name] if isinstance(name, str) else name)
     if not found:
-        raise UnknownDesign(f"no design was asked for; there are {', '.join(DESIGNS)}, or 'auto'")
+        raise UnknownDistribution(
+            f"wanted an input distribution ({', '.join(DISTRIBUTIONS)}) or 'auto', got none"
+        )
     return tuple(dict.fromkeys(found))

@@ -1,4 +1,4 @@
-"""A fault that only some input designs show is told with the design; honest code is not."""
+"""A fault that only some input distributions show is reported with them; honest code is not."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import all_positive, at_least, equal
 from attnproof.symbolic.givens import permutation, positive, real
 from attnproof.theorems.definitions.attention import attention, column_self_attention, softmax
-from tests.numeric.designed_statements import ALL, EVERY, HONEST, LOW, MASKED, drawn_in
+from tests.numeric.distributed_statements import ALL, EVERY, HONEST, LOW, MASKED, drawn_in
 from tests.numeric.statements import ATTENTION, PAIRS, attend, d, ell, n, planted, r, stated
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_true_statements_hold_in_every_design_and_dtype(name: str) -> None:
+def test_true_statements_hold_in_every_distribution_and_dtype(name: str) -> None:
     found = measure(HONEST[name], scale="small", dtypes=EVERY)
     assert {m.status for m in found} <= {"held", "skipped"}
     wide = [m for m in found if m.dtype == "float32" and m.status == "held"]
     tried = drawn_in(HONEST[name])
     assert wide
     for m in wide:
-        assert m.design == "normal"
-        assert len(m.designs) >= 4
-        assert all(design in m.designs or design in m.reason for design in tried)
+        assert m.distribution == "normal"
+        assert len(m.distributions) >= 4
+        assert all(
+            distribution in m.distributions or distribution in m.reason for distribution in tried
+        )
 
 
-def test_float64_is_measured_in_the_normal_design_unless_it_is_alone() -> None:
+def test_float64_is_measured_in_the_normal_distribution_unless_it_is_alone() -> None:
     both = measure(PAIRS, scale="small", dtypes=["float64", "float32"], implementations=["eager"])
-    assert [m.designs for m in both] == [("normal",), ALL]
+    assert [m.distributions for m in both] == [("normal",), ALL]
     (alone,) = measure(PAIRS, scale="small", dtypes=["float64"], implementations=["eager"])
-    assert alone.designs == ALL
+    assert alone.distributions == ALL
 
 
 def weights(q: Any, k: Any) -> Any:
@@ -86,20 +88,20 @@ ONLY = {
 
 
 @pytest.mark.parametrize("fault", ONLY)
-def test_a_fault_that_some_designs_show_is_told_with_the_design(fault: str) -> None:
+def test_a_fault_that_some_distributions_show_is_told_with_the_distribution(fault: str) -> None:
     compute, shown_by = ONLY[fault]
     for seed in range(2):
         code: Any = {"implementations": [planted(compute)], "dtypes": ["float32"], "seed": seed}
         (m,) = measure(PAIRS, scale="small", **code)
         assert m.status in ("violated", "non-finite")
-        assert m.design in shown_by
-        assert m.designs == ALL
+        assert m.distribution in shown_by
+        assert m.distributions == ALL
         assert ratio_of(m) > 1
-        (quiet,) = measure(PAIRS, scale="small", designs=["normal"], **code)
-        assert (quiet.status, quiet.designs) == ("held", ("normal",))
-        for design in shown_by:
-            (alone,) = measure(PAIRS, scale="small", designs=[design], **code)
-            assert (alone.status, alone.design) == (m.status, design)
+        (quiet,) = measure(PAIRS, scale="small", distributions=["normal"], **code)
+        assert (quiet.status, quiet.distributions) == ("held", ("normal",))
+        for distribution in shown_by:
+            (alone,) = measure(PAIRS, scale="small", distributions=[distribution], **code)
+            assert (alone.status, alone.distribution) == (m.status, distribution)
 
 
 def test_a_mask_that_is_not_low_enough_shows_in_large_scores() -> None:
@@ -113,7 +115,7 @@ def test_a_mask_that_is_not_low_enough_shows_in_large_scores() -> None:
         bounds={"masked_attention": code.bounds["attention"]},
     )
     (m,) = measure(MASKED, scale="small", dtypes=["float32"], implementations=[masked], seed=1)
-    assert (m.status, m.design) == ("violated", "large")
+    assert (m.status, m.distribution) == ("violated", "large")
 
 
 def test_sums_in_low_precision_show_most_in_shifted_values(
@@ -122,11 +124,17 @@ def test_sums_in_low_precision_show_most_in_shifted_values(
     lengths = SCALES["small"].lengths | {"tokens": (600, 500, 400, 300)}
     monkeypatch.setitem(SCALES, "small", replace(SCALES["small"], lengths=lengths))
     low, code = ["bfloat16"], [planted(summed_key_by_key)]
-    (normal,) = measure(PAIRS, scale="small", dtypes=low, implementations=code, designs=["normal"])
-    (m,) = measure(
-        PAIRS, scale="small", dtypes=low, implementations=code, designs=["normal", "shifted"]
+    (normal,) = measure(
+        PAIRS, scale="small", dtypes=low, implementations=code, distributions=["normal"]
     )
-    assert (m.status, m.design, m.designs) == ("violated", "shifted", ("normal", "shifted"))
+    (m,) = measure(
+        PAIRS, scale="small", dtypes=low, implementations=code, distributions=["normal", "shifted"]
+    )
+    assert (m.status, m.distribution, m.distributions) == (
+        "violated",
+        "shifted",
+        ("normal", "shifted"),
+    )
     assert m.sizes["n"] > 300
     assert ratio_of(m) > 3 * ratio_of(normal)
 
@@ -140,9 +148,9 @@ def test_a_number_that_overflows_in_the_definition_too_says_nothing() -> None:
 
     statement = stated({"X": real(n, d), "s": permutation(n)}, unscaled)
     (m,) = measure(statement, scale="small", dtypes=["float32"], implementations=["eager"])
-    assert (m.status, m.design) == ("held", "normal")
+    assert (m.status, m.distribution) == ("held", "normal")
     assert f"large: {OVERFLOWED}" in m.reason
-    assert "large" not in m.designs
+    assert "large" not in m.distributions
 
 
 def test_a_weight_that_becomes_zero_in_the_definition_too_says_nothing() -> None:
@@ -150,7 +158,7 @@ def test_a_weight_that_becomes_zero_in_the_definition_too_says_nothing() -> None
     (m,) = measure(statement, scale="small", dtypes=["float32"], implementations=["eager"])
     assert (m.status, m.reason.endswith(f"large: {UNDERFLOWED}")) == ("held", True)
     below = stated({"S": real(r, n)}, lambda S: all_positive(softmax(S) - 2.0**-20))
-    (m,) = measure(below, scale="small", dtypes=["float32"], designs=["large"])
+    (m,) = measure(below, scale="small", dtypes=["float32"], distributions=["large"])
     assert m.status == "violated"
 
 
@@ -173,35 +181,35 @@ def test_what_overflows_in_between_is_not_known_afterwards() -> None:
     )
     (m,) = measure(statement, scale="small", dtypes=["float16"], implementations=["eager"])
     assert m.status == "held"
-    assert "large" not in m.designs
+    assert "large" not in m.distributions
 
 
-def test_what_is_false_is_violated_in_the_normal_design_or_in_another() -> None:
+def test_what_is_false_is_violated_in_the_normal_distribution_or_in_another() -> None:
     wrong = stated(
         ATTENTION, lambda Q, K, V, sigma: equal(attention(Q, K, V[sigma]), attention(Q, K, V))
     )
     for m in measure(wrong, scale="small", expected="refuted"):
-        assert (m.status, m.design, m.designs) == ("violated", "normal", ("normal",))
+        assert (m.status, m.distribution, m.distributions) == ("violated", "normal", ("normal",))
     below = stated({"X": real(n, d)}, lambda X: at_least(20, X))
     for m in measure(below, scale="small", dtypes=["float32"], expected="refuted"):
-        assert (m.status, m.design) == ("violated", "shifted")
+        assert (m.status, m.distribution) == ("violated", "shifted")
     true = stated({"X": real(n, d)}, lambda X: at_least(X * X, 0))
     for m in measure(true, scale="small", dtypes=["float32"], expected="refuted"):
         assert m.status == "skipped"
 
 
-def test_the_worst_policy_of_the_worst_design_speaks() -> None:
+def test_the_worst_policy_of_the_worst_distribution_speaks() -> None:
     (m,) = measure(PAIRS, scale="small", dtypes=["float32"], implementations=["eager"])
-    one = replace(m, design="normal", status="held", error=0.5, tolerance=1.0, judged=())
+    one = replace(m, distribution="normal", status="held", error=0.5, tolerance=1.0, judged=())
     z = Judged("residual", "violated", 3.0, "scale")
-    odd = replace(one, design="peaked", status="violated", error=0.1, judged=(z,))
-    worst = replace(odd, design="needle", judged=(replace(z, ratio=4.0),))
-    silent = replace(one, design="large", status="skipped", reason="too coarse")
+    odd = replace(one, distribution="peaked", status="violated", error=0.1, judged=(z,))
+    worst = replace(odd, distribution="needle", judged=(replace(z, ratio=4.0),))
+    silent = replace(one, distribution="large", status="skipped", reason="too coarse")
     said = merged([one, odd, worst, silent], first_stands=True)
-    assert (said.design, said.status) == ("needle", "violated")
-    assert said.designs == ("normal", "peaked", "needle")
+    assert (said.distribution, said.status) == ("needle", "violated")
+    assert said.distributions == ("normal", "peaked", "needle")
     assert said.reason.endswith("large: too coarse")
-    more = replace(one, design="peaked", error=0.9)
-    assert merged([one, more], first_stands=True).design == "normal"
-    assert merged([one, more], first_stands=False).design == "peaked"
+    more = replace(one, distribution="peaked", error=0.9)
+    assert merged([one, more], first_stands=True).distribution == "normal"
+    assert merged([one, more], first_stands=False).distribution == "peaked"
     assert isinstance(merged([silent], first_stands=True), Measurement)

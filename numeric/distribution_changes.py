@@ -1,4 +1,4 @@
-"""What an input design does to the givens of a statement, whatever the statement says.
+"""What an input distribution does to the givens of a statement, whatever the statement says.
 
 Which given is a query, a key, a value or a score is read off the terms.  Wherever exponentials are
 summed over an axis, there is a softmax over it, named or written out.  Of its scores, a product of
@@ -7,8 +7,8 @@ are the values.  From there givens are followed through gathers, projections, ro
 layers and functions.
 
 A given that is several at once, like the tokens of self-attention, is changed in a way that does
-for each.  Where nothing attends, designs act on the rows of all token arrays; those about scores
-do not apply.
+for each.  Where nothing attends, distributions act on the rows of all token arrays; those about
+scores do not apply.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _beside(scores: Term, axis: int) -> Iterator[tuple[Term, int]]:
             yield part, at
 
 
-# What an input design does to the givens of a statement, whatever the statement says
+# What an input distribution does to the givens of a statement, whatever the statement says
 
 SHIFT = 32.0  # of the row that values have in common, over the spread of what differs
 SHARED_SHIFT = 2.0  # where it moves the scores as well
@@ -191,12 +191,12 @@ CALM = 4 / 7  # of the other entries beside a needle: scores then spread 1
 ALONG = 2.0  # of every query along the needle
 ABOVE = 36.0  # of its score over the others; twice as far where it is projected on both sides
 CLUSTERS = 16
-PRIME = 7_368_787  # keeps what designs draw apart from what is drawn before
+PRIME = 7_368_787  # keeps what distributions draw apart from what is drawn before
 
 
 @dataclass(frozen=True)
 class _Tokens:
-    """The token arrays of one statement, the axis of tokens first, and what else a design asks."""
+    """The token arrays of a statement, the axis of tokens first, and what else is asked for."""
 
     arrays: Mapping[str, Tensor]
     read: Mapping[str, Read]
@@ -239,15 +239,15 @@ class _Tokens:
         return every[torch.randperm(count, generator=self.generator(count))]
 
 
-def designed(
+def in_distribution(
     statement: Statement, values: Mapping[str, Any], scale: Scale, seed: int
 ) -> dict[str, Any]:
-    """The values with the tokens as the design of the scale has them.
+    """The values with the tokens as the distribution of the scale has them.
 
-    ``values`` are drawn as in the normal design.  What the design does not touch is the same
-    object as before.
+    ``values`` are drawn as in the normal distribution.  What the distribution does not touch is the
+    same object as before.
     """
-    change = _CHANGES.get(scale.design.name)
+    change = _CHANGES.get(scale.distribution.name)
     if change is None:
         return dict(values)
     read = {k: r for k, r in read_as(statement).items() if _enough(values.get(k), r)}
