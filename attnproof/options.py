@@ -14,6 +14,8 @@ import typer
 from .usage import UsageError, held_back, require_device, require_theorems
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     import torch
     from pydantic import BaseModel
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="attnproof",
     help="Theorems on attention and positional encodings: proved for every size, and measured.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -79,6 +80,26 @@ StoreFile = Annotated[
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Check anew what the store has, and replace it there.")
 ]
+
+
+def completed(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """What a shell offers for the beginning of a name; nothing where the names cannot be read."""
+
+    def offered(incomplete: str) -> list[str]:
+        try:
+            return [name for name in names() if name.startswith(incomplete)]
+        except Exception:  # noqa: BLE001 (a traceback would stand in the line that one types)
+            return []
+
+    return offered
+
+
+def _statements() -> list[str]:
+    catalogue, ledger = loaded(None)
+    return [*catalogue.ids, *ledger.ids]
+
+
+statement_ids = completed(_statements)
 
 
 def options_of(

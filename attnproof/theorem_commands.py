@@ -28,6 +28,7 @@ from .options import (
     kept_in,
     loaded,
     options_of,
+    statement_ids,
 )
 from .usage import (
     Interrupted,
@@ -76,7 +77,12 @@ def list_theorems(
 
 @app.command()
 def show(
-    names: Annotated[list[str], typer.Argument(metavar="ID...", help="Of theorems or claims.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ID...", help="Of theorems or claims.", autocompletion=statement_ids
+        ),
+    ],
     steps: Annotated[bool, typer.Option("--steps", help="Every kernel step as well.")] = False,
     sympy: Annotated[
         bool, typer.Option("--sympy", help="Both sides as SymPy expressions instead.")
@@ -116,7 +122,10 @@ def show(
 @app.command()
 def claims(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID or document]...", help="All, if none.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID or document]...", help="All, if none.", autocompletion=statement_ids
+        ),
     ] = None,
     verdict: Annotated[
         list[str] | None,
@@ -167,7 +176,11 @@ def claims(
 def run(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID, subject or document]...", help="All, if none."),
+        typer.Argument(
+            metavar="[ID, subject or document]...",
+            help="All, if none.",
+            autocompletion=statement_ids,
+        ),
     ] = None,
     scale: ScaleOption = Scale.default,
     device: DeviceOption = "auto",

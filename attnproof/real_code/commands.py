@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app
+from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app, completed
 from ..usage import UsageError, require_device, require_file, require_known
 from .asked import KINDS, LIMIT, Asked
 from .targets import Kept, in_turn
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SETTING = re.compile(r"[A-Za-z_][\w.]*=")
+
+
+def _law_ids() -> list[str]:
+    from ..theorems.laws import LAWS as CODE_LAWS
+
+    return [law.id for law in CODE_LAWS]
+
 
 Targets = Annotated[
     list[str],
@@ -53,7 +60,12 @@ Settings = Annotated[
 ]
 CodeLaws = Annotated[
     list[str] | None,
-    typer.Option("--law", metavar="ID", help="This law only; repeatable; `list --code-laws`."),
+    typer.Option(
+        "--law",
+        metavar="ID",
+        help="This law only; repeatable; `list --code-laws`.",
+        autocompletion=completed(_law_ids),
+    ),
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where its inputs are put.")]
 Limit = Annotated[
@@ -166,12 +178,10 @@ def _known_laws(names: Sequence[str]) -> tuple[str, ...]:
     """The ids of laws, each once; of a former id the present one, which is said on a line."""
     if not names:
         return ()
-    from ..theorems.laws import LAWS as CODE_LAWS
     from ..theorems.laws import renamed
 
     laws, notes = renamed(names)
-    known = [law.id for law in CODE_LAWS]
-    require_known(laws, known, "the id of a law of code", "`attnproof list --code-laws`")
+    require_known(laws, _law_ids(), "the id of a law of code", "`attnproof list --code-laws`")
     for note in notes:
         print(f"attnproof: {note}", file=sys.stderr)
     return laws

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from attnproof.cli import main
+from attnproof.options import completed
 
 WriteTheorem = Callable[..., Path]
 HEAVY = {"flint", "jinja2", "joblib", "matplotlib", "numpy", "rich", "sympy", "torch"}
@@ -38,6 +42,67 @@ def loaded(root: Path, *arguments: str) -> set[str]:
 )
 def test_help_and_list_load_nothing_heavy(root: Path, arguments: list[str]) -> None:
     assert loaded(root, *arguments) == set()
+
+
+def offered(root: Path, *words: str) -> list[str]:
+    """What bash is offered for the last word, and in the last line the heavy libraries loaded."""
+    code = (
+        "import atexit, sys; from attnproof.cli import main\n"
+        f"atexit.register(lambda: print(sorted({HEAVY!r} & set(sys.modules))))\n"
+        "main([])"
+    )
+    shell = {
+        "_ATTNPROOF_COMPLETE": "complete_bash",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=root,
+        env={**os.environ, **shell},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split("\n")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("attnproof", "ca"), ["card", "calibrate"]),
+        (("attnproof", "run", "--sca"), ["--scale"]),
+        (("attnproof", "check", "a.py::f", "--law", "relat"), ["relative"]),
+        (("attnproof", "show", "softmax-of-one"), []),
+    ],
+)
+def test_a_shell_completes_words_without_anything_heavy(
+    root: Path, words: tuple[str, ...], wanted: list[str]
+) -> None:
+    *names, heavy = offered(root, *words)
+    assert [name for name in names if name] == wanted
+    assert heavy == "[]"
+
+
+def test_a_shell_completes_the_ids_of_theorems_and_claims(root: Path) -> None:
+    ids = offered(root, "attnproof", "show", "attention-ignores")
+    assert "attention-ignores-the-order-of-pairs" in ids
+    assert "B1" in offered(root, "attnproof", "show", "B")
+
+
+def test_names_that_cannot_be_read_are_not_offered() -> None:
+    def broken() -> list[str]:
+        raise OSError
+
+    assert completed(broken)("a") == []
+    assert completed(lambda: ["ab", "b"])("a") == ["ab"]
+
+
+def test_the_script_of_completion_names_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--show-completion", "bash"])
+    assert not ended.value.code
+    assert "complete -o default -F _attnproof_completion attnproof" in capsys.readouterr().out
 
 
 def test_this_test_can_fail(root: Path, write_theorem: WriteTheorem, true_theorem: str) -> None:
