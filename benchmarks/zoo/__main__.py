@@ -18,7 +18,7 @@ import torch
 
 from .examining import METHODS, examined
 from .judging import judgements
-from .pages import page
+from .pages import overview, page
 from .results import Row, head, read, row, write
 
 PREFIX = "subjects_"
@@ -76,6 +76,12 @@ def written(library: str, module: ModuleType, out: Path) -> None:
     (out / f"{library}.md").write_text(text, encoding="utf-8")
 
 
+def overview_of(out: Path) -> str:
+    """The page of all libraries that have results."""
+    found = [read(path) for path in sorted(out.glob("*.json")) if path.stem != "trial"]
+    return overview(found, judgements())
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Look at the libraries that are named, or all that are installed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=__doc__)
@@ -126,6 +132,7 @@ def main(arguments: list[str] | None = None) -> None:
         except Exception as error:  # noqa: BLE001 (a library may raise anything where it is loaded)
             told = f"{type(error).__name__}: {error}"
             print(f"{library}: not looked at, or not to its end: {told}")
+    asked.out.with_suffix(".md").write_text(overview_of(asked.out), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -65,6 +65,34 @@ def page(
     return "\n\n".join(parts) + "\n"
 
 
+def overview(libraries: Sequence[tuple[Row, Mapping[str, Row]]], known: Sequence[Judged]) -> str:
+    """The page of all libraries: what was looked at in each, and what was found."""
+    counted = []
+    for told, rows in libraries:
+        laws = Counter(v for row in rows.values() for v, ids in row["laws"].items() for _ in ids)
+        sorts = Counter(g.judged.judgement for g in _groups(told["library"], rows, known))
+        counted.append((told, len(rows), laws + sorts))
+    columns = [word for word in (*VERDICTS, *JUDGEMENTS) if any(of[word] for *_, of in counted)]
+    lines = [
+        cells(["library", "version", "subjects", *columns]),
+        cells(["---", "---", *["--:"] * (1 + len(columns))]),
+    ]
+    for told, subjects, of in counted:
+        name = told["library"]
+        counts = (str(of[word] or "") for word in columns)
+        version = told["versions"].get(name, "")
+        lines.append(cells([f"[{name}](zoo/{name}.md)", version, str(subjects), *counts]))
+    names = "\n".join(f"zoo/{told['library']}" for told, _ in libraries)
+    return (
+        "# The zoo\n\nThe attention and position code that libraries ship, each class and function "
+        "with its laws. Written by `python -m benchmarks.zoo --pages` from the results beside the "
+        "pages. The last columns count violations by sort, as a person judged them; what is real "
+        "has [a page of its own](finds.md). [Code that it had never seen](zoo/trial.md) was chosen "
+        "before any of it was run.\n\n" + "\n".join(lines) + "\n\n"
+        f"```{{toctree}}\n:hidden:\n\n{names}\nzoo/trial\n```\n"
+    )
+
+
 def _standing(rows: Mapping[str, Row], same: Sequence[Sequence[str]]) -> dict[str, list[str]]:
     """The classes that stand for others, with those of the same code that have no row."""
     found = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
 import pytest
@@ -127,25 +126,3 @@ def test_in_ones_own_tests_it_is_an_assertion() -> None:
     with pytest.raises(NotEqual, match="counterexample") as failed:
         assert_equal(doubled, lambda x: 3 * x, line)
     assert failed.value.record.counterexample is not None
-
-
-def test_the_ring_of_the_readme_is_what_its_command_prints(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
-) -> None:
-    page, readme = (
-        (root / name).read_text(encoding="utf-8") for name in ("docs/equal.md", "README.md")
-    )
-    code = page.split("```python\n", 1)[1].split("```", 1)[0]
-    (tmp_path / "ring.py").write_text(code, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    block = readme.split("$ attnproof equal ring.py::merged", 1)[1].split("```", 1)[0]
-    words = shlex.split(block.split("\n✗", 1)[0].replace("\\\n", ""))
-    wanted = {
-        "merged": block.split("\n", 3)[3].split("$ attnproof", 1)[0],
-        "mended": "✓" + block.split("✓", 1)[1],
-    }
-    for name, code_of in (("merged", 1), ("mended", 0)):
-        assert main(["equal", f"ring.py::{name}", *words]) == code_of
-        told = " ".join(capsys.readouterr().out.split())
-        assert " ".join(wanted[name].split()) in told

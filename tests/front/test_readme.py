@@ -1,7 +1,8 @@
-"""The README is run: its theorem file is one, and its commands exist."""
+"""README.md and the pages in docs/ are run: what they show is there, and is what is printed."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,33 +13,97 @@ import pytest
 from attnproof.catalogue import load_catalogue
 from attnproof.cli import main
 from attnproof.document import sign
+from attnproof.encoding import Encoding
 from attnproof.evidence import Verdict
 from attnproof.options import app
 from attnproof.records import ClaimVerdict, Results
+from attnproof.theorems.laws import LAWS as CODE_LAWS
+from tests.front.pages import (
+    ROOT,
+    Command,
+    cells,
+    commands,
+    files,
+    folder_of,
+    pages,
+    rewritten,
+    run_cells,
+    wordy,
+)
 
 WriteTheorem = Callable[..., Path]
 Output = pytest.CaptureFixture[str]
+LENGTH = 170  # lines of the README: one reads it at one sitting
+TUTORIALS = sorted(ROOT.glob("docs/tutorials/*.md"))
 
 
-@pytest.fixture(scope="module")
-def readme(root: Path) -> str:
-    """The README's text."""
-    return (root / "README.md").read_text(encoding="utf-8")
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
-def example(readme: str) -> tuple[str, str]:
-    """The id and the text of the theorem file that the README shows whole."""
-    pattern = r"new file\n`(\w+)\.py`:\n\n```python\n(.*?)```"
-    ((file, text),) = re.findall(pattern, readme, re.DOTALL)
-    (name,) = re.findall(r"^def (\w+)\(.*\) -> Claim:\n    \"", text, re.MULTILINE)
-    assert file != name
-    return name.replace("_", "-"), text
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
-def test_the_theorem_file_of_the_readme_is_listed_and_run(
-    readme: str, capsys: Output, write_theorem: WriteTheorem, tmp_path: Path
+PAGES = [name_of(page) for page in pages()]
+PRINTING = [
+    pytest.param(name_of(page), command, id=f"{name_of(page)}:{command.line.split()[1]}{place}")
+    for page in pages()
+    for place, command in enumerate(commands(page.read_text(encoding="utf-8")))
+]
+
+
+@pytest.mark.parametrize(("page", "command"), PRINTING)
+def test_a_command_prints_what_its_page_says(page: str, command: Command, tmp_path: Path) -> None:
+    """Else ``python -m tests.front.pages`` writes the page anew."""
+    if "transformers" in command.line:
+        pytest.importorskip("transformers")
+    with folder_of(text_of(page), at=tmp_path):
+        printed = command.run()
+    assert wordy(printed) == wordy(command.printed)
+
+
+def test_a_page_is_written_anew_and_another_word_is_noticed(tmp_path: Path) -> None:
+    page = "Text.\n\n```console\n$ attnproof schema \\\n    --sweep | head -n 2\n```\n\nMore.\n"
+    with folder_of(page, at=tmp_path):
+        new = rewritten(page)
+        assert rewritten(new) == new
+    (command,) = commands(new)
+    assert command.printed.startswith("{\n")
+    assert new.endswith("```\n\nMore.\n")
+    assert wordy("1 law: proved, 0.3 s") == wordy("2 law: proved, 1 s")
+    assert wordy("1 law: proved, 0.3 s") != wordy("1 law: broken, 0.3 s")
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_runs_and_shows_what_it_speaks_of(page: Path, tmp_path: Path) -> None:
+    """A phrase in a comment ``<!-- shown: .. -->`` of its page is shown by its cells."""
+    text = page.read_text(encoding="utf-8")
+    wanted = re.findall(r"^<!-- shown: (.+) -->$", text, re.MULTILINE)
+    assert cells(text)
+    assert wanted
+    with folder_of(text, at=tmp_path):
+        shown = " ".join(run_cells(text).split())
+    assert [phrase for phrase in wanted if phrase not in shown] == []
+
+
+def test_a_cell_that_fails_is_noticed(tmp_path: Path) -> None:
+    page = "```{code-cell} python\n:tags: [hide-input]\n\na = 1\na + 1\n```\n"
+    with folder_of(page, at=tmp_path):
+        assert run_cells(page) == "2"
+        with pytest.raises(NameError):
+            run_cells(page.replace("a + 1", "b"))
+        with pytest.raises(ValueError, match="exit code"):
+            run_cells(page.replace("a = 1\na + 1", "!attnproof check nothing.py::here"))
+
+
+def test_the_theorem_file_is_listed_and_run(
+    capsys: Output, write_theorem: WriteTheorem, tmp_path: Path
 ) -> None:
-    name, text = example(readme)
+    text = files(text_of("docs/theorems.md"))["linear.py"]
+    (name,) = re.findall(r"^def (\w+)\(.*\) -> Claim:\n    \"", text, re.MULTILINE)
+    name = name.replace("_", "-")
+    assert name not in load_catalogue().ids
     place = str(write_theorem("linear", text).parent)
     assert main(["list", "--theorems", place]) == 0
     assert f"linear\n  {name}\n" in capsys.readouterr().out
@@ -48,83 +113,69 @@ def test_the_theorem_file_of_the_readme_is_listed_and_run(
     assert (record.id, record.verdict, record.control.verdict) == (name, "proved", "refuted")
 
 
-def test_the_theorem_of_the_readme_is_not_in_the_catalogue_yet(readme: str) -> None:
-    name, _ = example(readme)
-    assert name not in load_catalogue().ids
-
-
-def test_the_first_screen_has_the_two_commands_and_the_picture(readme: str, root: Path) -> None:
-    screen = readme[: readme.index("## Add a theorem")]
-    makefile = (root / "Makefile").read_text(encoding="utf-8")
+def test_the_readme_is_short_and_says_how_to_begin() -> None:
+    readme = text_of("README.md")
+    assert len(readme.splitlines()) <= LENGTH
+    first, _ = readme.split("\n## ", 1)
+    assert "pip install attnproof\n" in first
     for target in ("run", "test"):
-        assert f"make {target}\n" in screen
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
-    assert "docs/report.png" in screen
+        assert f"make {target}\n" in first
+        assert re.search(rf"^{target}:", text_of("Makefile"), re.MULTILINE)
 
 
 PLACE = re.compile(r"`((?:symbolic|numeric|programs|theorems|attnproof|tests)/[\w/.]+)`")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(#[^)]*)?\)")
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_what_a_page_points_to_is_there(page: str, root: Path) -> None:
-    text = (root / page).read_text(encoding="utf-8")
-    found = [*re.findall(r"\]\(([^)#:]+)\)", text), *PLACE.findall(text)]
-    assert found
-    assert [place for place in found if not (root / place).exists()] == []
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_what_a_page_points_to_is_there(page: str) -> None:
+    text = text_of(page)
+    here = (ROOT / page).parent
+    linked = [here / place for place, _ in LINK.findall(text)]
+    assert [place for place in linked if not place.exists()] == []
+    assert [place for place in PLACE.findall(text) if not (ROOT / place).exists()] == []
+    for place, part in LINK.findall(text):
+        if part:
+            named = re.findall(
+                r"^#+ (.*)$", (here / place).read_text(encoding="utf-8"), re.MULTILINE
+            )
+            assert part[1:] in {anchor(heading) for heading in named}, f"{place}{part}"
 
 
-def test_every_command_of_the_readme_is_one(readme: str, capsys: Output) -> None:
-    commands = set(re.findall(r"`attnproof ([a-z]+)[^`]*`", readme))
+def anchor(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def test_every_command_has_a_row(capsys: Output) -> None:
+    named = set(
+        re.findall(r"^\| `attnproof ([a-z]+)[^`]*` \|", text_of("docs/commands.md"), re.MULTILINE)
+    )
     known = {c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands}
-    assert commands == known
-    for command in commands:
+    assert named == known
+    for command in named:
         assert main([command, "--help"]) == 0
         assert f"attnproof {command}" in capsys.readouterr().out
 
 
-def test_the_card_of_the_readme_is_what_its_command_prints(
-    readme: str, capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (text,) = re.findall(r"a file `falling\.py`:\n\n```python\n(.*?)```", readme, re.DOTALL)
-    ((command, printed),) = re.findall(
-        r"```console\n\$ attnproof (card.*?)\n(.*?)```", readme, re.DOTALL
-    )
-    (tmp_path / "falling.py").write_text(text, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "100")
-    assert main(command.split()) == 0
-    assert shown(capsys.readouterr().out) == shown(printed)
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_that_a_page_names_is_one(page: str) -> None:
+    known = {c.name or getattr(c.callback, "__name__", "") for c in app.registered_commands}
+    named = set(re.findall(r"(?:`|!|\$ )attnproof ([a-z]+)", text_of(page)))
+    assert named <= known
 
 
-def test_the_check_of_real_code_is_what_its_command_prints(
-    readme: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On another processor the last digits are others, so that only words are compared."""
-    pytest.importorskip("transformers")
-    ((command, printed),) = re.findall(
-        r"```console\n\$ attnproof (check(?:[^\n]*\\\n)*[^\n]*)\n(.*?)```", readme, re.DOTALL
-    )
-    assert readme.index(command) < readme.index("## Add a theorem")
-    monkeypatch.setenv("COLUMNS", "100")
-    assert main(command.replace("\\\n", " ").split()) == 1
-    assert wordy(capsys.readouterr().out) == wordy(printed)
-    assert wordy(printed) != wordy(printed.replace("broken", "proved"))
+def test_every_hook_has_a_row() -> None:
+    rows = re.findall(r"^\| (`\w+\(.*) \| .* \|$", text_of("docs/encodings.md"), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)\(", row)}
+    assert "bias" in named
+    assert [name for name in named if not hasattr(Encoding, name)] == []
 
 
-def wordy(text: str) -> list[str]:
-    """The words of an output, without its numbers."""
-    return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", "#", text).split()
-
-
-def shown(text: str) -> list[str]:
-    """What a card says, without the file's place and the seconds it took."""
-    lines = [re.sub(r"\s*\d+\.\d+ s$", "", line.rstrip()) for line in text.splitlines()]
-    return [line for line in lines if not line.endswith("falling.py")]
-
-
-def test_the_check_of_the_readme_passes_and_can_fail(readme: str) -> None:
-    (text,) = re.findall(r"a file `falling\.py`:\n\n```python\n(.*?)```", readme, re.DOTALL)
-    (check,) = re.findall(r"```python\n(from attnproof\.testing.*?)```", readme, re.DOTALL)
+def test_the_check_of_an_encoding_passes_and_can_fail() -> None:
+    text = files(text_of("README.md"))["falling.py"]
+    page = text_of("docs/encodings.md")
+    (check,) = re.findall(r"```python\n(from attnproof\.testing.*?)```", page, re.DOTALL)
     names: dict[str, Any] = {"__name__": "falling"}
     exec(text, names)
     exec(check, names)
@@ -134,20 +185,39 @@ def test_the_check_of_the_readme_passes_and_can_fail(readme: str) -> None:
         names["test_falling"]()
 
 
-def test_the_claim_of_the_readme_is_one(
-    readme: str,
+def test_the_claim_that_is_shown_is_one(
     capsys: Output,
     tmp_path: Path,
     write_theorem: WriteTheorem,
     write_ledger: Callable[..., Path],
 ) -> None:
-    (text,) = re.findall(r"```toml\n(.*?)```", readme, re.DOTALL)
+    (text,) = re.findall(r"```toml\n(.*?)```", text_of("docs/claims.md"), re.DOTALL)
     write_theorem("addition_commutes")
     write_ledger(text.replace('"B1"', '"Z1"'))
     assert main(["claims", "Z1", "--theorems", str(tmp_path)]) == 0
     assert "1 claim: 1 false as written; 1 as expected." in capsys.readouterr().out
 
 
-def test_the_verdicts_of_the_readme_are_those_of_the_checker(readme: str) -> None:
-    for verdict in (*get_args(Verdict), *get_args(ClaimVerdict)):
-        assert f"\n| {sign(verdict)} |" in readme
+def test_every_verdict_has_a_row() -> None:
+    for verdict in get_args(Verdict):
+        assert f"\n| {sign(verdict)} |" in text_of("docs/verdicts.md")
+    for claimed in get_args(ClaimVerdict):
+        assert f"\n| {sign(claimed)} |" in text_of("docs/claims.md")
+
+
+FIND = re.compile(
+    r"^\| [\w-]+ \| \[.*\]\(docs/finds/([\w-]+)\.md\) \| `([\w-]+)` \|$", re.MULTILINE
+)
+
+
+def test_every_find_has_a_row_with_a_law_and_its_page() -> None:
+    readme = text_of("README.md")
+    rows = dict(FIND.findall(readme))
+    assert set(rows) == {page.stem for page in (ROOT / "docs" / "finds").glob("*.md")}
+    assert set(rows.values()) <= {law.id for law in CODE_LAWS}
+
+
+def test_how_many_classes_of_transformers_are_cast_is_counted() -> None:
+    told = json.loads(text_of("docs/zoo/transformers.json"))["subjects"]
+    cast = sum("survives-casting" in one["laws"]["broken"] for one in told)
+    assert re.findall(r"same holds of (\d+)\s+classes", text_of("README.md")) == [str(cast)]

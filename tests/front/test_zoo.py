@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.zoo import judging
-from benchmarks.zoo.__main__ import main, run
+from benchmarks.zoo.__main__ import main, overview_of, run
 from benchmarks.zoo.examining import examined
 from benchmarks.zoo.judging import JUDGEMENTS, Judged, judgements
 from benchmarks.zoo.pages import page
@@ -149,6 +149,15 @@ def test_every_find_that_is_named_has_its_page() -> None:
     named = {one.find for one in judgements() if one.find}
     assert named
     assert [name for name in sorted(named) if not (root / f"docs/finds/{name}.md").exists()] == []
+
+
+def test_the_page_of_all_libraries_is_written_from_their_results(out: Path) -> None:
+    root = Path(judging.__file__).parents[2]
+    stored = (root / "docs/zoo.md").read_text(encoding="utf-8")
+    assert stored == overview_of(root / "docs/zoo")
+    small = overview_of(out)
+    assert "| [small](zoo/small.md) |" in small
+    assert "| library | version | subjects |" in small
 
 
 def test_an_unknown_library_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
