@@ -64,7 +64,7 @@ def made(
         yield OF_CONTENTS[1], e.scores(Q, K, u, p), None
         if e.acts("add"):
             yield OF_CONTENTS[3], e.add(p), None
-        if e.acts("turn", "key"):
+        if e.acts("rotate", "key"):
             yield OF_CONTENTS[4], e.encode(K, p), None
         if e.acts("query"):
             yield OF_CONTENTS[5], e.encode_query(Q, u), None
@@ -80,7 +80,7 @@ def _of_pairs(
     q, k = x[None], y[None]
     if e.acts("add"):
         yield "what is added", e.add(m)[0], None
-    if e.acts("turn", "key"):
+    if e.acts("rotate", "key"):
         yield "keys", e.key(q, m)[0], x
     if e.acts("query"):
         yield "queries", e.query(q, m)[0], x
@@ -194,12 +194,12 @@ def exceeded(e: Encoding) -> tuple[str, Counter[str]] | None:
     """
     every = _symbolic(e)
     places = product(range(len(every)), (False, True), _far(e, natural().named("C")))
-    for k, turned, far in places:
+    for k, rotated, far in places:
         says, _, token = every[k]
-        if not turned or token is None:
+        if not rotated or token is None:
 
             def body(e: Encoding, C: Any) -> Claim:
-                return greater(*_sizes(e, C, far, k, turned))  # noqa: B023
+                return greater(*_sizes(e, C, far, k, rotated))  # noqa: B023
 
             given = {"C": lambda _: natural("any bound")}
             asked = stated(body, e, given)
@@ -207,7 +207,7 @@ def exceeded(e: Encoding) -> tuple[str, Counter[str]] | None:
             found = decide(asked, effort=EFFORT)
             if found.verdict != "proved":
                 continue
-            size, limit = _sizes(e, natural().named("C"), far, k, turned)
+            size, limit = _sizes(e, natural().named("C"), far, k, rotated)
             witness = refute(at_least(limit, size), asked.givens, limit_seconds=0.5)
             if witness is not None:
                 what = says if token is None else f"{says} of ones"
@@ -216,13 +216,13 @@ def exceeded(e: Encoding) -> tuple[str, Counter[str]] | None:
     return None
 
 
-def _sizes(e: Encoding, C: Any, far: Any, k: int, turned: bool) -> tuple[Any, Any]:
+def _sizes(e: Encoding, C: Any, far: Any, k: int, rotated: bool) -> tuple[Any, Any]:
     """The square of the k-th of what is made at that position, and the square of C."""
     zero = as_array(0)
     xp = array_namespace(zero)
     if e.axes:
         far, zero = (xp.broadcast_to(v, (e.axes,)) for v in (far, zero))
-    m, n = (zero, far) if turned else (far, zero)
+    m, n = (zero, far) if rotated else (far, zero)
     one, ones = xp.ones((e.width,)), xp.ones((1, e.width))
     values = xp.ones((1, e.width if e.defines("add") else value_width))
     every = list(made(e, m, n, one, one, m[None], n[None], ones, ones, values))

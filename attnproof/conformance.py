@@ -117,7 +117,7 @@ def _calls(kind: type[Encoding]) -> Iterator[Call]:
         yield "add(p)", rows, lambda: made.add(u), Q, True
         yield "add(p)", single, lambda: made.add(one), q, True
     for name, written in (
-        ("turn(x, p)", kind.defines("turn")),
+        ("rotate(x, p)", kind.defines("rotate")),
         ("query(q, p)", kind.defines("query")),
         ("key(k, p)", kind.defines("key")),
     ):

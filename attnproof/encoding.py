@@ -8,7 +8,7 @@ numpy, where they are drawn.
 method                       acts on
 ===========================  =======================================================
 ``add(p)``                   the input: the token x at position p becomes x + add(p)
-``turn(x, p)``               queries and keys alike
+``rotate(x, p)``             queries and keys alike
 ``query(q, p)``, ``key(k, p)``   queries and keys, each in its own way
 ``relate(q, k, m, n)``       the product q·k, before it is divided by √d
 ``bias(m, n)``               the score, after that
@@ -20,6 +20,7 @@ method                       acts on
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from inspect import getattr_static
@@ -37,7 +38,7 @@ from .symbolic.terms import free
 from .theorems.definitions.attention import softmax
 
 (WIDTH,) = sizes("d", "features")
-HOOKS = ("add", "turn", "query", "key", "relate", "bias", "sees", "value", "scores")
+HOOKS = ("add", "rotate", "query", "key", "relate", "bias", "sees", "value", "scores")
 FINAL = frozenset([
     "acts", "attention", "code", "declared", "defines", "encode", "encode_query", "hypotheses",
     "id", "mark", "marks", "of_length", "plain", "score", "strengths", "weights", "with_defaults",
@@ -62,13 +63,29 @@ def _used(kind: type[Encoding]) -> frozenset[str]:
 
         return method
 
-    within = own & {"turn", "query", "key", "relate", "bias"}
+    within = own & {"rotate", "query", "key", "relate", "bias"}
     probe = type(kind.__name__, (kind,), {hook: listening(hook) for hook in within})
     r, c = sizes("n_q n_k", "tokens")
     axes = (kind.axes,) * bool(kind.axes)
     Q, K = real(r, kind.width).named("Q"), real(c, kind.width).named("K")
     probe().scores(Q, K, positions(r, *axes).named("u"), positions(c, *axes).named("p"))
     return own - (within - called)
+
+
+def _rename_turn(cls: type[Encoding]) -> None:
+    """Let ``turn``, the former name, stand for ``rotate``, with a warning."""
+    former, present = (vars(cls).get(name) for name in ("turn", "rotate"))
+    if former is None and present is not None:
+        cls.turn = present  # type: ignore[method-assign]
+    elif former is not None and present is None:
+        note = f"{cls.__name__}.turn is called rotate now; rename it"
+        warnings.warn(note, FutureWarning, stacklevel=3)
+        cls.rotate = former  # type: ignore[method-assign]
+    elif former is not present:
+        raise TypeError(
+            f"{cls.__name__} has both rotate and turn, the former name of rotate; "
+            "keep one, and give a helper another name"
+        )
 
 
 class Encoding:
@@ -107,6 +124,7 @@ class Encoding:
     def __init_subclass__(cls) -> None:
         """Refuse a class that rewrites what laws look at, or declares what none looks at."""
         super().__init_subclass__()
+        _rename_turn(cls)
         if cls.whole and cls.axes:
             raise TypeError(f"{cls.__name__}: whole positions are numbers, with axes = 0")
         own = sorted(n for n in FINAL if getattr_static(cls, n) is not vars(Encoding)[n])
@@ -198,18 +216,20 @@ class Encoding:
         """What is added to the token at p: positions (..) -> (.., d)."""
         raise NotImplementedError(unwritten(self, Encoding, "add"))
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         """A query or key x: (.., d) at positions p: (..)."""
         del p
         return x
 
+    turn = rotate  # the former name, which a class may still define or call
+
     def query(self, q: Any, p: Any) -> Any:
-        """A query; as ``turn`` does it."""
-        return self.turn(q, p)
+        """A query; as ``rotate`` does it."""
+        return self.rotate(q, p)
 
     def key(self, k: Any, p: Any) -> Any:
-        """A key; as ``turn`` does it."""
-        return self.turn(k, p)
+        """A key; as ``rotate`` does it."""
+        return self.rotate(k, p)
 
     def relate(self, q: Any, k: Any, m: Any, n: Any) -> Any:
         """What is added to q·k: q (r, 1, d), k (1, c, d), m (r, 1), n (1, c) -> (r, c)."""
@@ -301,7 +321,7 @@ class Encoding:
     def code(self, p: Any) -> Any:
         """What it makes of one position p, as a list of numbers: what tells p from others.
 
-        What is added; or a key of ones, turned, or a query where keys are not; or what is added to
+        What is added; or a key of ones, rotated, or a query where keys are not; or what is added to
         q·k for a query at p, each unit vector and 0, and the key 0 at 0; or the bias of a query at
         p and a key at 0, and of a query at 0 and a key at p.
         """
@@ -309,7 +329,7 @@ class Encoding:
         one, zero = p[None], (0 * p)[None]
         if self.acts("add"):
             return self.add(one)[0]
-        if self.acts("turn", "key"):
+        if self.acts("rotate", "key"):
             return self.key(xp.ones((1, self.width)), one)[0]
         if self.acts("query"):
             return self.query(xp.ones((1, self.width)), one)[0]

@@ -240,12 +240,12 @@ class {name}(Encoding):
 
     # What it does, in plain array code, in one method or in several:
     #   add(p)               is added to the token at position p
-    #   turn(x, p)           a query or key x at p; or query(q, p) and key(k, p), each for itself
+    #   rotate(x, p)           a query or key x at p; or query(q, p) and key(k, p), each for itself
     #   relate(q, k, m, n)   is added to the product q·k of a query at m and a key at n
     #   bias(m, n)           is added to the score, which is that product divided by √d
     #   sees(m, n)           whether the query sees the key (a mask)
     #   value(v, m, n)       the value at n, as the query at m reads it
-    # Positions p are one number or a row of them: with x (.., d) and p (..), turn and add give
+    # Positions p are one number or a row of them: with x (.., d) and p (..), rotate and add give
     # (.., d), so p[..., None] meets features.  In pairs q is (r, 1, d), k (1, c, d), v (1, c, e),
     # m (r, 1) and n (1, c); relate, bias and sees give (r, c), value gives (r, c, e).
     # Functions of arrays: xp = array_namespace(m) from array_api_compat, then xp.exp, xp.abs,

@@ -93,12 +93,12 @@ def _formulas(made: Encoding) -> Iterator[Formula]:
     places: list[tuple[str, str, Callable[[], Any]]] = []
     if made.defines("add"):
         places.append(("the token at p", "x ->", lambda: x + made.add(p)))
-    if made.defines("turn") and not made.defines("query", "key"):
-        places.append(("a query or key at p", "x ->", lambda: made.turn(x, p)))
+    if made.defines("rotate") and not made.defines("query", "key"):
+        places.append(("a query or key at p", "x ->", lambda: made.rotate(x, p)))
     else:
-        if made.defines("query", "turn"):
+        if made.defines("query", "rotate"):
             places.append(("a query at m", "q ->", lambda: made.query(q, m)))
-        if made.defines("key", "turn"):
+        if made.defines("key", "rotate"):
             places.append(("a key at n", "k ->", lambda: made.key(k, n)))
     if made.defines("relate"):
         places.append(("the product", "q·k +", lambda: _number(made.relate, (q, k, m, n))))

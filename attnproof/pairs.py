@@ -61,7 +61,7 @@ def of_tokens(kind: type[Encoding]) -> str:
 @cache
 def _by_itself(kind: type[Encoding]) -> bool:
     """Whether a token is proved to become among any others what it becomes alone."""
-    if not kind.acts("add", "turn", "query", "key"):
+    if not kind.acts("add", "rotate", "query", "key"):
         return True
     return _proved(stated(_rows, kind(), ANYWHERE))
 

@@ -34,7 +34,7 @@ OUTSIDE = "_attnproof_file_"  # begins the name of a module that was read from a
 # Where an encoding acts, by the methods it writes; the first that fits is its place in a table.
 PLACES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("added to the input", ("add",)),
-    ("on queries and keys", ("turn", "query", "key")),
+    ("on queries and keys", ("rotate", "query", "key")),
     ("on the product q·k", ("relate",)),
     ("on the score", ("bias", "scores")),
     ("on which keys are seen", ("sees",)),

@@ -161,21 +161,21 @@ def _rotary(code: Code, at: At) -> Said:
     def square(a: Tensor) -> Tensor:
         return (a * a).sum(-1)
 
-    turned = f(x, m)
-    yield "relative", (f(x, m + 3) @ f(y, n + 3).mT, turned @ f(y, n).mT), own
+    rotated = f(x, m)
+    yield "relative", (f(x, m + 3) @ f(y, n + 3).mT, rotated @ f(y, n).mT), own
     yield (
         "norm",
-        (square(turned) * square(x[:, :1, :1]), square(x) * square(turned[:, :1, :1])),
+        (square(rotated) * square(x[:, :1, :1]), square(x) * square(rotated[:, :1, :1])),
         own,
     )
-    yield "composition", (f(turned, n), f(f(x, m + n), 0 * m)), own
-    yield "linear", (f(2 * x + y, m), 2 * turned + f(y, m)), own
+    yield "composition", (f(rotated, n), f(f(x, m + n), 0 * m)), own
+    yield "linear", (f(2 * x + y, m), 2 * rotated + f(y, m)), own
     heads = torch.arange(h).roll(1)
-    yield "every-head-alike", (f(x[:, heads], m), turned[:, heads]), own
+    yield "every-head-alike", (f(x[:, heads], m), rotated[:, heads]), own
     order = torch.arange(t).roll(1)
-    yield "follows-its-ids", (f(x[:, :, order], m[:, order]), turned[:, :, order]), own
+    yield "follows-its-ids", (f(x[:, :, order], m[:, order]), rotated[:, :, order]), own
     both, places = torch.cat((x, y)), torch.cat((m, n))
-    yield "rows-of-batch-apart", (f(both, places), torch.cat((turned, f(y, n)))), own
+    yield "rows-of-batch-apart", (f(both, places), torch.cat((rotated, f(y, n)))), own
 
 
 def _bias(f: Code, at: At) -> Said:

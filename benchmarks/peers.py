@@ -100,10 +100,10 @@ def _claim() -> Claim:
     q, k, v = (real(n, b * m).named(name) for name in "QKV")
     g = real(e, m, m).named("g")
 
-    def turned(x: Array) -> Array:
+    def rotated(x: Array) -> Array:
         return xp.reshape(xp.reshape(x, (n * b, m)) @ g, (e, n, b * m))
 
-    return equal(attention(turned(q), turned(k), turned(v)), turned(attention(q, k, v)))
+    return equal(attention(rotated(q), rotated(k), rotated(v)), rotated(attention(q, k, v)))
 
 
 def _ours(stored: list[Tensor], elements: list[Tensor]) -> Callable[[], float]:

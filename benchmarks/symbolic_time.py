@@ -87,7 +87,9 @@ def against_sympy() -> Table:
     """Ours for all sizes beside SymPy on the entries at one size, by two of its own ways."""
     theorems = {entry.id: entry.theorem for entry in load_catalogue().entries}
     angle = sp.Symbol("a", real=True)
-    turn = np.array([[sp.cos(angle), -sp.sin(angle)], [sp.sin(angle), sp.cos(angle)]], dtype=object)
+    rotate = np.array(
+        [[sp.cos(angle), -sp.sin(angle)], [sp.sin(angle), sp.cos(angle)]], dtype=object
+    )
     table = Table(
         "theorem",
         "how",
@@ -105,7 +107,7 @@ def against_sympy() -> Table:
         table.add_row(name, "attnproof", "all", f"{ours:.3f}", "1", verdict)
         claim = next(iter(statement.claims.values()))
         assert claim.right is not None
-        gap = _difference(claim.left, claim.right, sizes, {**values, "g": turn})
+        gap = _difference(claim.left, claim.right, sizes, {**values, "g": rotate})
         at = ", ".join(f"{size} = {value}" for size, value in sizes.items())
         for how, simpler in (("simplify", sp.simplify), ("expand with trig", _expanded)):
             start = time.perf_counter()

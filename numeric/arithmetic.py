@@ -189,13 +189,13 @@ class Arithmetic(Moves):
 
     def cos(self, x: Rounded) -> Rounded:
         """The absolute error of the angle carries over whole; then stored with the data."""
-        return self._turn(x, torch.cos, torch.sin)
+        return self._rotate(x, torch.cos, torch.sin)
 
     def sin(self, x: Rounded) -> Rounded:
         """As :meth:`cos`."""
-        return self._turn(x, torch.sin, torch.cos)
+        return self._rotate(x, torch.sin, torch.cos)
 
-    def _turn(
+    def _rotate(
         self, x: Rounded, how: Callable[[Tensor], Tensor], slope: Callable[[Tensor], Tensor]
     ) -> Rounded:
         """A function that is off by units of 1, not of its value."""

@@ -293,7 +293,7 @@ def _peaked(t: _Tokens) -> dict[str, Tensor]:
 def _needle(t: _Tokens) -> dict[str, Tensor]:
     """q_i = a u + noise, k_j = noise but at one place, b u, with a, b so that its score stands out.
 
-    A projection or rotation between the two may turn the sign of the score: at another place is
+    A projection or rotation between the two may rotate the sign of the score: at another place is
     −b u.  Without attention one row is far larger than the others.
     """
     changed: dict[str, Tensor] = {}

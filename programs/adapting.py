@@ -234,8 +234,8 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         if kind:
             return subject
         weighs = one not in named or _weighs(code)
-        if weighs and isinstance(subject, Rotary) and not _turns(subject):
-            tried[one] = "it can be called as rotary code, and does not turn what it is given"
+        if weighs and isinstance(subject, Rotary) and not _rotates(subject):
+            tried[one] = "it can be called as rotary code, and does not rotate what it is given"
             continue
         if (
             one not in named
@@ -287,19 +287,22 @@ def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
     return ""
 
 
-ROUNDINGS = 64  # a sum of a few turned numbers; what is not linear is off by more in float32
+ROUNDINGS = 64  # a sum of a few rotated numbers; what is not linear is off by more in float32
 
 
-def _turns(subject: Rotary) -> bool:
+def _rotates(subject: Rotary) -> bool:
     """Whether positions matter, zeros stay zeros, and sums stay sums, unlike in a layer."""
     x = torch.randn(1, 1, 3, subject.width, generator=torch.Generator().manual_seed(7))
     places = torch.arange(3)[None]
     if subject.axes:
         places = places[..., None].expand(1, 3, subject.axes)
-    moved = subject.turn(x, places), subject.turn(x, places + 2)
-    if bool(subject.turn(torch.zeros_like(x), places).any()):
+    moved = subject.rotate(x, places), subject.rotate(x, places + 2)
+    if bool(subject.rotate(torch.zeros_like(x), places).any()):
         return False
-    whole, parts = subject.turn(x - x.flip(-1), places), moved[0] - subject.turn(x.flip(-1), places)
+    whole, parts = (
+        subject.rotate(x - x.flip(-1), places),
+        moved[0] - subject.rotate(x.flip(-1), places),
+    )
     allowed = ROUNDINGS * torch.finfo(whole.dtype).eps * max(1.0, float(parts.abs().max()))
     moves = bool((moved[0] - moved[1]).abs().max() > allowed)  # not by roundings of other shapes
     return moves and bool((whole - parts).abs().max() <= allowed)

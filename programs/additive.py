@@ -17,8 +17,8 @@ from .layout import labels, laid_out, read_back
 from .masks import is_mask, shown_whole
 from .names import sizes_of
 from .roles import (
+    ROTATED,
     SIZES,
-    TURNED,
     WORD,
     common,
     lengths_of,
@@ -131,7 +131,7 @@ def _made(
     batched = not any("n" in one.letters and "B" not in one.letters for one in signature.arrays)
 
     def call(x: Tensor) -> Tensor:
-        tokens = [one for one in signature.arrays if role(one) in TURNED]
+        tokens = [one for one in signature.arrays if role(one) in ROTATED]
         if tokens and not batched and x.shape[0] > 1:
             return torch.cat([call(x[b : b + 1]) for b in range(x.shape[0])])
         rows, asked, _ = x.shape
@@ -156,9 +156,9 @@ def _made(
 
 def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, int]) -> Tensor:
     axes, count = one.axes or (), x.shape[1]
-    if role(one) in TURNED and here[-1] not in one.letters:
+    if role(one) in ROTATED and here[-1] not in one.letters:
         return torch.zeros(one.shape(lengths), dtype=x.dtype, device=x.device)  # its size matters
-    if role(one) in TURNED:
+    if role(one) in ROTATED:
         return laid_out(x, here, axes, lengths)
     if role(one) in ("positions", "coordinates"):
         at = torch.arange(count, device=x.device)

@@ -21,11 +21,11 @@ IN_ORDER = ("permutation", "order-of-keys")
 LACKS = {
     "rotated-once": (
         "all_three",
-        "no code was given that turns queries, keys and values together",
+        "no code was given that rotates queries, keys and values together",
     ),
     "shift-of-cached-keys": (
         "shift",
-        "no code was given that shifts keys which are turned already",
+        "no code was given that shifts keys which are rotated already",
     ),
     "cache-keeps-its-positions": ("evict", "no code was given that keeps keys in a cache"),
     "conversion-keeps-scores": (

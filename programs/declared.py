@@ -17,7 +17,7 @@ from typing import Any
 class DeclaredRotary:
     """``rope:``.  Frequencies are base^(−2i/width) before scaling.
 
-    ``layout``: interleaved or half.  ``width``: how many channels turn.  ``scaling``: "", linear,
+    ``layout``: interleaved or half.  ``width``: how many channels rotate.  ``scaling``: "", linear,
     ntk, yarn or llama3, with ``factor``, ``original`` (the length before scaling),
     ``low``, ``high`` (llama3's frequency factors), ``fast``, ``slow`` (yarn's betas).
     ``length``: how many times longer a vector becomes (yarn's attention factor), None where that

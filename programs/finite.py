@@ -102,7 +102,7 @@ def watching(subject: S, met: list[str] | None = None) -> S:
 
 def _main(subject: Subject) -> str:
     """The field whose signature the other paths have."""
-    names = ("turn", "attend", "layer", "bias", "added", "mask", "call")
+    names = ("rotate", "attend", "layer", "bias", "added", "mask", "call")
     return next((name for name in names if getattr(subject, name, None) is not None), "call")
 
 
@@ -181,7 +181,7 @@ def _ordinary(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
 
 def _places(name: str, given: tuple[Any, ...]) -> Tensor | None:
     """The positions among the inputs, where there are any."""
-    at = {"turn": 1, "key": 1, "all_three": 3, "cosines": 0}.get(name)
+    at = {"rotate": 1, "key": 1, "all_three": 3, "cosines": 0}.get(name)
     place = None if at is None or len(given) <= at else given[at]
     return place if isinstance(place, Tensor) else None
 

@@ -23,7 +23,7 @@ from .code import Code, DoesNotFit, Options, source_of
 from .fitting import Fit, best, expanded, fitting, others, short, takes
 from .grammar import parse
 from .names import Parameter, order_in, parameters
-from .rotary import START, Turning, as_rotary, ended, for_keys, of_length, sized, way_of
+from .rotary import START, Rotating, as_rotary, ended, for_keys, of_length, sized, way_of
 from .subjects import Rotary
 from .tables import (
     APPLIES,
@@ -108,8 +108,8 @@ def lines(code: Code, hinted: str = "", *, tables: bool = False) -> Iterator[tup
 
     >>> from .building import code_of
     >>> from .code import Options
-    >>> def turn(x, positions): ...
-    >>> next(lines(code_of(turn, "", Options())))[1]
+    >>> def rotate(x, positions): ...
+    >>> next(lines(code_of(rotate, "", Options())))[1]
     'x: B H n D, positions: B n -> x'
     """
     known = parameters(code.call)
@@ -158,7 +158,7 @@ def _holding(known: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
     return tuple(replace(p, role="freqs") if p.role == "positions" else p for p in known)
 
 
-def _channels(found: Fit[Turning]) -> int:
+def _channels(found: Fit[Rotating]) -> int:
     """How many channels of a vector are rotated."""
     return int(found.quality[-1])
 
@@ -180,7 +180,7 @@ def fit(code: Code) -> Rotary:
             if tables and max(map(_channels, tables)) > channels:
                 found = tables  # numbers that rotate one pair each are angles, and no positions
             if "built with" in clause and found and not best(found, code.name).quality[0]:
-                raise DoesNotFit(f"{found[0].line} turns a token by positions of others")
+                raise DoesNotFit(f"{found[0].line} rotates a token by positions of others")
             if found:
                 return _chosen(called, found)
     for width in [code.options.width] if code.options.width else table_widths(code):
@@ -191,7 +191,7 @@ def fit(code: Code) -> Rotary:
     raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
 
 
-def _chosen(code: Code, found: list[Fit[Turning]]) -> Rotary:
+def _chosen(code: Code, found: list[Fit[Rotating]]) -> Rotary:
     """The best line as what the laws look at, with the others that fit."""
     chosen = best(found, code.name)
     return replace(_with_room(code, chosen), others=others(found, chosen))
@@ -227,7 +227,7 @@ def _calls(code: Code) -> Iterator[tuple[Code, str]]:
         yield method_of(made, name), f"; method {name}" + f"; built with {built}" * bool(wanted)
 
 
-def _with_room(code: Code, found: Fit[Turning]) -> Rotary:
+def _with_room(code: Code, found: Fit[Rotating]) -> Rotary:
     """The same line with heads so wide that the declared channels rotate, if these are a part.
 
     Code that rotates a quarter of what it is given rotates 16 channels of 64.
@@ -244,7 +244,7 @@ def _with_room(code: Code, found: Fit[Turning]) -> Rotary:
     return as_rotary(for_keys(ended(_unbound(found.way))))
 
 
-def _unbound(way: Turning) -> Turning:
+def _unbound(way: Rotating) -> Rotating:
     """Without where it starts, if what a token becomes depends on how many there are in a call.
 
     Then all must be called with as many, and the token at p is the one at p of these.
@@ -258,7 +258,7 @@ def _unbound(way: Turning) -> Turning:
 
 def _fits(
     code: Code, failed: dict[str, str], clause: str = "", *, tables: bool = False
-) -> list[Fit[Turning]]:
+) -> list[Fit[Rotating]]:
     """The lines that fit: with tables of the same file, else with tables that are made here.
 
     Axes that the source says are believed, if the code can be called so.  ``tables``: what is
@@ -293,12 +293,12 @@ def _ordered_fits(
     tried: list[tuple[Form, str]],
     clause: str,
     failed: dict[str, str],
-) -> list[Fit[Turning]]:
+) -> list[Fit[Rotating]]:
     """Those of some lines that fit, in the order of axes that the source says, if it does."""
     hinted = order_in(code.text)
     said = [(form, line) for form, line in tried if _order(line) == hinted]
     doubted = 0 < len(said) < len(tried) and not order_in(code.text, written=False)
-    first: list[Fit[Turning]] = []  # what a docstring says may be of other code
+    first: list[Fit[Rotating]] = []  # what a docstring says may be of other code
     for group in (said, tried) if doubted else (said or tried,):
         found = _group_fits(code, known, group, clause, failed)
         if any(one.quality[1] for one in found):  # heads are alike and tokens are not
@@ -313,7 +313,7 @@ def _group_fits(
     tried: list[tuple[Form, str]],
     clause: str,
     failed: dict[str, str],
-) -> list[Fit[Turning]]:
+) -> list[Fit[Rotating]]:
     """Those of some lines that fit, with the tables of other code first."""
     made = [*sources(code)] if any(one.role in HELD for one in known) else []
     for given in (made, [None]):
@@ -348,7 +348,7 @@ def _order(line: str) -> str:
     return "".join({"n": "t"}.get(str(a), str(a).lower()) for a in axes)
 
 
-def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Turning]]:
+def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
     """The lines of code that makes tables, with a function of its file that rotates by them."""
     made = [*origins(code, code.name, code.options.width, many_axes=True)]
     for name, applied in _appliers(code) if made else ():
@@ -409,7 +409,7 @@ def _appliers(code: Code) -> Iterator[tuple[str, Code]]:
             continue
 
 
-def _tried(code: Code, line: str) -> Fit[Turning]:
+def _tried(code: Code, line: str) -> Fit[Rotating]:
     """The line, if it fits, and how well.
 
     Raises ``DoesNotFit`` where a coordinate of the positions does nothing.
@@ -417,7 +417,7 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
     way = way_of(code, parse(line), guessed=True)
     subject = as_rotary(way)
     generator = torch.Generator().manual_seed(0)
-    # more than tokens, so that what is turned along another axis shows, and no other length
+    # more than tokens, so that what is rotated along another axis shows, and no other length
     heads = 7 if subject.width not in (7, 14) else 11
     way.require_meaning(B=6, H=heads, n=5, G=9)
     x = torch.randn(6, heads, 5, subject.width, generator=generator)
@@ -429,9 +429,9 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
         for axis in range(subject.axes):
             other = at.clone()
             other[..., axis] += 1
-            if torch.equal(subject.turn(x, at), subject.turn(x, other)):
+            if torch.equal(subject.rotate(x, at), subject.rotate(x, other)):
                 raise DoesNotFit(f"coordinate {axis} of the positions does nothing in {line}")
-    out, other = subject.turn(x, at), subject.turn(x, moved)
+    out, other = subject.rotate(x, at), subject.rotate(x, moved)
     if out.is_complex():
         raise DoesNotFit(f"complex numbers came back, and no vectors, of {line}")
     alone = torch.zeros(6, heads, 5, dtype=torch.bool)
@@ -439,17 +439,17 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
     changed = out != other
     if way.line.source is not None and not bool(changed.any()):
         raise DoesNotFit(f"these tables are the same for all positions: {line}")
-    start = subject.turn(x, torch.zeros_like(at))
-    plain = subject.turn(x[:1, :1, :1].expand(1, *x.shape[1:]).clone(), at[:1])
+    start = subject.rotate(x, torch.zeros_like(at))
+    plain = subject.rotate(x[:1, :1, :1].expand(1, *x.shape[1:]).clone(), at[:1])
     along = torch.equal(plain[:, :1].expand_as(plain), plain) and not torch.equal(
         plain[:, :, :1].expand_as(plain), plain
     )
     keeps = torch.allclose(out.norm(dim=-1), x.norm(dim=-1), rtol=1e-3)
-    turned = int(changed[1, 0, 2].sum())
+    rotated = int(changed[1, 0, 2].sum())
     made_here = way.line.source is None and "D/2" in line.partition(" -> ")[0]
-    if made_here and not keeps and 2 * turned <= subject.width:
+    if made_here and not keeps and 2 * rotated <= subject.width:
         raise DoesNotFit(
-            f"{line} has a number for each pair, and no more channels are turned than "
+            f"{line} has a number for each pair, and no more channels are rotated than "
             f"it has numbers: that is not what the table is"
         )
     folded = PLAIN * bool(way.signature.source)  # into a row of a table, and no channel
@@ -459,6 +459,6 @@ def _tried(code: Code, line: str) -> Fit[Turning]:
         subject.axes + folded if subject.axes else PLAIN,
         keeps,
         torch.allclose(start, x, atol=1e-4),
-        turned,
+        rotated,
     )
     return Fit(line, way, out, quality)

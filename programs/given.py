@@ -1,7 +1,7 @@
 """What code under test is given because it makes none itself: what that leaves unknown of it.
 
-A function that turns vectors by a table is given a table made here, and an attention that is handed
-its mask is given one made here.  What the table or the mask says is no property of the code.
+A function that rotates vectors by a table is given a table made here, and an attention that is
+handed its mask is given one made here.  What the table or the mask says is no property of the code.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ def not_its_own(subject: Subject, law: str) -> str:
 
     >>> from attnproof.programs.subjects import Rotary
     >>> made = {"angles": "cos, sin of base 10000"}
-    >>> turning = Rotary(name="f", turn=lambda x, p: x, width=4, given=made)
-    >>> not_its_own(turning, "angles-are-exact")
+    >>> rotating = Rotary(name="f", rotate=lambda x, p: x, width=4, given=made)
+    >>> not_its_own(rotating, "angles-are-exact")
     'the code is given its angles (cos, sin of base 10000); ask what makes them'
-    >>> not_its_own(turning, "norm")
+    >>> not_its_own(rotating, "norm")
     ''
     """
     start = subject.given.get("start", "")

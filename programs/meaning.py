@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .code import DoesNotFit
 from .layout import labels, laid_out, read_back
-from .roles import MASKS, TURNED, role
+from .roles import MASKS, ROTATED, role
 from .signature import Argument, Signature, SignatureError
 
 Run = Callable[[Mapping[str, Any], Mapping[str, int]], Mapping[str, Any]]
@@ -64,7 +64,7 @@ def require_meaning(
                     f"called as {signature}, {one.name} at one place of {there} "
                     "reaches others, so that this is no such axis"
                 )
-        if used and not reached and finite and role(one) in TURNED and "D" in own:
+        if used and not reached and finite and role(one) in ROTATED and "D" in own:
             raise DoesNotFit(f"called as {signature}, {one.name} does nothing")
 
 
@@ -83,7 +83,7 @@ def _with_fellows_apart(
         for a in signature.arrays
         if a is not one
         and a.axes == one.axes
-        and role(a) in TURNED
+        and role(a) in ROTATED
         and torch.equal(arrays[a.name], arrays[one.name])
     ]
     if not same:

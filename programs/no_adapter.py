@@ -9,7 +9,7 @@ from .running import WANTS_DEVICE, wants_device
 from .suggested import UNKNOWN
 
 CALLED: dict[str, tuple[str, str, str]] = {  # the class, the call as a lambda, and its sizes
-    "rotary": ("Rotary", "turn=lambda x, positions: {}(x, positions)", "width=64"),
+    "rotary": ("Rotary", "rotate=lambda x, positions: {}(x, positions)", "width=64"),
     "attention": (
         "Attention",
         "attend=lambda q, k, v, mask: {}(q, k, v)",

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from .masks import is_mask
 from .names import parameters
-from .roles import TURNED, role
+from .roles import ROTATED, role
 from .signature import Argument
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _given_more(on: OnTokens, path: TokenMap) -> bool:
 
 def _like_tokens(on: OnTokens, one: Argument) -> bool:
     """Whether it is given the same tokens again."""
-    if one == on.tokens or is_mask(one) or role(one) not in TURNED:
+    if one == on.tokens or is_mask(one) or role(one) not in ROTATED:
         return False
     return set(one.letters) == set(on.tokens.letters)
 

@@ -41,7 +41,7 @@ def _placed(positions: Tensor, places: str) -> Tensor:
     return positions.permute(*(here.index(letter) for letter in places))
 
 
-def turning(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, ...]]:
+def rotating(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, ...]]:
     """A call on several tensors in an order, as one on (B, H, T, D) with positions (B, T[, axes]).
 
     Heads the code does not know become rows.  Positions without rows are given row by row, or
@@ -52,18 +52,20 @@ def turning(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, ..
         out = raw(tuple(_to_order(x, order) for x in xs), _placed(positions, places))
         return tuple(_from_order(x, order) for x in out)
 
-    def turn(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+    def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         rows, heads = xs[0].shape[:2]
         if "h" not in order and heads > 1:
             flat = tuple(x.flatten(0, 1).unsqueeze(1) for x in xs)
             many = positions.repeat_interleave(heads, 0)
-            return tuple(x.reshape(rows, heads, *x.shape[2:]) for x in turn(*flat, positions=many))
+            return tuple(
+                x.reshape(rows, heads, *x.shape[2:]) for x in rotate(*flat, positions=many)
+            )
         if rows == 1 or ("b" in order and ("b" in places or _alike(positions))):
             return one(xs, positions)
         apart = [one(tuple(x[b : b + 1] for x in xs), positions[b : b + 1]) for b in range(rows)]
         return tuple(torch.cat(parts) for parts in zip(*apart, strict=True))
 
-    return turn
+    return rotate
 
 
 def held(positions: Tensor) -> Tensor:
@@ -82,39 +84,39 @@ def _alike(positions: Tensor) -> bool:
     return bool((positions == positions[:1]).all())
 
 
-Turns = Callable[..., tuple[Tensor, ...]]
+Rotates = Callable[..., tuple[Tensor, ...]]
 
 
-def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Turns:
+def _ordered(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Rotates:
     """A call in an order of axes as one on (B, H, T, D); what the code does not know is looped."""
 
-    def turn(*xs: Tensor) -> tuple[Tensor, ...]:
+    def rotate(*xs: Tensor) -> tuple[Tensor, ...]:
         rows, heads = xs[0].shape[:2]
         if "h" not in order and heads > 1:
-            flat = turn(*(x.flatten(0, 1).unsqueeze(1) for x in xs))
+            flat = rotate(*(x.flatten(0, 1).unsqueeze(1) for x in xs))
             return tuple(
                 got.reshape(*x.shape[:2], *got.shape[2:]) for x, got in zip(xs, flat, strict=True)
             )
         if "b" not in order and rows > 1:
-            apart = [turn(*(x[b : b + 1] for x in xs)) for b in range(rows)]
+            apart = [rotate(*(x[b : b + 1] for x in xs)) for b in range(rows)]
             return tuple(torch.cat(parts) for parts in zip(*apart, strict=True))
         return tuple(_from_order(x, order) for x in call(tuple(_to_order(x, order) for x in xs)))
 
-    return turn
+    return rotate
 
 
 def at_start(
     call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str, least: int = 0
-) -> Turns:
-    """f(x), which gives the t-th token position t, as turn(x, positions).
+) -> Rotates:
+    """f(x), which gives the t-th token position t, as rotate(x, positions).
 
     Each token is put at its place in a sequence of zeros that is long enough, and read there: a
-    rotary code turns every token by itself.  Tokens that share a place go in one after the other.
+    rotary code rotates every token by itself.  Tokens that share a place go in one after the other.
     ``least``: the sequence is at least so long.
     """
     plain = _ordered(call, order)
 
-    def turn(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+    def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         rows, _, tokens, width = xs[0].shape
         positions = held(positions)
         running = torch.arange(tokens, device=positions.device).expand(rows, tokens)
@@ -123,11 +125,11 @@ def at_start(
         if torch.compiler.is_exporting() or (torch.equal(positions, running) and not least):
             return plain(*xs)
         same = (positions[:, :, None] == positions[:, None, :]).tril(-1)
-        turns_before = same.sum(-1)
+        rotates_before = same.sum(-1)
         outs = [torch.zeros_like(x) for x in xs]
         length = max(int(positions.max()) + 1, least, 1)
-        for count in range(int(turns_before.max()) + 1):
-            row, token = (turns_before == count).nonzero(as_tuple=True)
+        for count in range(int(rotates_before.max()) + 1):
+            row, token = (rotates_before == count).nonzero(as_tuple=True)
             place = positions[row, token].long()
             longer = [x.new_zeros(rows, x.shape[1], length, width) for x in xs]
             for long, x in zip(longer, xs, strict=True):
@@ -136,16 +138,18 @@ def at_start(
                 out[row, :, token] = got[row, :, place]
         return tuple(outs)
 
-    return turn
+    return rotate
 
 
-def at_offsets(call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], order: str) -> Turns:
-    """f(x, offset), as turn(x, positions): one call for rows that run on, else one a token."""
+def at_offsets(
+    call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], order: str
+) -> Rotates:
+    """f(x, offset), as rotate(x, positions): one call for rows that run on, else one a token."""
 
     def start(*xs: Tensor, offset: int) -> tuple[Tensor, ...]:
         return _ordered(lambda ys: call(ys, offset), order)(*xs)
 
-    def turn(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+    def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         rows, tokens = positions.shape
         first = positions[:, :1]
         on = positions == first + torch.arange(tokens, device=positions.device)
@@ -161,4 +165,4 @@ def at_offsets(call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], or
                     out[row : row + 1, :, part] = one
         return tuple(outs)
 
-    return turn
+    return rotate

@@ -19,7 +19,7 @@ from .running import fault_in
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Subject
 
-TURNED = ("query", "key", "value", "tokens")
+ROTATED = ("query", "key", "value", "tokens")
 TABLES = ("cos", "sin", "angles", "cis", "cos_sin", "sin_cos")
 PLACES = ("positions", "coordinates")
 COUNTED = ("length", "keys", "heads", "groups", "width", "embed", "rows", "offset", "rotated")

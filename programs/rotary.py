@@ -16,12 +16,12 @@ from .code import Code
 from .layout import labels, laid_out, read_back
 from .meaning import require_meaning
 from .names import parameters
-from .placing import at_offsets, at_start, turning
+from .placing import at_offsets, at_start, rotating
 from .roles import (
     PLACES,
+    ROTATED,
     SIZES,
     TABLES,
-    TURNED,
     common,
     lengths_of,
     raised,
@@ -103,7 +103,7 @@ def _here(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Turning:
+class Rotating:
     """Rotary code as a call on vectors (B, H, T, D) at positions (B, T)."""
 
     code: Code
@@ -142,7 +142,9 @@ class Turning:
     @cached_property
     def vectors(self) -> tuple[Argument, ...]:
         """What is rotated."""
-        found = [one for one in self.signature.arrays if role(one) in TURNED and "D" in one.letters]
+        found = [
+            one for one in self.signature.arrays if role(one) in ROTATED and "D" in one.letters
+        ]
         if not found:
             raise SignatureError(f"wanted what is rotated, such as x: B H n D, in {self.signature}")
         return tuple(found[:3])
@@ -237,7 +239,7 @@ class Turning:
         if not self.places:
             return at_start(lambda xs: call(xs, None), order, self.frame)
         places = ("bt" if self.batched else "t") + "a" * bool(self.axes)
-        return turning(call, order, places)
+        return rotating(call, order, places)
 
     def given(
         self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
@@ -362,15 +364,15 @@ def sized(code: Code, width: int) -> Code:
     return replace(code, options=replace(code.options, width=width), again=again)
 
 
-def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Turning:
+def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Rotating:
     """The call, with the table that suits it.  ``guessed``: nobody told the signature.
 
     Raises :class:`SignatureError` where the code cannot be called so.
     """
     width = code.options.width or SIZES["D"]
     failed = ""
-    found: list[Turning] = []
-    made = Turning(code.again(), signature, "", None, width, guessed=guessed)
+    found: list[Rotating] = []
+    made = Rotating(code.again(), signature, "", None, width, guessed=guessed)
     made = replace(made, cuts=made.signature.source is not None and made.takes_longer())
     for told, table in tables(
         made.code, made.signature, width, then=signature.then is not None, cuts=made.cuts
@@ -390,7 +392,7 @@ def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Turnin
     raise SignatureError(f"{code.name} was called as {signature}, and {failed}")
 
 
-def ended(way: Turning) -> Turning:
+def ended(way: Rotating) -> Rotating:
     """With the positions that it has, and whether it rotates channels however many it is given.
 
     It is called at higher and higher positions, up to 2^20.
@@ -426,7 +428,7 @@ def ended(way: Turning) -> Turning:
     return replace(found, frame=low if running and of_length(found) else 0)
 
 
-def of_length(way: Turning) -> bool:
+def of_length(way: Rotating) -> bool:
     """Whether what a token becomes depends on how many there are, as where a scale has a middle."""
     x = torch.randn(1, 1, 8, way.width, generator=torch.Generator().manual_seed(2))
     at = torch.arange(8)[None]
@@ -440,7 +442,7 @@ def of_length(way: Turning) -> bool:
     return not torch.allclose(few, many[:, :, :2], rtol=1e-4, atol=1e-5)
 
 
-def for_keys(way: Turning) -> Turning:
+def for_keys(way: Rotating) -> Rotating:
     """The call, with a flag for keys where only with it scores depend on offsets alone.
 
     So is xPos written: a query is multiplied by a power of its position, and a key by its inverse.
@@ -459,7 +461,7 @@ def for_keys(way: Turning) -> Turning:
     return way
 
 
-def _drift(way: Turning) -> float:
+def _drift(way: Rotating) -> float:
     """How far scores are from depending on offsets alone, of the largest of them."""
     q, k = torch.randn(2, 1, 1, 2, way.width, generator=torch.Generator().manual_seed(3))
     rotated, keyed = way.calls(), way.calls(keys=True)
@@ -476,7 +478,7 @@ def heads_beside(width: int) -> int:
     return 6 if width not in (6, 12) else 10
 
 
-def _probe(way: Turning, heads: int) -> tuple[list[Tensor], Tensor]:
+def _probe(way: Rotating, heads: int) -> tuple[list[Tensor], Tensor]:
     """Vectors and positions of lengths that all differ, so that no wrong order fits."""
     generator = torch.Generator().manual_seed(0)
     xs = [
@@ -493,7 +495,7 @@ def _probe(way: Turning, heads: int) -> tuple[list[Tensor], Tensor]:
     return xs, at[..., None].expand(*at.shape, way.axes) if way.axes else at
 
 
-def as_rotary(way: Turning) -> Rotary:
+def as_rotary(way: Rotating) -> Rotary:
     """The call as what the laws look at."""
 
     def again(code: Code, signature: Signature) -> Rotary:
@@ -522,14 +524,14 @@ def as_rotary(way: Turning) -> Rotary:
     grouped = len(own) == 2 and "G" in own[1] and "G" not in own[0]
     alike = ["as many queries as keys"] if "r" in way.line.letters else []
     alike += ["H = G"] if not grouped and any("G" in letters for letters in own) else []
-    turned = _turned_by(way.calls(), len(way.vectors), starts=starts)
-    turned |= {"running": None} if way.frame else {}
-    turned |= {"key": keyed} if way.line.keys else {}
+    found = _rotated_by(way.calls(), len(way.vectors), starts=starts)
+    found |= {"running": None} if way.frame else {}
+    found |= {"key": keyed} if way.line.keys else {}
     here = way.table is not None and way.signature.source is None
     shown = way.signature.source is not None and {"cos", "sin"} <= {role(p) for p in way.places}
     return Rotary(
         **common(way.code, way.line, again, f"with {way.told}" if here else "", way.guessed),
-        **turned,
+        **found,
         width=way.width,
         heads=2 if "H" in way.vectors[0].letters else 1,
         single=way.single,
@@ -547,8 +549,8 @@ def as_rotary(way: Turning) -> Rotary:
     )
 
 
-def _turned_by(
-    turns: Callable[..., tuple[Tensor, ...]], count: int, *, starts: bool
+def _rotated_by(
+    call: Callable[..., tuple[Tensor, ...]], count: int, *, starts: bool
 ) -> dict[str, Any]:
     """The fields of a `Rotary` that rotate, of a call on so many tensors (B, H, T, D).
 
@@ -558,35 +560,35 @@ def _turned_by(
 
     def other(x: Tensor, more: Tensor, positions: Tensor, place: int) -> Tensor:
         given = [x if k == place else more.clone() for k in range(count)]
-        return turns(*given, positions=positions)[place]
+        return call(*given, positions=positions)[place]
 
     def unlike(x: Tensor) -> Tensor:
         return torch.cat((x[..., 1:], x[..., :1]), -1)
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         return other(x, unlike(x) if count > 1 else x, positions, 0)
 
     def key(x: Tensor, positions: Tensor) -> Tensor:
         return other(x, unlike(x), positions, 1)
 
     def pair(q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        out = turns(q, k, positions=positions)
+        out = call(q, k, positions=positions)
         return out[0], out[1]
 
     def three(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        out = turns(q, k, v, positions=positions)
+        out = call(q, k, v, positions=positions)
         return out[0], out[1], out[2]
 
     def running(x: Tensor) -> Tensor:
         places = torch.arange(x.shape[2], device=x.device).expand(x.shape[0], x.shape[2])
-        return turn(x, places)
+        return rotate(x, places)
 
     return {
-        "turn": turn,
+        "rotate": rotate,
         "key": key if count > 1 else None,
         "beside": other if count > 1 else None,
         "pair": pair if count == 2 else None,
         "all_three": three if count > 2 else None,
-        "values_turn": count > 2,
+        "values_rotate": count > 2,
         "running": running if starts else None,
     }

@@ -1,6 +1,6 @@
 """What rotary code does to every unit vector: a matrix for each position.
 
-Row i of a matrix is the unit vector of channel i, turned; so the score of unit vectors i, j at
+Row i of a matrix is the unit vector of channel i, rotated; so the score of unit vectors i, j at
 positions m, n is (M_m N_nᵀ)_ij, and all scores of a pair of positions are seen at once.
 """
 
@@ -24,7 +24,7 @@ Point = tuple[float, ...]  # coordinates of a position: one for code of one axis
 FURTHEST = 1 << 16
 STEPS = (1.0, 2.0**-3, 2.0**-6, 2.0**-9)  # between two positions: the last tells up to 1600 radians
 SHORT = (torch.bfloat16, torch.float16)
-LADDER = 1.1  # radians a position: the first pair of a ladder turns by one
+LADDER = 1.1  # radians a position: the first pair of a ladder rotates by one
 FASTEST = 64.0  # radians a position that coordinates of pixels reach, where nobody can tell
 REORDERED = "the channels come back in another order, the same at every position"
 FALL_BACK = (FURTHEST + 64, FURTHEST - 1, 8200, 4100, 2047, 1000, 300, 100, 40, 16, 8, 3)
@@ -68,7 +68,7 @@ def tensor_of(subject: Rotary, points: Sequence[Point], draw: Draw) -> Tensor:
 def rotate_at(
     subject: Rotary, call: Call, x: Tensor, points: Sequence[Point], draw: Draw
 ) -> Tensor:
-    """Turn vectors (B, T, D), the same in every head, at positions of T points: (B, H, T, D).
+    """Rotate vectors (B, T, D), the same in every head, at positions of T points: (B, H, T, D).
 
     Raises ``ValueError`` where the code gives another shape than it was given.
     """
@@ -100,7 +100,7 @@ def reach_of(subject: Rotary, draw: Draw) -> Reach:
     for far in FALL_BACK:
         high = min(subject.first + far, subject.most - 1)
         try:
-            for call in {subject.turn, subject.turn_key}:
+            for call in {subject.rotate, subject.rotate_key}:
                 rotate_at(subject, call, x, [point(subject, high)], draw)
         except (IndexError, RuntimeError, ValueError, KeyError) as error:
             told = " ".join(str(error).split())[:120]
@@ -108,7 +108,7 @@ def reach_of(subject: Rotary, draw: Draw) -> Reach:
             continue
         return Reach(subject.first, high, why)
     # Nothing worked: the call itself fails, and what it raises is told.
-    rotate_at(subject, subject.turn, x, [point(subject, subject.first)], draw)
+    rotate_at(subject, subject.rotate, x, [point(subject, subject.first)], draw)
     return Reach(subject.first, subject.first, why)
 
 
@@ -121,8 +121,8 @@ def order_of(zero: Tensor, bound: float) -> Tensor | None:
     """Where each channel comes back at position 0, if that is another order: (h, D, D) -> (D,).
 
     Scores do not see a fixed order of the channels, the same for queries and keys: DeepSeek-V3
-    turns neighbours, and gives the halves.  ``matrix[..., order]`` undoes it.  None where the order
-    is as it was, where heads have different ones, or where a vector is moved otherwise.
+    rotates neighbours, and gives the halves.  ``matrix[..., order]`` undoes it.  None where the
+    order is as it was, where heads have different ones, or where a vector is moved otherwise.
 
     >>> order_of(torch.eye(4)[None, [0, 2, 1, 3]], 0.0)
     tensor([0, 2, 1, 3])
@@ -138,7 +138,7 @@ def order_of(zero: Tensor, bound: float) -> Tensor | None:
 
 
 def lengths_of(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """The length of each turned unit vector, and which pass through: (n, h, D, D) -> (D,), (D,).
+    """The length of each rotated unit vector, and which pass through: (n, h, D, D) -> (D,), (D,).
 
     A channel passes if its unit vector stays as it is, to the bit, at every one of the positions.
     """
@@ -164,21 +164,21 @@ def between(subject: Rotary) -> Rotary | None:
 
 
 def speeds(subject: Rotary, draw: Draw) -> Tensor:
-    """By how much the vector of each channel turns with a position, or less: (D,).
+    """By how much the vector of each channel rotates with a position, or less: (D,).
 
-    A vector turned by a step s is 2 sin(ωs/2) from where it was, so that a step tells ω up to π/s,
+    A vector rotated by a step s is 2 sin(ωs/2) from where it was, so that a step tells ω up to π/s,
     and less than ω beyond.  So shorter and shorter steps are asked, also of code on whole
     positions, of a fresh one: some takes others; what refuses or rounds them is known up to π.
     """
     found = torch.zeros(subject.width, dtype=torch.float64)
     other = between(subject)
-    noise = 4 * rounding_of(draw.dtype).turning
+    noise = 4 * rounding_of(draw.dtype).rotating
     for step in STEPS:
         code = subject if step == 1 else other
         if code is None:
             break
         points = [point(code, subject.first), point(code, subject.first + step)]
-        for call in dict.fromkeys((code.turn, code.turn_key)):
+        for call in dict.fromkeys((code.rotate, code.rotate_key)):
             try:
                 both = matrices(code, call, points, draw)
             except Exception:
@@ -198,10 +198,10 @@ def fastest(subject: Rotary, draw: Draw) -> float:
 
 
 def may_be_faster(subject: Rotary, draw: Draw) -> bool:
-    """Whether pairs may turn by more than a half turn with each position, and nobody can tell.
+    """Whether pairs may rotate by more than a half turn with each position, and nobody can tell.
 
     That is so of code on whole positions alone: there ω and ω + 2π are the same.  Where all pairs
-    turn by a radian at most, as in the ladders in use, they are taken to do just that.
+    rotate by a radian at most, as in the ladders in use, they are taken to do just that.
     """
     if not subject.whole or float(speeds(subject, draw).max()) <= LADDER:
         return False
@@ -210,10 +210,10 @@ def may_be_faster(subject: Rotary, draw: Draw) -> bool:
         return True
     points = [point(subject, subject.first), point(subject, subject.first + 0.5)]
     try:
-        both = matrices(other, other.turn, points, draw)
+        both = matrices(other, other.rotate, points, draw)
     except Exception:  # noqa: BLE001 (code on whole positions may raise anything)
         return True
-    return float((both[1] - both[0]).abs().max()) <= 4 * rounding_of(draw.dtype).turning
+    return float((both[1] - both[0]).abs().max()) <= 4 * rounding_of(draw.dtype).rotating
 
 
 def unit_words(channel: int, width: int) -> list[int] | str:
@@ -226,11 +226,12 @@ def unit_words(channel: int, width: int) -> list[int] | str:
 def rounding_for(subject: Rotary, draw: Draw) -> Rounding:
     """The rounding of the coarsest format in which the code computes, which may be its own.
 
-    Code may turn float32 data in bfloat16.  Positions and angles count as of float32 all the same.
+    Code may rotate float32 data in bfloat16.  Positions and angles count as of float32 all the
+    same.
     """
     x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
     unit = unit_roundoff(draw.dtype)
-    for call in dict.fromkeys((subject.turn, subject.turn_key)):
+    for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
         with Recorder() as recorder:
             rotate_at(subject, call, x, [point(subject, subject.first)], draw)
         unit = max(unit, recorder.unit)

@@ -17,7 +17,7 @@ PARTS = ("conv", "rnn", "matmul")
 def given_back() -> Iterator[None]:
     """Afterwards torch is set as it was before, however the block is left.
 
-    Code that turns a kernel of attention off, makes float64 the default, or seeds, would change
+    Code that rotates a kernel of attention off, makes float64 the default, or seeds, would change
     what the next law, and the next test, stand on.  What is meant: which kernels scaled dot
     product attention may use, the fast path of transformers, dtype and device by default,
     gradients, autocast, the number of threads, deterministic algorithms, the precision of

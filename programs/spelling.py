@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from .roles import PLACES, TABLES, TURNED, role
+from .roles import PLACES, ROTATED, TABLES, role
 from .signature import Argument, Axis, Signature
 
 Sizes = dict[str, int]
@@ -35,7 +35,7 @@ def in_letters(signature: Signature) -> tuple[Signature, Sizes]:
 def _with_tokens(signature: Signature) -> Signature:
     """The one array with features is tokens, if its name says nothing and no other is mapped."""
     unknown = [one for one in signature.arrays if not role(one) and "E" in one.letters]
-    if len(unknown) != 1 or any(role(one) in TURNED for one in signature.arrays):
+    if len(unknown) != 1 or any(role(one) in ROTATED for one in signature.arrays):
         return signature
     return _each(signature, lambda one: replace(one, kind="tokens") if one == unknown[0] else one)
 
@@ -54,8 +54,8 @@ def _headed(signature: Signature, sizes: Sizes) -> Signature:
         axes = list(one.axes or ())
         scores = [str(a) for a in axes[-2:]] in (["r", "n"], ["n", "n"])
         tokens = {"r", "n"} & set(axes[-2].letters) if len(axes) >= 4 else set()
-        vectors = role(one) in TURNED and bool(tokens)
-        behind = role(one) in TURNED and len(axes) == 4 and {"r", "n"} & set(axes[1].letters)
+        vectors = role(one) in ROTATED and bool(tokens)
+        behind = role(one) in ROTATED and len(axes) == 4 and {"r", "n"} & set(axes[1].letters)
         if behind and _number(axes[2]) > 1:  # heads behind the tokens
             sizes["heads"] = _number(axes[2])
             return replace(one, axes=(*axes[:2], HEADS, axes[3]))
@@ -78,7 +78,7 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
     arrays = (*signature.arrays, *signature.results)
     if any({"D", "E"} & set(one.letters) for one in arrays):
         return signature
-    mapped = next((one for one in signature.arrays if role(one) in TURNED and one.axes), None)
+    mapped = next((one for one in signature.arrays if role(one) in ROTATED and one.axes), None)
     if mapped is None and any(role(one) in PLACES for one in signature.arrays):
         mapped = next((one for one in signature.results if one.axes), None)  # a table is made
     if mapped is None or len(mapped.axes or ()) < 2:

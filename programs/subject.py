@@ -17,7 +17,7 @@ from .counts import bias, fixed_size, mask
 from .declared import Declared, sizes_declared
 from .grammar import parse
 from .program import Program
-from .roles import MASKS, PLACES, TABLES, TURNED, role, said
+from .roles import MASKS, PLACES, ROTATED, TABLES, role, said
 from .rotary import START, rotary
 from .signature import Signature, SignatureError
 from .spelling import in_letters
@@ -55,10 +55,10 @@ def subject_of(
     Raises :class:`SignatureError` for a call that cannot be read, or that the code does not take.
 
     >>> import torch
-    >>> def turned(x, cos, sin):
+    >>> def rotated(x, cos, sin):
     ...     u, v = x.chunk(2, -1)
     ...     return torch.cat((u * cos - v * sin, u * sin + v * cos), -1)
-    >>> subject_of(turned, "x: B n H D, cos: n 1 D/2, sin: n 1 D/2 -> x").kind
+    >>> subject_of(rotated, "x: B n H D, cos: n 1 D/2, sin: n 1 D/2 -> x").kind
     'rotary'
     """
     signature, sizes = in_letters(parse(call) if isinstance(call, str) else call)
@@ -125,7 +125,7 @@ def kind_of(signature: Signature, name: str = "") -> str:
     if _scores(signature):
         told = any(one.kind in MASKS for one in signature.results)
         return "mask" if told else "bias"
-    vectors = any("D" in one.letters and role(one) in TURNED for one in features)
+    vectors = any("D" in one.letters and role(one) in ROTATED for one in features)
     tokens = "value" in roles or any("E" in one.letters for one in signature.arrays)
     placed = roles & {*TABLES, *PLACES} or any(START in one.lengths for one in signature.arguments)
     headed = any({"H", "D"} <= set(one.letters) for one in features)
@@ -147,7 +147,7 @@ def kind_of(signature: Signature, name: str = "") -> str:
 
 def _padded_table(signature: Signature, name: str) -> bool:
     """Whether it is named after a table of positions, and takes padding beside its tokens."""
-    others = {role(one) for one in signature.arrays} - {*TURNED}
+    others = {role(one) for one in signature.arrays} - {*ROTATED}
     if not others or others - {"keep", "hide", "mask", "padding"} or signature.step is not None:
         return False
     layer = re.search(f"{WORDS['attention']}|{PARTS.pattern}", name, re.IGNORECASE)

@@ -11,9 +11,11 @@ D features of a head, E features of a token.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import wraps
+from typing import Any, ClassVar, TypeVar
 
 from torch import Tensor, nn
 
@@ -26,6 +28,7 @@ from .declared import (
     DeclaredRotary,
 )
 
+S = TypeVar("S", bound="Subject")
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 
 
@@ -60,35 +63,55 @@ class Subject:
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
+def _also_as(**names: str) -> Callable[[type[S]], type[S]]:
+    """Let the fields of a dataclass be given by their former names, with a warning."""
+
+    def wrap(cls: type[S]) -> type[S]:
+        made: Callable[..., None] = cls.__init__
+
+        @wraps(made)
+        def init(self: S, **fields: Any) -> None:
+            for former, name in names.items():
+                if former in fields:
+                    note = f"{former}= of {cls.__name__} is now called {name}="
+                    warnings.warn(note, DeprecationWarning, stacklevel=2)
+                    fields[name] = fields.pop(former)
+            made(self, **fields)
+
+        cls.__init__ = init  # type: ignore[method-assign, assignment]
+        return cls
+
+    return wrap
+
+
+@_also_as(turn="rotate", values_turn="values_rotate")
 @dataclass(frozen=True, kw_only=True)
 class Rotary(Subject):
     """Rotary code.
 
-    ``turn``: queries (B, H, T, D) at positions (B, T) -> (B, H, T, D); positions of ``axes``
+    ``rotate``: queries (B, H, T, D) at positions (B, T) -> (B, H, T, D); positions of ``axes``
     coordinates are (B, T, axes).  ``key`` does the same to keys, where it is other code.
     ``whole`` says that positions are integers.  ``first`` and ``most``: the positions it has.
 
-    ``shift``: keys that are turned already (B, H, T, D), and an integer s -> the keys s further.
-    ``all_three``: q, k, v (B, H, T, D), positions -> q, k, v, where code turns values as well.
-    ``values_turn``: whether values are meant to turn.
-    ``evict``: raw keys (B, H, T, D) -> the keys of its cache as they are kept (B, H, W, D), their
-    raw keys (B, H, W, D), and the positions (W,) at which they claim to be.
-    ``grid``: rows, columns -> positions (rows·columns, 2) as row, column of each place, row-major.
-    ``convert``: projections of queries and keys (E_out, E_in) each, heads -> the same for code of
-    the layout ``converts_to``, written as a Rotary of its own.
-    ``running``: x (B, H, T, D) at the positions 0..T-1, where code takes no positions.
-    ``beside``: x, what else is turned in the same call, positions, and 0 or 1 -> x turned as a
-    query or as a key, where one call turns both.
-    ``pair``: x, y, positions -> x turned as a query and y as a key, where one call turns these two.
-    ``grouped``: keys that are turned beside queries may have fewer heads.
-    ``any_width``: it turns all of as many channels as it is given; ``width`` is what it is given.
-    ``cosines``: positions (B, T) -> cos, sin (B, T, D or D/2), where the code shows its table.
-    ``single``: of the letters B and H those of axes that the code, or its positions, do not have:
-    it is called for each row, or head, by itself.
+    ``shift``: keys that are rotated already (B, H, T, D), and an integer s -> the keys s further.
+    ``all_three``: q, k, v (B, H, T, D), positions -> q, k, v, where code rotates values as well.
+    ``values_rotate``: whether values are meant to rotate. ``evict``: raw keys (B, H, T, D) -> the
+    keys of its cache as they are kept (B, H, W, D), their raw keys (B, H, W, D), and the positions
+    (W,) at which they claim to be. ``grid``: rows, columns -> positions (rows·columns, 2) as row,
+    column of each place, row-major. ``convert``: projections of queries and keys (E_out, E_in)
+    each, heads -> the same for code of the layout ``converts_to``, written as a Rotary of its own.
+    ``running``: x (B, H, T, D) at the positions 0..T-1, where code takes no positions. ``beside``:
+    x, what else is rotated in the same call, positions, and 0 or 1 -> x rotated as a query or as a
+    key, where one call rotates both. ``pair``: x, y, positions -> x rotated as a query and y as a
+    key, where one call rotates these two. ``grouped``: keys that are rotated beside queries may
+    have fewer heads. ``any_width``: it rotates all of as many channels as it is given; ``width`` is
+    what it is given. ``cosines``: positions (B, T) -> cos, sin (B, T, D or D/2), where the code
+    shows its table. ``single``: of the letters B and H those of axes that the code, or its
+    positions, do not have: it is called for each row, or head, by itself.
     """
 
     kind: ClassVar[str] = "rotary"
-    turn: Callable[[Tensor, Tensor], Tensor]
+    rotate: Callable[[Tensor, Tensor], Tensor]
     width: int
     key: Callable[[Tensor, Tensor], Tensor] | None = None
     heads: int = 2
@@ -101,7 +124,7 @@ class Rotary(Subject):
     all_three: Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor]] | None = (
         None
     )
-    values_turn: bool = False
+    values_rotate: bool = False
     evict: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]] | None = None
     grid: Callable[[int, int], Tensor] | None = None
     convert: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]] | None = None
@@ -115,9 +138,9 @@ class Rotary(Subject):
     single: str = ""
 
     @property
-    def turn_key(self) -> Callable[[Tensor, Tensor], Tensor]:
+    def rotate_key(self) -> Callable[[Tensor, Tensor], Tensor]:
         """What is done to keys."""
-        return self.key or self.turn
+        return self.key or self.rotate
 
 
 @dataclass(frozen=True, kw_only=True)

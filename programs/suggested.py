@@ -39,7 +39,7 @@ PLAIN = {
     "padding": ": B n keep",
 }
 HEADS = {"query": ": B H r D", "key": ": B H n D", "value": ": B H n D", "mask": ": B 1 r n keep"}
-TURNED = dict.fromkeys(("query", "key", "value", "tokens"), ": B H n D")
+ROTATED = dict.fromkeys(("query", "key", "value", "tokens"), ": B H n D")
 TOKENS = dict.fromkeys(("query", "key", "value", "tokens"), ": B n E")
 RESULTS = {
     "attention": "B H r D",
@@ -65,12 +65,12 @@ def suggested(call: Callable[..., Any], kind: str) -> str:
         return ""
     roles = [one.role for one in needed]
     heads = kind == "attention" and {"query", "key", "value"} <= set(roles)
-    own = TURNED if kind == "rotary" else HEADS if heads else TOKENS
+    own = ROTATED if kind == "rotary" else HEADS if heads else TOKENS
     first = _first_length(roles, kind)
     told = [_part(one, own, "r" if k == first else "") for k, one in enumerate(needed)]
     if kind == "rotary":
-        turned = [one for one in needed if one.role in TURNED]
-        back = ", ".join(one.name for one in turned) or UNKNOWN
+        rotated = [one for one in needed if one.role in ROTATED]
+        back = ", ".join(one.name for one in rotated) or UNKNOWN
     else:
         back = RESULTS["layer" if kind == "attention" and not heads else kind]
         back = back if kind != "bias" or "heads" in roles else back.replace("H", UNKNOWN)

@@ -20,7 +20,7 @@ from .layout import labels, laid_out, read_back
 from .names import Parameter, parameters, sizes_of
 from .placing import held
 from .pretrained import sections_of
-from .roles import PLACES, TABLES, TURNED, lengths_of, role, runs
+from .roles import PLACES, ROTATED, TABLES, lengths_of, role, runs
 from .signature import Argument, Axis, Signature, SignatureError, Source
 
 # What tables hold at positions of any shape, by name; their angles are found once for all of them.
@@ -323,7 +323,7 @@ class Origin:
 
 
 def _in_place(made: list[str], wanted: list[str]) -> bool:
-    """Whether rows stand where they come back, of tables of as many axes: nobody turns them."""
+    """Whether rows stand where they come back, of tables of as many axes: nobody rotates them."""
     rows = [[k for k, c in enumerate(axes) if c in ("m", "n")] for axes in (made, wanted)]
     return len(made) != len(wanted) or rows[0] == rows[1]
 
@@ -392,7 +392,7 @@ def _tables_of(
     """The calls that give tables, for 6 rows of 11 positions, and what they give."""
     try:
         known = parameters(made.call)
-        if sum(one.role in TURNED and one.required for one in known) > 1:
+        if sum(one.role in ROTATED and one.required for one in known) > 1:
             return  # of vectors and their like no tables are made
         placed = any(one.role == "positions" for one in known)
         rows = (*ROWS, *(COORDINATES if many_axes else ())) if placed else ("m",)
@@ -479,7 +479,7 @@ def _given(made: Code, known: tuple[Parameter, ...], rows: str, placed: bool) ->
             choices.append([short(f"{one.name}: {rows} positions")])
         elif one.role in ("length", "keys") and not placed:
             choices.append([f"{one.name} = m"])
-        elif one.role in TURNED and one.required:
+        elif one.role in ROTATED and one.required:
             told = [f"{one.name}: {axes} tokens" for axes in ("B m D", "B 1 m D", "m D")]
             choices.append(told + ([f"{one.name}: n positions"] if alone else []))
         elif plain and (one.required or one.role == "width" or one.name == "layer_type"):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .layout import labels, laid_out
 from .masks import by_letters, is_mask, renamed
-from .roles import TURNED, role
+from .roles import ROTATED, role
 from .signature import Argument, Axis, Signature, SignatureError
 
 TOKENS = Axis(((Fraction(1), ("n",)),))
@@ -36,11 +36,11 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
         told = any({"r", "n"} & set(one.letters) for one in signature.arrays if is_mask(one))
         own = _changed(signature, lambda axis: TOKENS if axis == whole else axis, masks=not told)
         signature = own if whole.letters else _queried(own, signature)
-    turned = [one for one in signature.arrays if mapped(one)]
-    if not any("r" in one.letters for one in turned):
+    rotated = [one for one in signature.arrays if mapped(one)]
+    if not any("r" in one.letters for one in rotated):
         return signature, ""
-    apart = any("n" in one.letters for one in turned)
-    if not apart or any(role(one) == "value" for one in turned):
+    apart = any("n" in one.letters for one in rotated)
+    if not apart or any(role(one) == "value" for one in rotated):
         return _changed(signature, lambda axis: renamed(axis, "r", "n"), masks=False), ""
     context = next(c for c in "mst" if c not in signature.letters)
     aside = _changed(signature, lambda axis: renamed(axis, "n", context))
@@ -93,16 +93,16 @@ def mapped(one: Argument) -> bool:
     """
     letters = set(one.letters)
     said = "B" in letters and letters & {*"rnmst"} and letters & {"D", "E"}
-    return role(one) in TURNED or (not role(one) and bool(said))
+    return role(one) in ROTATED or (not role(one) and bool(said))
 
 
 def whole_of(signature: Signature) -> Axis:
     """The axis of the tokens: n, or one that has only some lengths, such as (n n) and (4 n)."""
     for one in signature.arrays:
-        for axis in one.axes or () if role(one) in TURNED else ():
+        for axis in one.axes or () if role(one) in ROTATED else ():
             if axis.letters == ("n",) and axis != TOKENS and len(axis.terms) == 1:
                 return axis
-    tokens = [one for one in signature.arrays if role(one) in TURNED]
+    tokens = [one for one in signature.arrays if role(one) in ROTATED]
     for one in tokens or signature.results[:1]:  # without tokens, a table of so many rows
         letters = {*one.letters}
         numbers = [axis for axis in one.axes or () if not axis.letters and axis.size({}) > 1]

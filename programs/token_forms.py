@@ -26,7 +26,7 @@ from .meaning import require_meaning
 from .names import INDEX, Parameter, order_in, parameters
 from .pretrained import sections_of
 from .program import Program
-from .roles import MASKS, SIZES, TURNED, raised, role
+from .roles import MASKS, ROTATED, SIZES, raised, role
 from .signature import Signature
 from .states import stepping
 from .tables import beside as table_beside
@@ -226,7 +226,7 @@ def _tokens_lines(
         taken = known[:count]
         for x in orders:
             given = ", ".join(
-                f"{one.name}: {x}" + ("" if one.role in TURNED else " tokens") for one in taken
+                f"{one.name}: {x}" + ("" if one.role in ROTATED else " tokens") for one in taken
             )
             try:
                 more = beside(code, known, {one.name for one in taken}, square=True)

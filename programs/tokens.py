@@ -33,7 +33,7 @@ from .roles import (
     returned,
     role,
 )
-from .rotary import Turning
+from .rotary import Rotating
 from .signature import Argument, Axis, Signature, SignatureError
 from .states import stepping
 from .subjects import Attention, Layer
@@ -153,7 +153,7 @@ class OnTokens:
         return set() if self.full else spare(self.code, masks)
 
     @cached_property
-    def turning(self) -> Turning | None:
+    def rotating(self) -> Rotating | None:
         """Positions, and tables made of them.
 
         Of tables made here it is the one under which a shift of all positions does nothing.
@@ -161,7 +161,7 @@ class OnTokens:
         if not any(role(one) in (*TABLES, *PLACES) for one in self.line.arrays):
             return None
         ways = [
-            Turning(self.code, self.line, told, table, self.rotated)
+            Rotating(self.code, self.line, told, table, self.rotated)
             for told, table in tables(self.code, self.line, self.rotated)
         ]
         return next(filter(self._relative, ways if len(ways) > 1 else ()), ways[0])
@@ -170,12 +170,12 @@ class OnTokens:
     def absolute(self) -> bool:
         """Whether it is handed positions, and another one for all tokens changes what it gives."""
         placed = any(role(one) in PLACES for one in self.line.arrays)
-        return placed and self.turning is not None and not self._relative(self.turning)
+        return placed and self.rotating is not None and not self._relative(self.rotating)
 
-    def _relative(self, way: Turning) -> bool:
+    def _relative(self, way: Rotating) -> bool:
         """Whether, with these tables, a shift of all positions does nothing."""
         on = OnTokens(self.code.again(), self.signature, self.options)
-        vars(on)["turning"] = way
+        vars(on)["rotating"] = way
         for width in widths_of_tokens(self.code):
             x = torch.randn(1, 6, width, generator=torch.Generator().manual_seed(8))
             try:
@@ -277,8 +277,8 @@ class OnTokens:
             elif one != self.tokens and role(one) not in (*TABLES, *PLACES):
                 arrays[one.name] = self._other(one, here, lengths, x)
         arrays[self.tokens.name] = laid_out(x, here, self.tokens.axes or (), lengths)
-        if self.turning is not None:
-            arrays |= self._placed(self.turning, past, lengths, x)
+        if self.rotating is not None:
+            arrays |= self._placed(self.rotating, past, lengths, x)
         return arrays, lengths
 
     def _as_many(self, x: Tensor) -> Tensor:
@@ -318,7 +318,7 @@ class OnTokens:
         )
 
     def _placed(
-        self, way: Turning, past: int, lengths: Mapping[str, int], x: Tensor
+        self, way: Rotating, past: int, lengths: Mapping[str, int], x: Tensor
     ) -> dict[str, Tensor]:
         at = torch.arange(past, past + lengths["n"], device=x.device)
         if any("B" in one.letters for one in way.places):
@@ -361,8 +361,8 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     parts = code.module.modules() if code.module is not None else (code.call,)
     heads = code.options.heads or next((n for one in parts for n in sizes_of(one, "heads")), 1)
     told = ["with a causal mask made here"] if causal else []
-    here = tables and signature.source is None and on.turning is not None
-    told += [f"with {on.turning.told}"] if here and on.turning is not None else []
+    here = tables and signature.source is None and on.rotating is not None
+    told += [f"with {on.rotating.told}"] if here and on.rotating is not None else []
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     told += [f"with a sinusoidal table of {PLACED[one]} made here" for one in dict.fromkeys(made)]
     if on.whole != TOKENS:

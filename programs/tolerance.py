@@ -2,12 +2,12 @@ r"""How far rounding alone may move what rotary code and tables of positions giv
 
 Write U for the unit roundoff of the data and u for that of the angles (float32).
 
-*Turning.*  A pair turned by an angle with cosine and sine rounded to the dtype of the data is off
+*Rotating.*  A pair rotated by an angle with cosine and sine rounded to the dtype of the data is off
 by at most η of its length, see :mod:`attnproof.numeric.rotary_precision.bound`.  Code may do twice
 as many operations as are counted there (a factor, a cast there and back): ROOM = 2.
 
 *Angles.*  The angle p·ω is off by at most STEPS·u·|p|·|ω|: a position that is scaled, the product,
-and one operation more.  Both positions of a product of two turned vectors have an angle:
+and one operation more.  Both positions of a product of two rotated vectors have an angle:
 
     |q·k − exact|  <=  |q| |k| (2η + η² + STEPS·u·Ω (|m| + |n|)).
 
@@ -35,11 +35,11 @@ DEPTH = 8.0
 
 @dataclass(frozen=True)
 class Rounding:
-    """The numbers of the formulas above: ``unit`` U, ``angle_unit`` u, ``turning`` ROOM·η."""
+    """The numbers of the formulas above: ``unit`` U, ``angle_unit`` u, ``rotating`` ROOM·η."""
 
     unit: float
     angle_unit: float
-    turning: float
+    rotating: float
 
     def angle(self, positions: Tensor | float, omega: Tensor | float) -> Tensor:
         """How far an angle p·ω may be off: the shape of p·ω."""
@@ -50,22 +50,22 @@ class Rounding:
         """How far a vector of this length may be off after a turn at each of these positions."""
         far = sum(abs(p) for p in places)
         return size * (
-            (1 + self.turning) ** len(places) - 1 + STEPS * self.angle_unit * omega * far
+            (1 + self.rotating) ** len(places) - 1 + STEPS * self.angle_unit * omega * far
         )
 
     def score(self, size: float, omega: float, m: float, n: float) -> float:
-        """How far q·k may be off, |q| |k| = size, of a query turned at m and a key at n."""
+        """How far q·k may be off, |q| |k| = size, of a query rotated at m and a key at n."""
         return self.vector(size, omega, m, n)
 
 
 def rounding_of(dtype: torch.dtype, angles: torch.dtype = torch.float32) -> Rounding:
     """The rounding of code on data of a dtype whose angles are of another.
 
-    >>> rounding_of(torch.float32).turning < 2e-6 < rounding_of(torch.bfloat16).turning
+    >>> rounding_of(torch.float32).rotating < 2e-6 < rounding_of(torch.bfloat16).rotating
     True
     """
     form = Format("", dtype, angles=angles)
-    eta = bound_of(form, torch.ones(1, dtype=torch.float64)).turning
+    eta = bound_of(form, torch.ones(1, dtype=torch.float64)).rotating
     return Rounding(unit_roundoff(dtype), unit_roundoff(angles), ROOM * eta)
 
 

@@ -268,13 +268,13 @@ def clockwise_and_anticlockwise_rotations_score_differently(
     """
     xp = array_namespace(X)
     M = block_rotation(-omega)
-    turns = powers_of_blocks(-omega)
+    rotates = powers_of_blocks(-omega)
     e, f = xp.eye(2)[0], xp.eye(2)[1]
     one = xp.ones(())
     return {
-        "powers of M": turns,
+        "powers of M": rotates,
         "after ω ↦ −ω": equal(multiplicative(M, X), rotate(X, xp.arange(n), -omega)).with_facts(
-            over(n, lambda j: turns.at(j=j))
+            over(n, lambda j: rotates.at(j=j))
         ),
         "different scores": differ(
             e @ (rotation(-one) @ f), e @ (rotation(one) @ f), 2 * xp.sin(one)

@@ -264,7 +264,7 @@ def without_norms(Q: Array, K: Array) -> Claim:
 def scores_of_the_distance_ignore_rotations(
     Q: Array, K: Array, g: Array, t: Array
 ) -> dict[str, Claim]:
-    """Rows of Q and K turned by g and moved by t; the scores are −‖·‖, −‖·‖²/2, and so on."""
+    """Rows of Q and K rotated by g and moved by t; the scores are −‖·‖, −‖·‖²/2, and so on."""
     moved = distances(Q @ g + t, K @ g + t)
     still = falling(distances(Q, K))
     return {

@@ -413,7 +413,7 @@ def multiplicative_encodings_are_relative_after_the_projections(
     commute = for_all(
         {"m": natural()}, lambda m: equal(A @ power(M, m), power(M, m) @ A).by_induction(m)
     )
-    turned = multiplicative(M, X)
+    rotated = multiplicative(M, X)
     first = xp.eye(2)[0]
     exchange, keep = 1 - xp.eye(2), first[:, None] * first[None, :]
     moved = exchange @ first
@@ -422,7 +422,7 @@ def multiplicative_encodings_are_relative_after_the_projections(
         "linear, for any matrix": equal(
             multiplicative(N, c * X + Y), c * multiplicative(N, X) + multiplicative(N, Y)
         ),
-        "an isometry": equal(xp.sum(turned**2, axis=1), xp.sum(X**2, axis=1)).with_facts(
+        "an isometry": equal(xp.sum(rotated**2, axis=1), xp.sum(X**2, axis=1)).with_facts(
             over(n, lambda j: keeps.at(m=j))
         ),
         "the first m factors cancel": offset,

@@ -32,7 +32,7 @@ d, p = sizes("d p", "features")
 
 
 @theorem(
-    "Rotary encoding is linear in the token, keeps its length, and turns consecutive pairs",
+    "Rotary encoding is linear in the token, keeps its length, and rotates consecutive pairs",
     given={
         "X": real(n, 2 * B),
         "Y": real(n, 2 * B),
@@ -55,15 +55,15 @@ def rotary_encoding_is_linear_and_keeps_lengths(
     (cos s − 1, sin s) for (1, 0).
     """
     xp = array_namespace(X)
-    turned = rotate(X, p, omega)
+    rotated = rotate(X, p, omega)
     one, zero = xp.eye(2)[:1], xp.zeros((1, 2))
     place, frequency = s[None], xp.ones(1)
     added, none = rotate(one, place, frequency) - one, rotate(zero, place, frequency) - zero
     return {
-        "linear": equal(rotate(a * X + b * Y, p, omega), a * turned + b * rotate(Y, p, omega)),
-        "of the same length": equal(xp.sum(turned**2, axis=-1), xp.sum(X**2, axis=-1)),
+        "linear": equal(rotate(a * X + b * Y, p, omega), a * rotated + b * rotate(Y, p, omega)),
+        "of the same length": equal(xp.sum(rotated**2, axis=-1), xp.sum(X**2, axis=-1)),
         "pair by pair": equal(
-            xp.reshape(turned, (n, B, 2)),
+            xp.reshape(rotated, (n, B, 2)),
             product(xp.reshape(X, (n, B, 2)), unit(p[:, None] * omega)),
         ),
         "what it adds depends on the token": differ(
@@ -110,11 +110,11 @@ def rotary_scores_depend_on_the_offset_only(
             "block by block: cos u cos v + sin u sin v = cos(v − u), and so for the sine",
             xp.sum((a * c + b * d) * xp.cos(offset) + (b * c - a * d) * xp.sin(offset), axis=-1),
         ),
-        ("which is the query against the key turned by v − u", turned(Q, K, v - u, omega)),
+        ("which is the query against the key rotated by v − u", rotated(Q, K, v - u, omega)),
     )
 
 
-def turned(Q: Array, K: Array, offset: Array, omega: Array) -> Array:
+def rotated(Q: Array, K: Array, offset: Array, omega: Array) -> Array:
     """⟨q_i, R(offset_i) k_i⟩, row by row."""
     xp = array_namespace(Q)
     result: Array = xp.sum(Q * rotate(K, offset, omega), axis=-1)
@@ -122,12 +122,12 @@ def turned(Q: Array, K: Array, offset: Array, omega: Array) -> Array:
 
 
 @rotary_scores_depend_on_the_offset_only.negative_control(
-    "the key is turned by the sum of the positions"
+    "the key is rotated by the sum of the positions"
 )
 def by_the_sum(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
     xp = array_namespace(Q)
     return equal(
-        xp.sum(rotate(Q, u, omega) * rotate(K, v, omega), axis=-1), turned(Q, K, v + u, omega)
+        xp.sum(rotate(Q, u, omega) * rotate(K, v, omega), axis=-1), rotated(Q, K, v + u, omega)
     )
 
 
@@ -147,7 +147,7 @@ def by_the_sum(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
 def rotating_only_the_queries_is_not_relative(
     Q: Array, K: Array, u: Array, s: Array, omega: Array
 ) -> Claim:
-    """False: a common shift s of all positions turns the queries and leaves the keys."""
+    """False: a common shift s of all positions rotates the queries and leaves the keys."""
     return equal(rotate(Q, u + s, omega) @ K.mT, rotate(Q, u, omega) @ K.mT)
 
 
@@ -266,12 +266,12 @@ def rotary_self_attention(
 def quarter_turns(X: Array) -> Array:
     """Rotary self-attention of two tokens (2, 2) at positions 0 and 1: (2,).
 
-    A step turns queries and keys, the tokens themselves, by π/2; values are second entries.
+    A step rotates queries and keys, the tokens themselves, by π/2; values are second entries.
     """
     xp = array_namespace(X)
     places, omega = xp.arange(2), xp.pi / 2 * xp.ones(1)
-    turned = rotate(X, places, omega)
-    output: Array = attention(turned, turned, X[:, 1:])[:, 0]
+    rotated = rotate(X, places, omega)
+    output: Array = attention(rotated, rotated, X[:, 1:])[:, 0]
     return output
 
 
@@ -306,7 +306,7 @@ def rotary_attention_is_equivariant_when_tokens_carry_their_positions(
     return {
         "with their positions": chain(
             rotary_self_attention(X[sigma], u[sigma], S, T, W, omega),
-            ("each row is turned by its own position", moved),
+            ("each row is rotated by its own position", moved),
             ("attention is equivariant", still[sigma]),
         ),
         "not if the positions stay": greater(

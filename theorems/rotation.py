@@ -126,7 +126,9 @@ def turning_is_multiplying_by_a_unit_complex_number(
     }
 
 
-@turning_is_multiplying_by_a_unit_complex_number.negative_control("the matrix turns the other way")
+@turning_is_multiplying_by_a_unit_complex_number.negative_control(
+    "the matrix rotates the other way"
+)
 def backwards(a: Array, x: Array) -> Claim:
     return equal(product(x, unit(a)), rotation(-a) @ x)
 

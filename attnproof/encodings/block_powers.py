@@ -28,7 +28,7 @@ class BlockPowers(Encoding):
     defaults = {"theta": 10_000.0 ** (-1 / 32)}
 
     def angles(self, p: Any) -> Any:
-        """j θ^b in block b, where M^j turns by as much the other way."""
+        """j θ^b in block b, where M^j rotates by as much the other way."""
         xp = array_namespace(p)
         blocks = xp.arange(xp.arange(self.width)[::2].shape[0])
         return p[..., None] * each(blocks, lambda b: number_power(self.theta, b))

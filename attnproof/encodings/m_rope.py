@@ -8,13 +8,13 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, differ, frequencies, hypothesis, index_map, sizes
-from attnproof.theorems.definitions.rotary import turn_halves
+from attnproof.theorems.definitions.rotary import rotate_halves
 
 (B,) = sizes("B", "blocks")
 
 
 class MRope(Encoding):
-    """At p = (t, h, w) the channels b and d/2 + b turn by p_{a(b)} ω_b; a(b) is the pair's axis.
+    """At p = (t, h, w) the channels b and d/2 + b rotate by p_{a(b)} ω_b; a(b) is the pair's axis.
 
     In Qwen2-VL the first 16 pairs have the axis t, the next 24 h, the last 24 w.  Any other
     choice of axes is one of these, too.
@@ -30,8 +30,8 @@ class MRope(Encoding):
         "axis": np.repeat([0, 1, 2], [16, 24, 24]),
     }
 
-    def turn(self, x: Any, p: Any) -> Any:
-        return turn_halves(x, p[..., self.axis] * self.omega)
+    def rotate(self, x: Any, p: Any) -> Any:
+        return rotate_halves(x, p[..., self.axis] * self.omega)
 
     def tell(self, here: Any, there: Any, k: int = 0) -> Any:
         xp, half = array_namespace(here), self.omega.shape[0]

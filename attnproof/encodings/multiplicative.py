@@ -38,7 +38,7 @@ class Multiplicative(Encoding):
     given = {"M": real(d, d)}
     defaults = {"M": block_rotation(10_000.0 ** (-np.arange(32) / 32))}
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         xp = array_namespace(x)
         powers = each(p, lambda j: power(self.M, j))
         return xp.sum(powers * x[..., None, :], axis=-1)

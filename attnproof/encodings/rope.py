@@ -1,4 +1,4 @@
-"""RoPE: queries and keys turn by their position."""
+"""RoPE: queries and keys rotate by their position."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from attnproof import Encoding, differ, frequencies, hypothesis, rotate, sizes
 
 
 class Rope(Encoding):
-    """Pair b of a query or key, the channels 2b and 2b + 1, turns by the angle p ω_b.
+    """Pair b of a query or key, the channels 2b and 2b + 1, rotates by the angle p ω_b.
 
     ω_b = 10000^{−2b/d} in the paper; here any frequencies.  A subclass that overrides
     ``frequencies`` runs with others that are made of these.
@@ -26,10 +26,10 @@ class Rope(Encoding):
     defaults = {"omega": 10_000.0 ** (-np.arange(32) / 32)}
 
     def frequencies(self) -> Any:
-        """The frequencies with which the pairs turn: (B,)."""
+        """The frequencies with which the pairs rotate: (B,)."""
         return self.omega
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         return rotate(x, p, self.frequencies())
 
     def pairs(self, x: Any) -> tuple[Any, Any]:
@@ -44,7 +44,7 @@ class Rope(Encoding):
         xp = array_namespace(i)
         return xp.sum((2 * xp.sin((j - i) * self.frequencies())) ** 2)
 
-    @hypothesis("some pair turns by an angle that is not a rational multiple of π")
+    @hypothesis("some pair rotates by an angle that is not a rational multiple of π")
     def irrational(self, i: Any, j: Any) -> list[Any]:
         # as 1 is not: then that pair makes no multiple of π in i − j steps
         return [differ(self.apart(i, j), 0)]

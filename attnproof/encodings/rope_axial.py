@@ -13,7 +13,7 @@ B, C = sizes("B C", "blocks")
 
 
 class RopeAxial(Encoding):
-    """At (p₀, p₁) the first B pairs of channels turn by p₀ ω_b, the other C pairs by p₁ ν_c.
+    """At (p₀, p₁) the first B pairs of channels rotate by p₀ ω_b, the other C pairs by p₁ ν_c.
 
     Usually B = C and ω = ν, with the base 100.
     """
@@ -28,7 +28,7 @@ class RopeAxial(Encoding):
     given = {"omega": frequencies(B), "nu": frequencies(C)}
     defaults = {"omega": 100.0 ** (-np.arange(16) / 16), "nu": 100.0 ** (-np.arange(16) / 16)}
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         xp = array_namespace(x)
         rows = 2 * self.omega.shape[0]
         first = rotate(x[..., :rows], p[..., 0], self.omega)

@@ -12,9 +12,9 @@ from attnproof.encodings.rope import Rope
 
 
 class RopeByParts(Rope):
-    """Pair b turns with ω_b (γ_b + (1 − γ_b)/s), s > 0: by how far it turned in training.
+    """Pair b rotates with ω_b (γ_b + (1 − γ_b)/s), s > 0: by how often it rotated in training.
 
-    There it turned by L ω_b, L being the length.  γ_b = (L ω_b − slow) / ramp, cut off at 0 and 1:
+    There it rotated by L ω_b, L being the length.  γ_b = (L ω_b − slow) / ramp, cut off at 0 and 1:
     a pair is slow below the one angle, and fast above the angle slow + ramp > slow.
     """
 

@@ -9,7 +9,7 @@ from attnproof.encodings.rope import Rope
 
 
 class RopeHalfSplit(Rope):
-    """The channels b and d/2 + b of a query or key turn by the angle p ω_b.
+    """The channels b and d/2 + b of a query or key rotate by the angle p ω_b.
 
     The layout of GPT-NeoX and Llama; the pairs of the paper in another order of the channels.
     """
@@ -20,7 +20,7 @@ class RopeHalfSplit(Rope):
         "Su et al. 2021, RoFormer, eq. 34, with the channels in another order",
     )
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         return rotate_half(x, p, self.frequencies())
 
     def pairs(self, x: Any) -> tuple[Any, Any]:

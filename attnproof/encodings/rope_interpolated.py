@@ -9,7 +9,7 @@ from attnproof.encodings.rope import Rope
 
 
 class RopeInterpolated(Rope):
-    """Positions are divided by a factor s > 0: pair b turns by (p/s) ω_b."""
+    """Positions are divided by a factor s > 0: pair b rotates by (p/s) ω_b."""
 
     title = "RoPE, interpolated"
     source = ("Chen et al. 2023, Position Interpolation, section 2.3, eq. 4, with s = L'/L",)

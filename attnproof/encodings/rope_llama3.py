@@ -10,7 +10,7 @@ from attnproof.encodings.rope_by_parts import RopeByParts
 
 
 class RopeLlama3(RopeByParts):
-    """Pairs with a wavelength 2π/ω above L turn s times slower, those below L/4 as before.
+    """Pairs with a wavelength 2π/ω above L rotate s times slower, those below L/4 as before.
 
     Between them L/wavelength decides linearly: NTK-by-parts, from one turn to four, s = 8.
     """

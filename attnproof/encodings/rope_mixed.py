@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from attnproof import Encoding, frequencies, sizes
-from attnproof.theorems.definitions.rotary import turn_pairs
+from attnproof.theorems.definitions.rotary import rotate_pairs
 
 (B,) = sizes("B", "blocks")
 
 
 class RopeMixed(Encoding):
-    """At p = (p₀, p₁) pair b turns by p₀ Ω_b0 + p₁ Ω_b1; Ω is learned, so it may be anything."""
+    """At p = (p₀, p₁) pair b rotates by p₀ Ω_b0 + p₁ Ω_b1; Ω is learned, so it may be anything."""
 
     title = "RoPE, mixed"
     source = (
@@ -28,11 +28,11 @@ class RopeMixed(Encoding):
     defaults = {
         "Omega": np.concatenate(
             [
-                10.0 ** (-np.arange(16) / 16)[:, None] * np.array([np.cos(turn), np.sin(turn)])
-                for turn in (1.0, 1.0 + np.pi / 2)
+                10.0 ** (-np.arange(16) / 16)[:, None] * np.array([np.cos(angle), np.sin(angle)])
+                for angle in (1.0, 1.0 + np.pi / 2)
             ]
         )
     }
 
-    def turn(self, x: Any, p: Any) -> Any:
-        return turn_pairs(x, p @ self.Omega.mT)
+    def rotate(self, x: Any, p: Any) -> Any:
+        return rotate_pairs(x, p @ self.Omega.mT)

@@ -11,7 +11,7 @@ from attnproof.encodings.rope import Rope
 
 
 class RopeNtk(Rope):
-    """Pair b turns by p ω_b s^{−b/(B−1)}, s > 0: the first pair as before, the last s times slower.
+    """Pair b rotates by p ω_b s^{−b/(B−1)}, s > 0: the first as before, the last s times slower.
 
     With ω_b = base^{−b/B} that is RoPE with the base multiplied by s^{d/(d−2)}, d = 2B >= 4.
     """

@@ -13,17 +13,17 @@ from attnproof.encodings.rope import B, Rope
 
 
 class RopePartial(Rope):
-    """The first 2B channels turn in pairs by p ω_b, the other N >= 1 channels pass unturned."""
+    """The first 2B channels rotate in pairs by p ω_b, the other N >= 1 channels pass unrotated."""
 
     title = "RoPE, partial"
     source = ("Wang and Komatsuzaki 2021, GPT-J-6B (64 of 256 channels)",)
     width = 2 * B + N
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         xp = array_namespace(x)
-        turning = 2 * self.omega.shape[0]
-        turned = rotate(x[..., :turning], p, self.frequencies())
-        return xp.concat((turned, x[..., turning:]), axis=-1)
+        rotating = 2 * self.omega.shape[0]
+        rotated = rotate(x[..., :rotating], p, self.frequencies())
+        return xp.concat((rotated, x[..., rotating:]), axis=-1)
 
     def pairs(self, x: Any) -> tuple[Any, Any]:
         return super().pairs(x[: 2 * self.omega.shape[0]])

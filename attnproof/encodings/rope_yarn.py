@@ -32,7 +32,7 @@ class YarnByIndex(Yarn):
     """YaRN as its code has it: γ falls linearly in the index b of the pair, not in its angle.
 
     γ_b = (last − b) / ramp, cut off at 0 and 1, ramp > 0: 1 below the index last − ramp, 0 above
-    last.  The code takes ⌊·⌋ and ⌈·⌉ of the indices at which a pair turns 32 times and once.
+    last.  The code takes ⌊·⌋ and ⌈·⌉ of the indices at which a pair rotates 32 times and once.
     """
 
     title = "YaRN, ramp by index"

@@ -1,4 +1,4 @@
-"""STRING: queries and keys turn by generators that commute."""
+"""STRING: queries and keys rotate by generators that commute."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attnproof import Encoding, frequencies, injection, orthogonal, sizes
 class String(Encoding):
     """R_p = exp(p₀ L₀ + p₁ L₁) for antisymmetric L_k that commute, in their common basis.
 
-    Antisymmetric matrices that commute turn the same planes, orthogonal to each other: plane b,
+    Antisymmetric matrices that commute rotate the same planes, orthogonal to each other: plane b,
     spanned by two rows of an orthogonal P, by the angle (p Ω)_b; what lies in no plane stays.
     So this is RoPE for any linear map of the position, in any basis.
     """
@@ -35,7 +35,7 @@ class String(Encoding):
         "Omega": np.cos(np.arange(2)[:, None] + np.arange(32)) * 100.0 ** (-np.arange(32) / 32),
     }
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         xp = array_namespace(x)
         cos, sin = xp.cos(p @ self.Omega), xp.sin(p @ self.Omega)
         planes = self.P[self.place]

@@ -16,7 +16,7 @@ def _decay(count: int, gamma: float = 0.4) -> Any:
 
 
 class Xpos(Rope):
-    """Pair b turns by p ω_b; a query is scaled by ζ_b^p and a key by ζ_b^{−p}.
+    """Pair b rotates by p ω_b; a query is scaled by ζ_b^p and a key by ζ_b^{−p}.
 
     ζ_b^p = exp(p λ_b) with any rates λ_b = ln ζ_b; in the paper ζ_b = (b/B + γ) / (1 + γ) < 1 with
     γ = 0.4, and p is counted in steps of 512, so that scores shrink with the distance to the past.

@@ -47,7 +47,7 @@ WHOLE = "it is said to be for the positions 0, 1, 2, .. alone"
 
 def has_a_code(kind: type[Encoding]) -> str:
     """Why a position alone has no code, where only pairs of positions count."""
-    own = kind.acts("add", "turn", "query", "key", "bias", "relate")
+    own = kind.acts("add", "rotate", "query", "key", "bias", "relate")
     if kind.acts() and not own:
         return "it acts on pairs of positions; one alone has no code"
     return of_tokens(kind)
@@ -64,7 +64,7 @@ def has_a_code(kind: type[Encoding]) -> str:
 def unique(enc: Encoding, i: Any, j: Any, others: Any, rest: Any) -> dict[str, Any]:
     """code(a) ≠ code(b) for all natural numbers a ≠ b, however large.
 
-    The code is what is added; or a key of ones, turned, or a query of ones where keys are not; or
+    The code is what is added; or a key of ones, rotated, or a query of ones where keys are not; or
     what a query there and a key at 0 get added to their score.  Positions with several coordinates
     are different natural numbers in one of them, and anything in the others.  An encoding whose
     codes repeat may name the positions that it tells apart, by a hypothesis that speaks of i and j.
@@ -328,9 +328,9 @@ def steps(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
 
     A bias where it alone acts on the scores; what is added, where nothing else acts on the token.
     """
-    if enc.acts("bias") and not enc.acts("scores", "relate", "turn", "query", "key", "add"):
+    if enc.acts("bias") and not enc.acts("scores", "relate", "rotate", "query", "key", "add"):
         yield "the bias", enc.bias(m[None, None], n[None, None])[0, 0]
-    if enc.acts("add") and not enc.acts("turn", "key"):
+    if enc.acts("add") and not enc.acts("rotate", "key"):
         yield "what is added", enc.add(m[None])[0]
 
 

@@ -68,14 +68,14 @@ def some_matrix(
 
 def encodes(kind: type[Encoding]) -> str:
     """Why there is nothing that moves with the position, if so."""
-    acts = kind.acts("add", "turn", "query", "key")
+    acts = kind.acts("add", "rotate", "query", "key")
     none = "it makes nothing of a position alone: there is nothing to move"
     return of_tokens(kind) if acts else none
 
 
 def encodes_keys(kind: type[Encoding]) -> str:
     """Why no key moves, if so: it is the identity that would be asked."""
-    idle = kind.acts("query") and not kind.acts("add", "turn", "key")
+    idle = kind.acts("query") and not kind.acts("add", "rotate", "key")
     return "it leaves keys as they are" if idle else of_tokens(kind)
 
 

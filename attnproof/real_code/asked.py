@@ -29,8 +29,8 @@ class Asked:
     asked of its graph too.  ``known``: law, method and verdict of what a process before this one
     found of it; no law is asked twice by one method.
 
-    >>> Asked(target="rope.py::turn", kind="rotary", seed=3).again("norm")
-    'attnproof check rope.py::turn --as rotary --law norm --seed 3'
+    >>> Asked(target="rope.py::rotate", kind="rotary", seed=3).again("norm")
+    'attnproof check rope.py::rotate --as rotary --law norm --seed 3'
     """
 
     target: str

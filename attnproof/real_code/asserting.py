@@ -329,7 +329,7 @@ def target_of(code: Any, how: dict[str, Any]) -> str:
 
 
 def _at(module: object, name: str) -> Any:
-    """What stands in a module under a name such as ``Rope.turn``; None if nothing does."""
+    """What stands in a module under a name such as ``Rope.rotate``; None if nothing does."""
     for part in name.split("."):
         module = getattr(module, part, None)
     return module

@@ -1,6 +1,6 @@
 """The card of rotary code: the laws of encodings, asked of its graph as of an encoding.
 
-What the graph does to a vector at a position is the method ``turn`` of an encoding (and ``key``,
+What the graph does to a vector at a position is the method ``rotate`` of an encoding (and ``key``,
 where keys have a graph of their own).  A law is proved for any parameters and all real positions;
 what is not proved is refuted, if it is, with the parameters that the code has, at lengths that its
 graph allows and at positions that the code takes.
@@ -71,23 +71,23 @@ def card_of(hooks: Hooks, laws: tuple[EncodingLaw, ...] = LAWS) -> Iterator[Cell
 
 def encoding_of(hooks: Hooks, *, whole: bool = False) -> type[Encoding]:
     """The encoding that a graph is; ``whole``: at the positions 0, 1, 2, .. alone."""
-    turn, key = hooks.turn, hooks.key
+    rotate, key = hooks.rotate, hooks.key
 
     def method(hook: Hook) -> Any:
-        def turned(self: Encoding, x: Any, p: Any) -> Any:
+        def rotated(self: Encoding, x: Any, p: Any) -> Any:
             return hook(x, p, {name: getattr(self, name) for name in hook.givens})
 
-        return turned
+        return rotated
 
     methods = (
-        {"turn": method(turn)}
+        {"rotate": method(rotate)}
         if key is None
         else {
-            "query": method(turn),
+            "query": method(rotate),
             "key": method(key),
         }
     )
-    made = (turn,) if key is None else (turn, key)
+    made = (rotate,) if key is None else (rotate, key)
     kind = type(
         "Traced",
         (Encoding,),
@@ -95,9 +95,9 @@ def encoding_of(hooks: Hooks, *, whole: bool = False) -> type[Encoding]:
             **methods,
             "__doc__": "What traced code does to queries and keys.",
             "title": "traced code",
-            "width": turn.width,
-            "axes": turn.axes,
-            "whole": whole and not turn.axes,
+            "width": rotate.width,
+            "axes": rotate.axes,
+            "whole": whole and not rotate.axes,
             "given": {name: given for hook in made for name, given in hook.givens.items()},
             "defaults": {name: value for hook in made for name, value in hook.values.items()},
         },

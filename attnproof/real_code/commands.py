@@ -12,7 +12,7 @@ import typer
 from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app, completed
 from ..usage import UsageError, require_device, require_file, require_known
 from .asked import KINDS, LIMIT, Asked
-from .targets import Kept, in_turn
+from .targets import Kept, in_rotate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +125,7 @@ def check(
     def asked(target: str) -> Asked:
         return Asked(target=target, laws=laws, strict=strict, card=card, **base)
 
-    return in_turn(
+    return in_rotate(
         targets,
         asked,
         whole,
@@ -160,7 +160,7 @@ def identify(
     def asked(target: str) -> Asked:
         return Asked(target=target, methods=("identity",), **base)
 
-    return in_turn(targets, asked, whole, json, identifying=True)
+    return in_rotate(targets, asked, whole, json, identifying=True)
 
 
 def list_code_laws() -> int:

@@ -52,7 +52,7 @@ class Kept:
             yield store
 
 
-def in_turn(
+def in_rotate(
     targets: Sequence[str],
     asked: Callable[[str], Asked],
     whole: float,

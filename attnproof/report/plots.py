@@ -95,7 +95,7 @@ def _codes(numeric: Encoding, name: str, title: str) -> Plot:
     places = np.arange(min(SPAN, reach(numeric, SPAN - 1)[0] + 1))
     if numeric.defines("add"):
         says, codes = "The dot products of what is added at each position.", numeric.add
-    elif numeric.defines("turn", "key"):
+    elif numeric.defines("rotate", "key"):
         says = f"The dot products of one key, encoded at each position. {CONTENT}"
         codes = lambda p: numeric.key(content(numeric, len(places)), p)  # noqa: E731
     else:

@@ -94,8 +94,8 @@ class Errors:
     violations: int
 
 
-def turned(x: Tensor, positions: Tensor, form: Format, frequencies: Tensor) -> Tensor:
-    """x: (k, 2B) turned by its positions as a format computes it, interleaved."""
+def rotated(x: Tensor, positions: Tensor, form: Format, frequencies: Tensor) -> Tensor:
+    """x: (k, 2B) rotated by its positions as a format computes it, interleaved."""
     angles = form.angle(positions, frequencies)
     cos, sin = torch.cos(angles).to(form.data), torch.sin(angles).to(form.data)
     x = x.to(form.data)
@@ -106,9 +106,9 @@ def turned(x: Tensor, positions: Tensor, form: Format, frequencies: Tensor) -> T
 def score(
     pairs: Pairs, form: Format, frequencies: Tensor, device: torch.device | None = None
 ) -> Tensor:
-    """q·k of the vectors turned on a device, summed in float64 on the CPU: (k,)."""
+    """q·k of the vectors rotated on a device, summed in float64 on the CPU: (k,)."""
     q, k = (
-        form.operand(turned(x.to(device), p.to(device), form, frequencies)).to("cpu").double()
+        form.operand(rotated(x.to(device), p.to(device), form, frequencies)).to("cpu").double()
         for x, p in ((pairs.q, pairs.m), (pairs.k, pairs.n))
     )
     return (q * k).sum(-1)

@@ -4,9 +4,9 @@ The relative identity, score(m + s, n + s) = score(m, n), cannot see this: frequ
 wrong in the same way for queries and keys keep it.  So the angles are compared themselves.
 
 A pair at position p may be off its declared angle p·ω by the bound of the angle (see
-:mod:`~attnproof.numeric.rotary_precision.bound`), and the vectors it turns by η of their length.
-Of two unit vectors e, f turned by â, each with an error of length at most η, the angle is read as
-the direction of their sum, (f turned back by a right angle) + e, which is 2 long and has an error
+:mod:`~attnproof.numeric.rotary_precision.bound`), and the vectors it rotates by η of their length.
+Of two unit vectors e, f rotated by â, each with an error of length at most η, the angle is read as
+the direction of their sum, (f rotated back by a right angle) + e, which is 2 long and has an error
 of at most 2η: so the angle that is read is within arcsin(η) of â.  A difference above both together
 is no rounding.
 
@@ -35,11 +35,11 @@ from attnproof.numeric.rotary_precision.bound import (
 )
 from attnproof.numeric.rotary_precision.extraction import (
     LAYOUTS,
-    Turn,
-    Turned,
+    Rotate,
+    Rotated,
     frequencies_of,
     places,
-    turned_units,
+    rotated_units,
     wrapped,
 )
 from benchmarks.precision.limits import (
@@ -54,17 +54,17 @@ from benchmarks.precision.limits import (
     collision,
     drift,
     errors,
-    turned,
+    rotated,
 )
 
-# Whether rotary code turns by the frequencies that are declared, within the bound of its format
+# Whether rotary code rotates by the frequencies that are declared, within the bound of its format
 
 FURTHEST = 1 << 16
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What came of comparing the turning of rotary code with declared frequencies.
+    """What came of comparing the rotating of rotary code with declared frequencies.
 
     ``status`` is held or refused.  ``ratio`` is the largest difference of angles over its bound,
     at ``position`` and ``pair``; ``why`` says in words what is wrong.  ``frequencies`` are those
@@ -86,7 +86,7 @@ class Compared:
 
 
 def compare(
-    turn: Turn,
+    rotate: Rotate,
     omega: Tensor,
     layout: str,
     *,
@@ -95,7 +95,7 @@ def compare(
     width: int | None = None,
     scale: float = 1.0,
 ) -> Compared:
-    """Compare rotary code, turn: (n, d), (n,) -> (n, d), with declared frequencies ω: (B,).
+    """Compare rotary code, rotate: (n, d), (n,) -> (n, d), with declared frequencies ω: (B,).
 
     ``form`` says in which dtypes the code claims to compute: it is part of what is compared.  The
     positions are powers of 2 and others between, up to ``furthest``.
@@ -109,16 +109,16 @@ def compare(
     form = format_named(form) if isinstance(form, str) else form
     omega = omega.to("cpu", torch.float64)
     bound, positions = bound_of(form, omega), places(furthest)
-    found = turned_units(
-        turn, positions, len(omega), layout, width=width, dtype=form.data, scale=scale
+    found = rotated_units(
+        rotate, positions, len(omega), layout, width=width, dtype=form.data, scale=scale
     )
     exact = positions.double()
-    radius = bound.angle(exact) + math.asin(min(1.0, bound.turning))
+    radius = bound.angle(exact) + math.asin(min(1.0, bound.rotating))
     off = wrapped(found.angles - exact[:, None] * omega).abs()
     ratio = off / radius
     row, pair = divmod(int(ratio.nan_to_num(nan=math.inf).argmax()), len(omega))
     used, known = frequencies_of(found, radius)
-    why = _unturned(found, bound) or _elsewhere(turn, found, bound, form, width, scale)
+    why = _unrotated(found, bound) or _elsewhere(rotate, found, bound, form, width, scale)
     why = why or _wrong(found, omega, used, known, float(ratio[row, pair]), row, pair)
     return Compared(
         "refused" if why else "held",
@@ -133,12 +133,12 @@ def compare(
     )
 
 
-def _unturned(found: Turned, bound: Bound) -> str:
+def _unrotated(found: Rotated, bound: Bound) -> str:
     """What is wrong with the channels of no pair, or with numbers that are none."""
     if not bool(found.angles.isfinite().all()):
         place = int((~found.angles.isfinite()).any(1).nonzero()[0])
         return f"at position {int(found.positions[place])} it gives numbers that are none"
-    if bool((found.rest > bound.turning).any()):
+    if bool((found.rest > bound.rotating).any()):
         row = int(found.rest.argmax())
         place = int(found.positions[row])
         return (
@@ -149,7 +149,7 @@ def _unturned(found: Turned, bound: Bound) -> str:
 
 
 def _elsewhere(
-    turn: Turn, found: Turned, bound: Bound, form: Format, width: int | None, scale: float
+    rotate: Rotate, found: Rotated, bound: Bound, form: Format, width: int | None, scale: float
 ) -> str:
     """Whether pairs are no pairs of this layout, and of which they are."""
     away = found.away / _apart(bound)
@@ -158,38 +158,38 @@ def _elsewhere(
         return ""
     told = (
         f"at position {int(found.positions[row])} the channels of pair {pair} "
-        f"({found.layout}) do not turn into each other: they end "
-        f"{float(found.away[row, pair]):.2g} from where a turn would take them"
+        f"({found.layout}) are not rotated into each other: they end "
+        f"{float(found.away[row, pair]):.2g} from where a rotation would take them"
     )
-    other = layout_of(turn, away.shape[1], form=form, width=width, scale=scale)
+    other = layout_of(rotate, away.shape[1], form=form, width=width, scale=scale)
     return told + (f"; the layout of the code is {other}" if other else "")
 
 
 def _apart(bound: Bound) -> float:
-    """How far a turned unit vector may be from one turned by the angle that is read.
+    """How far a rotated unit vector may be from one rotated by the angle that is read.
 
     It is within η of its turn by â, and the angle is read within arcsin(η) of that.
     """
-    eta = min(1.0, bound.turning)
+    eta = min(1.0, bound.rotating)
     return eta + 2 * math.sin(math.asin(eta) / 2)
 
 
 def _wrong(
-    found: Turned, omega: Tensor, used: Tensor, known: Tensor, ratio: float, row: int, pair: int
+    found: Rotated, omega: Tensor, used: Tensor, known: Tensor, ratio: float, row: int, pair: int
 ) -> str:
     """In which way the angles are wrong."""
     if ratio <= 1:
         return ""
     told = (
-        f"pair {pair} turns by {float(found.angles[row, pair]):.6g} at position "
+        f"pair {pair} rotates by {float(found.angles[row, pair]):.6g} at position "
         f"{int(found.positions[row])}, {ratio:.3g} times its bound from the declared angle; "
         f"its frequency is {float(used[pair]):.8g} ± {float(known[pair]):.1g}, and "
         f"{float(omega[pair]):.8g} is declared"
     )
     for factor, words in (
-        (-1.0, "it turns the other way"),
-        (2.0, "it turns twice as far"),
-        (0.5, "it turns half as far"),
+        (-1.0, "it rotates the other way"),
+        (2.0, "it rotates twice as far"),
+        (0.5, "it rotates half as far"),
     ):
         if bool(((used - factor * omega).abs() <= known).all()):
             return f"{told}; {words}"
@@ -197,13 +197,13 @@ def _wrong(
 
 
 def layout_of(
-    turn: Turn, pairs: int, *, form: Format, width: int | None = None, scale: float = 1.0
+    rotate: Rotate, pairs: int, *, form: Format, width: int | None = None, scale: float = 1.0
 ) -> str:
-    """The layout whose pairs the code turns; empty if there is none."""
+    """The layout whose pairs the code rotates; empty if there is none."""
     bound = bound_of(form, torch.ones(pairs, dtype=torch.float64))
     for layout in LAYOUTS:
-        found = turned_units(
-            turn, torch.tensor([1, 2]), pairs, layout, width=width, dtype=form.data, scale=scale
+        found = rotated_units(
+            rotate, torch.tensor([1, 2]), pairs, layout, width=width, dtype=form.data, scale=scale
         )
         if bool((found.away <= _apart(bound)).all()):
             return layout
@@ -219,7 +219,7 @@ class Related:
 
 
 def relative(
-    turn: Turn,
+    rotate: Rotate,
     omega: Tensor,
     pairs: Pairs,
     shift: float,
@@ -237,7 +237,8 @@ def relative(
     lengths = here.lengths(layout)
     for at in (here, here.moved(shift)):
         q, k = (
-            form.operand(turn(x.to(form.data), p)).double() for x, p in ((at.q, at.m), (at.k, at.n))
+            form.operand(rotate(x.to(form.data), p)).double()
+            for x, p in ((at.q, at.m), (at.k, at.n))
         )
         found.append((q * k).sum(-1))
         allowed.append(bound.score(lengths[0], lengths[1], at.m, at.n, own=True))
@@ -264,29 +265,29 @@ class Checked:
     why: str
 
 
-def wrong(form: Format, base: float, pairs: int) -> Iterator[tuple[str, Turn]]:
+def wrong(form: Format, base: float, pairs: int) -> Iterator[tuple[str, Rotate]]:
     """Right code first, then the usual faults, all interleaved but one."""
     usual = form.rounded_frequencies(base, pairs)
     place = torch.arange(pairs)
 
-    def by(frequencies: Tensor) -> Turn:
-        return lambda x, p: turned(x, p, form, frequencies)
+    def by(frequencies: Tensor) -> Rotate:
+        return lambda x, p: rotated(x, p, form, frequencies)
 
     yield "as declared", by(usual)
     yield "frequencies in bfloat16", by(usual.to(torch.bfloat16).to(usual.dtype))
     yield f"base {base + 1:g}", by(form.rounded_frequencies(base + 1, pairs))
     yield "angles doubled", by(2 * usual)
-    yield "turned the other way", by(-usual)
+    yield "rotated the other way", by(-usual)
     yield "one frequency off by 1e-4", by(torch.where(place == pairs // 3, usual * 1.0001, usual))
     yield "the other layout", lambda x, p: half_split(x, p, form, usual)
-    yield "positions in bfloat16", lambda x, p: turned(x, p.to(torch.bfloat16), form, usual)
+    yield "positions in bfloat16", lambda x, p: rotated(x, p.to(torch.bfloat16), form, usual)
 
 
 def half_split(x: Tensor, positions: Tensor, form: Format, frequencies: Tensor) -> Tensor:
-    """x: (k, 2B) turned in the layout where channels b and B + b are a pair."""
+    """x: (k, 2B) rotated in the layout where channels b and B + b are a pair."""
     half = frequencies.shape[0]
     pairs = torch.stack((x[:, :half], x[:, half:]), dim=-1).flatten(1)
-    found = turned(pairs, positions, form, frequencies)
+    found = rotated(pairs, positions, form, frequencies)
     return torch.cat((found[:, 0::2], found[:, 1::2]), dim=-1)
 
 
@@ -294,9 +295,9 @@ def checked(pairs: Pairs, form: Format, base: float = BASE) -> Iterator[Checked]
     """Both checks of each code, in a format."""
     count = pairs.q.shape[-1] // 2
     omega = declared(base, count)
-    for says, turn in wrong(form, base, count):
-        same = relative(turn, omega, pairs, SHIFT, form=form)
-        found = compare(turn, omega, "interleaved", form=form)
+    for says, rotate in wrong(form, base, count):
+        same = relative(rotate, omega, pairs, SHIFT, form=form)
+        found = compare(rotate, omega, "interleaved", form=form)
         yield Checked(
             says, form.name, same.status, same.ratio, found.status, found.ratio, found.why
         )

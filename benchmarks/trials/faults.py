@@ -39,32 +39,32 @@ def same(x: Tensor) -> Tensor:
     return x
 
 
-def _turns(positions: Tensor, frequencies: Tensor, angle: Step, like: Tensor) -> Any:
+def _rotates(positions: Tensor, frequencies: Tensor, angle: Step, like: Tensor) -> Any:
     angles = angle(positions[..., None] * frequencies)
     return angles.cos().to(like.dtype), angles.sin().to(like.dtype)
 
 
 def half_split(x: Tensor, positions: Tensor, frequencies: Tensor, angle: Step = same) -> Tensor:
-    """Channels (b, B + b) turn together, as in GPT-NeoX and Llama; ``angle`` rounds the angles."""
-    cos, sin = _turns(positions, frequencies, angle, x)
+    """Channels (b, B + b) are a pair, as in GPT-NeoX and Llama; ``angle`` rounds the angles."""
+    cos, sin = _rotates(positions, frequencies, angle, x)
     first, second = x.chunk(2, -1)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
 
 
 def interleaved(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
-    """Channels (2b, 2b + 1) turn together, as in RoFormer; of an array in that layout."""
-    cos, sin = _turns(positions, frequencies, same, x)
+    """Channels (2b, 2b + 1) are a pair, as in RoFormer; of an array in that layout."""
+    cos, sin = _rotates(positions, frequencies, same, x)
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, odd * cos + even * sin), -1).flatten(-2)
 
 
-def complex_turn(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
+def complex_rotate(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
     """x as complex numbers times exp(i·angle), as in Meta's Llama: float32, rounded once."""
     wide = wide_dtype(x.dtype)
     pairs = torch.complex(*(part.to(wide).contiguous() for part in x.chunk(2, -1)))
     angles = (positions[..., None] * frequencies).to(wide)
-    turned = pairs * torch.polar(torch.ones_like(angles), angles)
-    return torch.cat((turned.real, turned.imag), -1).to(x.dtype)
+    rotated = pairs * torch.polar(torch.ones_like(angles), angles)
+    return torch.cat((rotated.real, rotated.imag), -1).to(x.dtype)
 
 
 def _scores(query: Tensor, key: Tensor, scale: float | None, mask: tuple[Tensor, ...]) -> Tensor:
@@ -141,15 +141,15 @@ def eager(query: Tensor, key: Tensor, value: Tensor, *mask: Tensor) -> Tensor:
 
 BLOCKS = (64, 1_000)
 """Keys in a block of the online softmax: many blocks, and one that holds them all or nearly."""
-TURN_AXIS = (-2, -1, None)
+ROTATE_AXIS = (-2, -1, None)
 Code = Callable[..., Tensor]
 
 
 def _interleaved(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
     """Interleaved code on the channels in its order, put back after."""
     paired = torch.stack(x.chunk(2, -1), -1).flatten(-2)
-    turned = interleaved(paired, positions, frequencies)
-    return torch.cat((turned[..., 0::2], turned[..., 1::2]), -1)
+    rotated = interleaved(paired, positions, frequencies)
+    return torch.cat((rotated[..., 0::2], rotated[..., 1::2]), -1)
 
 
 def _attentions(device: torch.device) -> list[Implementation]:
@@ -172,15 +172,15 @@ def _eager() -> Implementation:
     return Implementation("transformers' eager attention", replacing(eager), bound)
 
 
-def _turning(device: torch.device) -> list[Implementation]:
+def _rotating(device: torch.device) -> list[Implementation]:
     """Rotary programs.  Those written here are bounded operation by operation, the worst case."""
     written: dict[str, Code] = {
         "half-split": half_split,
         "interleaved": _interleaved,
-        "complex": complex_turn,
+        "complex": complex_rotate,
     }
     found = [
-        Implementation(f"rotary {name}", {"rotate_half": Replacement(code, TURN_AXIS, never)})
+        Implementation(f"rotary {name}", {"rotate_half": Replacement(code, ROTATE_AXIS, never)})
         for name, code in written.items()
     ]
     return [*found, *llama_rotary.implementations(device)]
@@ -191,11 +191,11 @@ def _rotary(device: torch.device) -> list[Implementation]:
     inner = [*scaled_dot_product.implementations(device), _eager()]
     return [
         Implementation(
-            f"{turn.name}, {one.name}",
-            {**turn.replaced, **one.replaced},
-            {**turn.bounds, **one.bounds},
+            f"{rotate.name}, {one.name}",
+            {**rotate.replaced, **one.replaced},
+            {**rotate.bounds, **one.bounds},
         )
-        for turn in _turning(device)
+        for rotate in _rotating(device)
         for one in inner
     ]
 
@@ -282,7 +282,7 @@ def _other_order(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return attend(q, *tiled)
 
 
-def _turned(
+def _rotated(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -329,14 +329,14 @@ def _faults() -> tuple[Fault, ...]:
     }
     masks: dict[str, Code] = {"mask j ≤ i + 1": _one_ahead, "diagonal lost": _no_diagonal}
     rotary: dict[str, Code] = {
-        "frequencies in bfloat16": partial(_turned, frequencies=_through(low)),
-        "positions in bfloat16": partial(_turned, positions=_through(low)),
-        "positions in float16": partial(_turned, positions=_through(half)),
-        "half-split queries, interleaved keys": partial(_turned, mixed=True),
-        "query position + 1": partial(_turned, ahead=1),
-        "angles in bfloat16": partial(_turned, angles=_through(low)),
-        "base 10001": partial(_turned, frequencies=_other_base),
-        "rotary, scale 1/√(d + 1)": partial(_turned, more=1),
+        "frequencies in bfloat16": partial(_rotated, frequencies=_through(low)),
+        "positions in bfloat16": partial(_rotated, positions=_through(low)),
+        "positions in float16": partial(_rotated, positions=_through(half)),
+        "half-split queries, interleaved keys": partial(_rotated, mixed=True),
+        "query position + 1": partial(_rotated, ahead=1),
+        "angles in bfloat16": partial(_rotated, angles=_through(low)),
+        "base 10001": partial(_rotated, frequencies=_other_base),
+        "rotary, scale 1/√(d + 1)": partial(_rotated, more=1),
     }
     long: dict[str, Code] = {
         "one key of 100,000 dropped": _dropped,

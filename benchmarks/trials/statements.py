@@ -38,14 +38,14 @@ GROUPS = {"heads": (4, 2), "blocks": (32,), "size": (56,), "features": (64, 48)}
 def rotary_attention(
     query: Any, key: Any, value: Any, query_at: Any, key_at: Any, omega: Any
 ) -> Any:
-    r"""Attention of queries and keys turned by their positions, in the half-split layout.
+    r"""Attention of queries and keys rotated by their positions, in the half-split layout.
 
     Q: (r, 2B), K: (n, 2B), V: (n, d), positions (r,) and (n,), frequencies (B,).
 
     Su et al. 2021 (RoFormer), eq. 16.
     """
-    turned = rotate_half(query, query_at, omega)
-    return attention(turned, rotate_half(key, key_at, omega), value)
+    rotated = rotate_half(query, query_at, omega)
+    return attention(rotated, rotate_half(key, key_at, omega), value)
 
 
 def _stated(givens: Mapping[str, Given], left: Any, right: Any = None) -> Statement:

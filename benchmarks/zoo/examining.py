@@ -78,8 +78,8 @@ def examined(
 def _loaded(methods: tuple[str, ...]) -> None:
     """Load once what every child needs, by looking at something small by every method."""
     small = Layer(name="small", call=lambda x: torch.softmax(x @ x.mT, -1) @ x, embed=2)
-    turned = Rotary(name="small", turn=lambda x, p: x * (p[:, None, :, None] + 1.0), width=2)
-    for subject in (small, turned):
+    rotated = Rotary(name="small", rotate=lambda x, p: x * (p[:, None, :, None] + 1.0), width=2)
+    for subject in (small, rotated):
         look(subject, Asked(target="small", methods=methods), lambda _: None)
 
 

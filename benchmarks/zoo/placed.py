@@ -21,23 +21,23 @@ def runs_of(row: Tensor) -> Iterator[tuple[int, int]]:
     yield from ((a, b) for a, b in pairwise(breaks) if b > a)
 
 
-def in_runs(turn_run: Callable[[Tensor, int], Tensor]) -> Call:
-    """Code that turns (B, H, T, D) from a start on, called once for each run of positions."""
+def in_runs(rotate_run: Callable[[Tensor, int], Tensor]) -> Call:
+    """Code that rotates (B, H, T, D) from a start on, called once for each run of positions."""
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         rows = []
         for one, row in zip(x, positions, strict=True):
-            parts = [turn_run(one[None, :, a:b], int(row[a])) for a, b in runs_of(row)]
+            parts = [rotate_run(one[None, :, a:b], int(row[a])) for a, b in runs_of(row)]
             rows.append(torch.cat(parts, -2))
         return torch.cat(rows)
 
-    return turn
+    return rotate
 
 
-def at_places(turn: Callable[[Tensor, Tensor], Tensor]) -> Call:
-    """Code that turns one row (1, H, T, D) at positions (T,) or (T, axes), for every row."""
+def at_places(rotate: Callable[[Tensor, Tensor], Tensor]) -> Call:
+    """Code that rotates one row (1, H, T, D) at positions (T,) or (T, axes), for every row."""
 
     def rows(x: Tensor, positions: Tensor) -> Tensor:
-        return torch.cat([turn(x[b : b + 1], positions[b]) for b in range(len(x))])
+        return torch.cat([rotate(x[b : b + 1], positions[b]) for b in range(len(x))])
 
     return rows

@@ -17,7 +17,7 @@ from pathlib import Path
 from attnproof.programs.pretrained import rotary_classes
 
 BEST_KNOWN = ("LlamaRotaryEmbedding",)
-# The setting by which a config chooses the function that turns neighbouring channels.
+# The setting by which a config chooses the function that rotates neighbouring channels.
 CHOOSES = re.compile(r"^\s*rope_interleave\b[^=\n]*=\s*(\w+)", re.MULTILINE)
 
 
@@ -37,13 +37,13 @@ def by_source() -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def _text(module: str, name: str) -> str:
-    """The code of a class and of the functions that turn, without comments and names of models."""
+    """The code of a class and of the functions that rotate, less comments and names of models."""
     tree = ast.parse(_source(module))
     model = name.partition("Rotary")[0]
     parts = []
     for node in tree.body:
-        turns = isinstance(node, ast.FunctionDef) and re.search("rotary|rotate", node.name)
-        if turns or (isinstance(node, ast.ClassDef) and node.name == name):
+        rotates = isinstance(node, ast.FunctionDef) and re.search("rotary|rotate", node.name)
+        if rotates or (isinstance(node, ast.ClassDef) and node.name == name):
             for inner in ast.walk(node):
                 body = getattr(inner, "body", None)
                 if isinstance(body, list) and body and _is_docstring(body[0]):
@@ -54,7 +54,7 @@ def _text(module: str, name: str) -> str:
 
 
 def _chosen(module: str) -> list[str]:
-    """What the config of the model says of the function that turns, if it says something."""
+    """What the config of the model says of the function that rotates, if it says something."""
     place = module.replace(".modeling_", ".configuration_")
     return CHOOSES.findall(_source(place)) if place != module and find_spec(place) else []
 

@@ -23,7 +23,7 @@ PACKAGES = ("diffusers", "torch")
 WIDTH, HEADS, EMBED, SIDE = 16, 2, 16, 16
 EMBEDDINGS = "diffusers.models.embeddings"
 MODELS = "diffusers.models.transformers"
-Turn = Callable[[Tensor, Tensor], Tensor]
+Rotate = Callable[[Tensor, Tensor], Tensor]
 
 
 def _get(module: str, name: str) -> Any:
@@ -34,8 +34,8 @@ def _applied(x: Tensor, table: Any, way: str) -> Tensor:
     """``apply_rotary_emb`` on one row (1, H, T, D) with cos and sin (T, D), or a complex table."""
     apply = _get(EMBEDDINGS, "apply_rotary_emb")
     if way == "complex":
-        turned = cast("Tensor", apply(x.transpose(1, 2), table[None], use_real=False))
-        return turned.transpose(1, 2)
+        rotated = cast("Tensor", apply(x.transpose(1, 2), table[None], use_real=False))
+        return rotated.transpose(1, 2)
     return cast("Tensor", apply(x, table, use_real_unbind_dim=-1 if way == "interleaved" else -2))
 
 
@@ -63,7 +63,7 @@ def line(way: str, **settings: Any) -> Rotary:
     factor = given.get("linear_factor", 1.0)
     return Rotary(
         name="get_1d_rotary_pos_embed",
-        turn=at_places(row),
+        rotate=at_places(row),
         width=width,
         heads=HEADS,
         make=lambda **more: line(way, **(settings | more)),
@@ -95,7 +95,7 @@ def grid(
 
     return Rotary(
         name=name,
-        turn=at_places(row),
+        rotate=at_places(row),
         width=WIDTH,
         heads=HEADS,
         axes=axes,
@@ -186,7 +186,7 @@ def cropped(**settings: Any) -> Rotary:
 
     return Rotary(
         name="get_2d_rotary_pos_embed of a crop",
-        turn=in_runs(run),
+        rotate=in_runs(run),
         width=WIDTH,
         heads=HEADS,
         make=cropped,
@@ -202,13 +202,13 @@ def allegro() -> Rotary:
         24, ((0, 0), (SIDE, SIDE)), (SIDE, SIDE), SIDE
     )[:3]
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         done: Tensor = _get(EMBEDDINGS, "apply_rotary_emb_allegro")(x, made, positions.unbind(-1))
         return done
 
     return Rotary(
         name="apply_rotary_emb_allegro",
-        turn=turn,
+        rotate=rotate,
         width=24,
         heads=HEADS,
         axes=3,

@@ -42,7 +42,7 @@ def rotary(**settings: Any) -> Rotary:
     def running(x: Tensor) -> Tensor:
         return _to_torch(call(_to_jax(x.flatten(0, 1))), x).reshape(x.shape)
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         rows, heads, tokens, width = x.shape
         # each token stands in a row of its own, at its place among 300
         flat = x.permute(0, 2, 1, 3).flatten(0, 1)
@@ -55,7 +55,7 @@ def rotary(**settings: Any) -> Rotary:
     width = given["embedding_size"]
     return Rotary(
         name="RotaryPositionalEmbedding",
-        turn=turn,
+        rotate=rotate,
         width=width,
         heads=HEADS,
         most=MOST,

@@ -33,13 +33,13 @@ def by_offset(**settings: Any) -> Rotary:
 
     def run(x: Tensor, start: int) -> Tensor:
         if module.seq_before_head_dim:
-            turned = cast("Tensor", module.rotate_queries_or_keys(x.transpose(1, 2), offset=start))
-            return turned.transpose(1, 2)
+            rotated = cast("Tensor", module.rotate_queries_or_keys(x.transpose(1, 2), offset=start))
+            return rotated.transpose(1, 2)
         return cast("Tensor", module.rotate_queries_or_keys(x, offset=start))
 
     return Rotary(
         name="RotaryEmbedding.rotate_queries_or_keys",
-        turn=in_runs(run),
+        rotate=in_runs(run),
         width=WIDTH,
         heads=HEADS,
         module=module,
@@ -62,7 +62,7 @@ def by_positions(**settings: Any) -> Rotary:
 
     return Rotary(
         name="RotaryEmbedding.forward",
-        turn=at_places(row),
+        rotate=at_places(row),
         width=WIDTH,
         heads=HEADS,
         module=module,
@@ -76,7 +76,7 @@ def by_positions(**settings: Any) -> Rotary:
 def partly(**settings: Any) -> Rotary:
     """Eight of twelve channels."""
     made = by_offset(**settings)
-    fields = {key: getattr(made, key) for key in ("name", "turn", "module", "running", "adapted")}
+    fields = {key: getattr(made, key) for key in ("name", "rotate", "module", "running", "adapted")}
     return Rotary(
         width=12,
         heads=HEADS,
@@ -94,7 +94,7 @@ def interpolated(**settings: Any) -> Rotary:
     )
     return Rotary(
         name=made.name,
-        turn=made.turn,
+        rotate=made.rotate,
         width=WIDTH,
         heads=HEADS,
         module=made.module,
@@ -118,7 +118,7 @@ def rescaled(**settings: Any) -> Rotary:
     )
     return Rotary(
         name=made.name,
-        turn=made.turn,
+        rotate=made.rotate,
         width=WIDTH,
         heads=HEADS,
         module=made.module,
@@ -133,7 +133,7 @@ def xpos(**settings: Any) -> Rotary:
     """``rotate_queries_and_keys`` on 64 tokens, of which those at the positions are read."""
     module = _module(use_xpos=True, **settings)
 
-    def turned(which: int) -> Callable[[Tensor, Tensor], Tensor]:
+    def rotated(which: int) -> Callable[[Tensor, Tensor], Tensor]:
         def row(x: Tensor, positions: Tensor) -> Tensor:
             out = x.clone()
             for t, p in enumerate(positions.tolist()):
@@ -146,8 +146,8 @@ def xpos(**settings: Any) -> Rotary:
 
     return Rotary(
         name="RotaryEmbedding.rotate_queries_and_keys",
-        turn=turned(0),
-        key=turned(1),
+        rotate=rotated(0),
+        key=rotated(1),
         width=WIDTH,
         heads=HEADS,
         most=MOST,
@@ -173,7 +173,7 @@ def axial(**settings: Any) -> Rotary:
 
     return Rotary(
         name="RotaryEmbedding.get_axial_freqs with offsets",
-        turn=at_places(row),
+        rotate=at_places(row),
         width=WIDTH,
         heads=HEADS,
         axes=2,
@@ -199,7 +199,7 @@ def image(**settings: Any) -> Rotary:
 
     return Rotary(
         name="RotaryEmbedding.get_axial_freqs of pixels",
-        turn=at_places(row),
+        rotate=at_places(row),
         width=WIDTH,
         heads=HEADS,
         axes=2,
@@ -212,7 +212,7 @@ def image(**settings: Any) -> Rotary:
 
 
 class Cached(nn.Module):
-    """A layer that keeps raw keys, and turns with ``rotate_queries_with_cached_keys``."""
+    """A layer that keeps raw keys, and rotates with ``rotate_queries_with_cached_keys``."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
@@ -247,7 +247,7 @@ def cached(**settings: Any) -> Attention:
         layer=lambda x: layer.step(x, None)[0],
         make=lambda **more: cached(**(settings | more)),
         declared=DeclaredAttention(causal=True, positions="relative"),
-        adapted="raw keys in a cache, turned by rotate_queries_with_cached_keys",
+        adapted="raw keys in a cache, rotated by rotate_queries_with_cached_keys",
     )
 
 

@@ -39,7 +39,7 @@ def indexed(which: str, *, half: bool = False, **settings: Any) -> Rotary:
     axis = tuple(base ** (-i / (WIDTH // 4)) for i in range(WIDTH // 4))
     return Rotary(
         name=which,
-        turn=at_places(row),
+        rotate=at_places(row),
         width=WIDTH,
         heads=HEADS,
         axes=2,
@@ -57,7 +57,7 @@ def indexed(which: str, *, half: bool = False, **settings: Any) -> Rotary:
 def centred(which: str, *, half: bool = False, **settings: Any) -> Rotary:
     """Angles of a grid of 15 × 15 that goes from −1 to 1, counted from its middle.
 
-    ``max_res`` is 14, so that no pair turns by more than π from one place to the next: faster
+    ``max_res`` is 14, so that no pair rotates by more than π from one place to the next: faster
     ones are told only up to whole turns, and their rounding would be taken for an error.
     """
     from timm.layers import pos_embed_sincos as code
@@ -75,7 +75,7 @@ def centred(which: str, *, half: bool = False, **settings: Any) -> Rotary:
 
     return Rotary(
         name=which,
-        turn=at_places(row),
+        rotate=at_places(row),
         width=WIDTH,
         heads=HEADS,
         axes=2,
@@ -120,7 +120,7 @@ def mixed() -> Rotary:
 
     return Rotary(
         name="RotaryEmbeddingMixed",
-        turn=at_places(row),
+        rotate=at_places(row),
         width=WIDTH,
         heads=HEADS,
         axes=2,

@@ -30,8 +30,8 @@ def rotary(**settings: Any) -> Rotary:
     given = {"dim": WIDTH} | {named.get(key, key): value for key, value in settings.items()}
     module = RotaryEmbedding(**given)
 
-    def turned(power: int) -> Callable[[Tensor, Tensor], Tensor]:
-        def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotated(power: int) -> Callable[[Tensor, Tensor], Tensor]:
+        def rotate(x: Tensor, positions: Tensor) -> Tensor:
             if module.scale is None:
                 return cast("Tensor", apply_rotary_pos_emb(x, *module(positions)))
             # xpos counts its scale from the middle of a call, so that a last position is added
@@ -39,14 +39,14 @@ def rotary(**settings: Any) -> Rotary:
             freqs, scale = module(torch.cat((last, positions), 1))
             return cast("Tensor", apply_rotary_pos_emb(x, freqs, scale**power))
 
-        return turn
+        return rotate
 
     xpos = module.scale is not None
     factor = given.get("interpolation_factor", 1.0)
     return Rotary(
         name="RotaryEmbedding",
-        turn=turned(1),
-        key=turned(-1) if xpos else None,
+        rotate=rotated(1),
+        key=rotated(-1) if xpos else None,
         width=12,
         heads=HEADS,
         most=MOST if xpos else 1 << 20,

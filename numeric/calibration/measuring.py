@@ -276,6 +276,6 @@ def operand_unit(dtype: torch.dtype, device: torch.device) -> float:
     left[:, 0] = (1 + powers).to(dtype)
     right = torch.eye(64, dtype=dtype)
     read = (left.to(device) @ right.to(device))[:, 0].to("cpu", torch.float64) == 1 + powers
-    turned = (right.to(device) @ left.mT.to(device))[0].to("cpu", torch.float64) == 1 + powers
-    kept = int((read & turned).to(torch.int8).cumprod(0).sum())
+    rotated = (right.to(device) @ left.mT.to(device))[0].to("cpu", torch.float64) == 1 + powers
+    kept = int((read & rotated).to(torch.int8).cumprod(0).sum())
     return 0.0 if kept == len(powers) else 2.0 ** -(kept + 1)

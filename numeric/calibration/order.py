@@ -191,17 +191,17 @@ def products() -> Iterator[tuple[str, int, Summed]]:
         for rows, columns in dict.fromkeys(((64, width), (width, 64))):
             how = partial(_product, rows, columns)
             yield f"{PRODUCT} {rows} × k × {columns}", width, how
-    yield f"{PRODUCT} 64 × k × 64, operands transposed", 64, partial(_product, 64, 64, turned=True)
+    yield f"{PRODUCT} 64 × k × 64, operands transposed", 64, partial(_product, 64, 64, rotated=True)
     yield f"{PRODUCT} 64 × k × 64, batched", 64, partial(_product, 64, 64, batched=True)
 
 
 def _product(
-    rows: int, columns: int, cases: Tensor, *, turned: bool = False, batched: bool = False
+    rows: int, columns: int, cases: Tensor, *, rotated: bool = False, batched: bool = False
 ) -> Tensor:
     """Sums over the last axis of (cases, n), so many rows of a product at once; the last column."""
     n = cases.shape[-1]
     ones = torch.ones((n, columns), dtype=cases.dtype, device=cases.device)
-    if turned:
+    if rotated:
         ones = torch.ones((columns, n), dtype=cases.dtype, device=cases.device).mT
     spare = -len(cases) % rows
     if spare:
@@ -211,7 +211,7 @@ def _product(
         found = groups @ ones.expand(len(groups), n, columns)
     else:
         found = torch.stack(
-            [(group.mT.contiguous().mT if turned else group) @ ones for group in groups]
+            [(group.mT.contiguous().mT if rotated else group) @ ones for group in groups]
         )
     flat = found[..., -1].reshape(-1)
     return flat[: len(flat) - spare]

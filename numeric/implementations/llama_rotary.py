@@ -1,7 +1,7 @@
 """The rotary embedding of transformers' Llama, if transformers is installed.
 
 Its table of cosines is float32 for every dtype of the data: positions and frequencies are cast,
-multiplied and turned there, then stored in the dtype.
+multiplied and rotated there, then stored in the dtype.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def _rotate_half(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
     embedding.register_buffer("inv_freq", frequencies.to(torch.float32), persistent=False)
     heads = x.reshape(1, -1, *x.shape[-2:])
     cos, sin = embedding(heads, positions[None])
-    turned, _ = apply_rotary_pos_emb(heads, heads, cos, sin)
-    result: Tensor = turned.reshape(x.shape)
+    rotated, _ = apply_rotary_pos_emb(heads, heads, cos, sin)
+    result: Tensor = rotated.reshape(x.shape)
     return result
 
 
@@ -71,8 +71,8 @@ def _bound(x: Rounded, positions: Rounded, frequencies: Rounded) -> Rounded:
     )
     first, second = x[..., :half], x[..., half:]
     halves = (first * cos - second * sin, second * cos + first * sin)
-    turned: Rounded = arithmetic.concat(halves, axis=-1)
-    return turned
+    rotated: Rounded = arithmetic.concat(halves, axis=-1)
+    return rotated
 
 
 def _as_float32(a: Rounded) -> Rounded:

@@ -190,8 +190,8 @@ class AngleReading(RowReading):
         angles = [arg for arg in term.args if not whole(arg)]
         if len(angles) != 1:
             raise NoResidue("an angle that is no whole multiple of a frequency")
-        turned = any(part.op == "pi" for part in postorder(angles[0]))
-        if turned and (found := positions_in(*counts)):
+        rotated = any(part.op == "pi" for part in postorder(angles[0]))
+        if rotated and (found := positions_in(*counts)):
             raise NoResidue(f"π times {found[0]}, which may be any real number")
         count: Any = 1
         for arg in counts:

@@ -94,7 +94,7 @@ class Draws:
         return self._angles[key]
 
     @property
-    def turns(self) -> bool:
+    def rotates(self) -> bool:
         """Whether an angle was drawn."""
         return bool(self._angles)
 
@@ -192,16 +192,16 @@ class Draws:
         """
         found = arithmetic.of(torch.eye(n, columns, dtype=torch.int64))
         most = n if columns == n else min(n, columns + 1)
-        turn = self._frames.setdefault(name, len(self._frames))
-        count = min(most, REFLECTIONS) - (self.place + turn) % 2
+        rotate = self._frames.setdefault(name, len(self._frames))
+        count = min(most, REFLECTIONS) - (self.place + rotate) % 2
         for k in range(count):
             v = self._numbers(arithmetic, f"{name} reflection {k}", (n,))
             length = (v * v).sum(0)
             if bool(length.value == 0):
                 continue
             scaled = v * length.inverse() * -2
-            turned = v @ found
-            found = found + scaled.moved(lambda x: x[:, None]) * turned.moved(lambda x: x[None, :])
+            rotated = v @ found
+            found = found + scaled.moved(lambda x: x[:, None]) * rotated.moved(lambda x: x[None, :])
         if count < most - 1:
             self.few_reflections.add(name)
         if columns == n:

@@ -147,7 +147,7 @@ def _over(factors: tuple[Term, ...], read: ResidueReading) -> int:
 def _pool(read: ResidueReading) -> int:
     """The number of choices of the numbers of which there are fewest."""
     prime, draws = read.arithmetic.prime, read.draws
-    return min(prime, choices(prime, draws.above)) if draws.turns else prime
+    return min(prime, choices(prime, draws.above)) if draws.rotates else prime
 
 
 def _weighted(t: Term) -> tuple[Term, tuple[Term, ...]] | None:
@@ -292,7 +292,7 @@ def checked(
     """
     start, sides = perf_counter(), _sides(claim)
     sizes = with_roots(sides, lengths, levels)
-    known = Hypotheses(statement, _turned(sides))
+    known = Hypotheses(statement, _rotated(sides))
     known.unmet.update(dict.fromkeys(unsure, "a field has no order"))
     draws = Draws(
         statement.givens,
@@ -344,12 +344,12 @@ def _differences(left: Residue, right: Residue) -> tuple[torch.Tensor, torch.Ten
     return wrong & ~lost, lost
 
 
-def _turned(sides: tuple[Term, ...]) -> frozenset[str]:
+def _rotated(sides: tuple[Term, ...]) -> frozenset[str]:
     """The givens that are read as angles."""
-    turns = {
+    rotates = {
         part.args[0] for side in sides for part in postorder(side) if part.op in ("cos", "sin")
     }
-    found = frozenset[Term]().union(*map(free, turns))
+    found = frozenset[Term]().union(*map(free, rotates))
     return frozenset(str(v.data[0]) for v in found if v.op == "var")
 
 

@@ -381,8 +381,8 @@ class Hypotheses:
             why = NO_ORDER
         elif any(kind == "function" for kind in kinds.values()):
             why = "functions that obey a law are not drawn"
-        elif turned := sorted(self.angles & {k for k, kind in kinds.items() if kind in NUMBERS}):
-            why = f"{turned[0]} is an angle, and those are drawn by themselves"
+        elif rotated := sorted(self.angles & {k for k, kind in kinds.items() if kind in NUMBERS}):
+            why = f"{rotated[0]} is an angle, and those are drawn by themselves"
         elif h.claim.relation == "exists":
             why = "nothing is looked for in a field"
         if why:

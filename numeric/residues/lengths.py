@@ -24,7 +24,7 @@ BUDGET = 1 << 22
 MULTIPLIED = 256
 """The multiplications of a product of matrices that take as long as one entry."""
 
-TURNED, RAISED, REFLECTED = 32, 16, 64
+ROTATED, RAISED, REFLECTED = 32, 16, 64
 """What a multiple of an angle, an unknown function and a reflected matrix cost in entries."""
 DEPTH = 12
 """What a natural number or an index counts for, as a depth."""
@@ -68,7 +68,7 @@ class _Work:
             return prod(self.length(n) for n in t.shape) * (REFLECTED if drawn else 1)
         own = self.count(t, wanted)
         if t.op in ("cos", "sin"):
-            own *= TURNED
+            own *= ROTATED
         if t.op == "matmul":
             own += own * self.length(t.args[0].shape[-1]) // MULTIPLIED
         if t.op in ("named", "broadcast", "permute", "new axis"):

@@ -75,9 +75,11 @@ class Points:
         power = self
         while bool((left > 0).any()):
             odd = (left % 2).bool()
-            turned = result.plus(power)
+            rotated = result.plus(power)
             where = self.arithmetic.where
-            result = Points(where(odd, turned.cos, result.cos), where(odd, turned.sin, result.sin))
+            result = Points(
+                where(odd, rotated.cos, result.cos), where(odd, rotated.sin, result.sin)
+            )
             left = left // 2
             power = power.plus(power)
         return result.known(most * self.cos.degree.above)

@@ -3,7 +3,7 @@ r"""How far rotary encoding may be off in a format, derived.
 Write u_p, u_ω, u_a, U for the roundings of positions, frequencies, angles and data, and m, n for
 two positions.
 
-*Angles.*  The code turns by â_m = m(1 + p_m)·ω(1 + w)·(1 + a_m) with |p_m| <= u_p (0 where m is a
+*Angles.*  The code rotates by â_m = m(1 + p_m)·ω(1 + w)·(1 + a_m) with |p_m| <= u_p (0 where m is a
 number of the dtype), |w| <= ε, the error of the frequencies, and |a_m| <= u_a.  With
 E = u_p + u_a + u_p u_a, as w is the same for both,
 
@@ -11,14 +11,14 @@ E = u_p + u_a + u_p u_a, as w is the same for both,
     |(â_m − â_n) − (m − n)ω|  <=  ω (ε |m − n| + (1 + ε) E (|m| + |n|))                   (offset)
 
 In float32 whole positions below 2^24 are exact and ε <= 1.5 u, so that this is
-1.5 u |m − n| ω + u (m + n) ω.  Vectors turned by angles that are α apart are 2 |sin(α/2)| apart.
+1.5 u |m − n| ω + u (m + n) ω.  Vectors rotated by angles that are α apart are 2 |sin(α/2)| apart.
 
-*Turning.*  With |ĉ − cos â| <= c, |ŝ − sin â| <= c, and x ĉ − y ŝ and x ŝ + y ĉ computed from
-rounded products, a turned pair is off its exact turn by â by at most η times its length,
+*Rotating.*  With |ĉ − cos â| <= c, |ŝ − sin â| <= c, and x ĉ − y ŝ and x ŝ + y ĉ computed from
+rounded products, a rotated pair is off its exact rotate by â by at most η times its length,
 
     η = √2 (c + (2U + U²)(1 + √2 c)):
 
-the errors of ĉ and ŝ turn and scale the pair by at most √2 c, and the roundings are at most
+the errors of ĉ and ŝ rotate and scale the pair by at most √2 c, and the roundings are at most
 (2U + U²)(|x ĉ| + |y ŝ|) in each entry, whose root of squares is at most √2 |(x, y)| |(ĉ, ŝ)|.
 A cosine is computed in the dtype of the angles, within FUNCTION units, and stored in that of
 the data: c = FUNCTION·u_a + U (1 + FUNCTION·u_a).
@@ -150,14 +150,14 @@ FUNCTION = 3.0
 class Bound:
     """The numbers of the module's formulas for one format and one list of frequencies ω.
 
-    ``frequency`` is ε of each frequency: (B,), ``turning`` η, ``operand`` t, ``least`` and
+    ``frequency`` is ε of each frequency: (B,), ``rotating`` η, ``operand`` t, ``least`` and
     ``least_angle`` the smallest positive numbers of data and angles.
     """
 
     omega: Tensor
     form: Format
     frequency: Tensor
-    turning: float
+    rotating: float
     operand: float
     least: float
     least_angle: float
@@ -188,11 +188,11 @@ class Bound:
 
     def score(self, q: Tensor, k: Tensor, m: Tensor, n: Tensor, *, own: bool = False) -> Tensor:
         """How far q·k may be off, from the lengths of their pairs: (k, B), (k, B) -> (k,)."""
-        eta, t = self.turning, self.operand
-        turned = self.offset(m, n, own=own).clamp(max=2).nan_to_num(nan=2, posinf=2)
-        turned = turned + 2 * eta + eta**2 + (2 * t + t**2) * (1 + eta) ** 2
+        eta, t = self.rotating, self.operand
+        rotated = self.offset(m, n, own=own).clamp(max=2).nan_to_num(nan=2, posinf=2)
+        rotated = rotated + 2 * eta + eta**2 + (2 * t + t**2) * (1 + eta) ** 2
         lost = 4 * self.least * (1 + eta) * (q + k + 4 * self.least).sum(-1)
-        return (q * k * turned).sum(-1) + lost
+        return (q * k * rotated).sum(-1) + lost
 
 
 def bound_of(form: Format, omega: Tensor) -> Bound:
@@ -207,9 +207,9 @@ def bound_of(form: Format, omega: Tensor) -> Bound:
             frequency = torch.where(size > 0, frequency + stored * (1 + frequency), 0.0)
     unit, own = unit_roundoff(form.data), FUNCTION * unit_roundoff(form.angles)
     c = own + unit * (1 + own)
-    turning = math.sqrt(2) * (c + (2 * unit + unit**2) * (1 + math.sqrt(2) * c))
+    rotating = math.sqrt(2) * (c + (2 * unit + unit**2) * (1 + math.sqrt(2) * c))
     operand = 2.0 ** -(form.operand_bits + 1) if form.operand_bits else 0.0
-    return Bound(omega, form, frequency, turning, operand, _least(form.data), _least(form.angles))
+    return Bound(omega, form, frequency, rotating, operand, _least(form.data), _least(form.angles))
 
 
 def _least(dtype: torch.dtype) -> float:

@@ -1,7 +1,7 @@
-"""The angles and frequencies that rotary code turns by, read off what it does to unit vectors.
+"""The angles and frequencies that rotary code rotates by, read off what it does to unit vectors.
 
-Whatever the code is, it is a function ``turn(x, positions)`` from (n, d) and (n,) to (n, d).  A
-pair of channels is turned by α if it takes the unit vectors of the pair to (cos α, sin α) and
+Whatever the code is, it is a function ``rotate(x, positions)`` from (n, d) and (n,) to (n, d).  A
+pair of channels is rotated by α if it takes the unit vectors of the pair to (cos α, sin α) and
 (−sin α, cos α).  A frequency ω is read off positions 1, 2, 4, ..: the angle at 1 is ω, the angle
 at 2p tells twice as much as that at p, and which multiple of 2π is missing there is known from p.
 """
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-Turn = Callable[[Tensor, Tensor], Tensor]
+Rotate = Callable[[Tensor, Tensor], Tensor]
 LAYOUTS = ("interleaved", "half")
-LARGEST = 1 << 22  # entries that are turned at once
+LARGEST = 1 << 22  # entries that are rotated at once
 
 
 @dataclass(frozen=True)
-class Turned:
+class Rotated:
     """What pairs of unit vectors became at each position.
 
-    ``angles``: by how much each pair turned, in (−π, π].  ``away``: how far the two turned
-    vectors of a pair are from those turned by that angle, what left the pair among it.  ``rest``:
+    ``angles``: by how much each pair rotated, in (−π, π].  ``away``: how far the two rotated
+    vectors of a pair are from those rotated by that angle, what left the pair among it.  ``rest``:
     how far channels of no pair moved.  All in float64: (n,), (n, B), (n, B), (n,).
     """
 
@@ -59,8 +59,8 @@ def places(furthest: int) -> Tensor:
     return torch.tensor(sorted(p for p in found if p <= furthest))
 
 
-def turned_units(
-    turn: Turn,
+def rotated_units(
+    rotate: Rotate,
     positions: Tensor,
     pairs: int,
     layout: str,
@@ -68,11 +68,11 @@ def turned_units(
     width: int | None = None,
     dtype: torch.dtype = torch.float32,
     scale: float = 1.0,
-) -> Turned:
-    """Turn every unit vector at every position, and read what became of the pairs.
+) -> Rotated:
+    """Rotate every unit vector at every position, and read what became of the pairs.
 
     The channels from 2B to ``width`` are those of no pair.  ``scale`` is by how much the code
-    makes turned vectors longer (YaRN's attention factor).
+    makes rotated vectors longer (YaRN's attention factor).
 
     Raises ``ValueError`` where the code gives another shape than it was given, or where there are
     more pairs than channels.
@@ -83,7 +83,7 @@ def turned_units(
     found = []
     for part in torch.split(positions, max(1, LARGEST // width**2)):
         units = torch.eye(width, dtype=dtype).repeat(len(part), 1)
-        result = turn(units, part.repeat_interleave(width))
+        result = rotate(units, part.repeat_interleave(width))
         if result.shape != units.shape:
             raise ValueError(
                 f"rotary code was given vectors {tuple(units.shape)} and gave "
@@ -104,7 +104,7 @@ def turned_units(
     others = torch.arange(2 * pairs, width)
     left = (images[:, others] * scale - torch.eye(width, dtype=torch.float64)[others]).abs()
     rest = left.flatten(1).amax(1) if len(others) else torch.zeros(len(positions)).double()
-    return Turned(positions, angles, away, rest, layout)
+    return Rotated(positions, angles, away, rest, layout)
 
 
 def wrapped(angles: Tensor) -> Tensor:
@@ -112,12 +112,12 @@ def wrapped(angles: Tensor) -> Tensor:
     return torch.remainder(angles + math.pi, math.tau) - math.pi
 
 
-def frequencies_of(found: Turned, radius: Tensor) -> tuple[Tensor, Tensor]:
+def frequencies_of(found: Rotated, radius: Tensor) -> tuple[Tensor, Tensor]:
     """ω of each pair and how far it may be off: (B,), (B,).
 
     ``radius``: how far each angle may be off, (n, B).  A pair is followed from position to
     position, the first of which after 0 is 1, for as long as its radius leaves no doubt about
-    the turns between.  A frequency is taken to be in (−π, π]: no code on whole positions can
+    the rotates between.  A frequency is taken to be in (−π, π]: no code on whole positions can
     tell it from one that is 2π more.
 
     Raises ``ValueError`` where position 1 is missing.
@@ -135,13 +135,13 @@ def frequencies_of(found: Turned, radius: Tensor) -> tuple[Tensor, Tensor]:
     return omega, off
 
 
-def by_table(table: Callable[[Tensor], tuple[Tensor, Tensor]], layout: str) -> Turn:
+def by_table(table: Callable[[Tensor], tuple[Tensor, Tensor]], layout: str) -> Rotate:
     """Rotary code from a table of cosines and sines, (n,) -> (n, B) or (n, 2B) twice.
 
     Of a table with a cosine for each channel those of the pairs' first channels are taken.
     """
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         pairs = x.shape[-1] // 2
         first, second = (i.to(x.device) for i in pairs_in(layout, pairs))
         cos, sin = table(positions)
@@ -152,4 +152,4 @@ def by_table(table: Callable[[Tensor], tuple[Tensor, Tensor]], layout: str) -> T
         result[..., first], result[..., second] = a * cos - b * sin, b * cos + a * sin
         return result
 
-    return turn
+    return rotate

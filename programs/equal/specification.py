@@ -45,8 +45,8 @@ class Specified:
 
     ``heads``, ``kv``: of queries, of keys and values.  ``scale``: what q·k is multiplied with, else
     1/√D.  ``rope``: half or interleaved, with ``base`` where the program is given no tables, and
-    ``width`` channels that turn.  ``alibi``: slopes as published.  ``qk_norm``: each head's queries
-    and keys are normed with ``eps``; ``start``: the first query stands at the first key.
+    ``width`` channels that rotate.  ``alibi``: slopes as published.  ``qk_norm``: each head's
+    queries and keys are normed with ``eps``; ``start``: the first query stands at the first key.
     """
 
     heads: int | None = None

@@ -96,7 +96,7 @@ class Lab:
 
 # All different, so that no axis is taken for another; of rotary code as little as shows it.
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2}
-TURNED = {"n": 3, "r": 4, "c": 8}
+ROTATED = {"n": 3, "r": 4, "c": 8}
 SHIFT, SPAN = 5, 11
 ANGLES = "its table holds plain numbers: the field knows no angles in it"
 PLAIN_BIAS = "the bias is made of plain numbers: the field knows no positions in it"
@@ -226,7 +226,7 @@ def _lengths(subject: Subject) -> dict[str, int]:
     found = dict(LENGTHS)
     if isinstance(subject, Rotary):
         H, D = subject.heads, subject.width
-        return {**found, **TURNED, "H": H, "D": D, "E": D, "F": H * D}
+        return {**found, **ROTATED, "H": H, "D": D, "E": D, "F": H * D}
     if isinstance(subject, Attention):
         return {
             **found,

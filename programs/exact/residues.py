@@ -290,14 +290,14 @@ class Residues:
         """A function of which nothing is known but that equal values give equal values."""
         return self.number(self.session.unknown_function(name, self.session.field(plain(x))))
 
-    def turned(self, name: str, place: int, x: Value) -> Value:
+    def rotated(self, name: str, place: int, x: Value) -> Value:
         """Cosine or sine of known multiples of frequencies; of others an unknown function."""
         if isinstance(x.carried, Number):
-            return self.number(self.session.turned(x.carried)[place])
+            return self.number(self.session.rotated(x.carried)[place])
         return self.unknown(name, x)
 
     sqrt, log = partialmethod(unknown, "sqrt"), partialmethod(unknown, "log")
-    cos, sin = partialmethod(turned, "cos", 0), partialmethod(turned, "sin", 1)
+    cos, sin = partialmethod(rotated, "cos", 0), partialmethod(rotated, "sin", 1)
 
     def exp(self, x: Value) -> Value:
         """An exponential: one level up the tower, from Z_q to Z_p with q | p − 1."""

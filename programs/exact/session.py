@@ -143,7 +143,7 @@ class Session:
         self.refused: Exception | None = None
         self._constants: dict[tuple[Any, ...], tuple[Tensor, Tensor, Field]] = {}
         self._points: dict[tuple[int, float], tuple[int, int]] = {}
-        self._turned: list[tuple[Number, tuple[int, ...], tuple[Field, Field]]] = []
+        self._rotated: list[tuple[Number, tuple[int, ...], tuple[Field, Field]]] = []
         self.chosen: set[str] = set()  # done to positions, and maybe otherwise to others
         self.most = 1 << 20  # the positions that the code has
 
@@ -260,14 +260,14 @@ class Session:
 
     # angles
 
-    def turned(self, x: Number) -> tuple[Field, Field]:
+    def rotated(self, x: Number) -> tuple[Field, Field]:
         """Cosines and sines of Σ n_j f_j."""
         versions = tuple(
             0 if part.is_inference() else part._version  # noqa: SLF001
             for term in x.terms
             for part in term
         )
-        for known, at, found in self._turned:
+        for known, at, found in self._rotated:
             if known is x and at == versions:  # angles that were written into are others
                 return found
         self.angles += 1
@@ -286,7 +286,7 @@ class Session:
             most += int(n.abs().max()) if n.numel() else 0
         degree = Degree(2 * most, 0)
         found = Field(tuple(cosines), degree), Field(tuple(sines), degree)
-        self._turned = [*self._turned[-3:], (x, versions, found)]
+        self._rotated = [*self._rotated[-3:], (x, versions, found)]
         return found
 
     def _plus(

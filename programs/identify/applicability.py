@@ -129,19 +129,19 @@ SHOWN: dict[str, Callable[[Any], str]] = {
 
 
 def _no_one_axis(subject: Any) -> str:
-    """Why code of several axes has no turning by one: sizes that all differ show what it takes."""
+    """Why code of several axes has no rotating by one: sizes that all differ show what it takes."""
     x = Draw().normal(2, subject.heads, 5, subject.width)
     ids = torch.tensor([0, 1, 2, 5, 11]).clamp(max=max(1, subject.most - 1 - subject.first))
     ids = torch.stack((ids, ids.flip(0))) + subject.first
     ids = ids if subject.whole else ids.float()
     with torch.no_grad():
         try:
-            one = subject.turn(x.clone(), ids)
-            single = subject.turn(x[1:, :, 1:2].clone(), ids[1:, 1:2].contiguous())
+            one = subject.rotate(x.clone(), ids)
+            single = subject.rotate(x[1:, :, 1:2].clone(), ids[1:, 1:2].contiguous())
         except Exception as error:  # noqa: BLE001 (any code may raise anything)
             return f"it takes no positions of one axis ({type(error).__name__})"
         alike = one.shape == x.shape and torch.allclose(one[1:, :, 1:2], single, 1e-4, 1e-4)
-    return "" if alike else "what it does with positions (B, T) is no turning of each token"
+    return "" if alike else "what it does with positions (B, T) is no rotation of each token"
 
 
 def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
@@ -179,9 +179,9 @@ def channel_order(
         return None
     unit = torch.eye(subject.width).expand(1, subject.heads, -1, -1).contiguous()
     at = torch.zeros(1, subject.width, *[subject.axes] * bool(subject.axes), dtype=torch.int64)
-    turn = subject.turn_key if key else subject.turn
+    rotate = subject.rotate_key if key else subject.rotate
     with torch.no_grad():
-        zero = numbers(turn(given(unit), given(at if subject.whole else at.float())))[0].double()
+        zero = numbers(rotate(given(unit), given(at if subject.whole else at.float())))[0].double()
     order = order_of(zero, subject.width * UNIT)
     return None if order is None else order.tolist()
 
@@ -199,7 +199,7 @@ def plain_of(subject: Subject) -> dict[str, Any]:
         }
     if isinstance(subject, Mask):
         return found
-    names = ("first", "heads", "groups", "axes", "causal", "values_turn", "by_key")
+    names = ("first", "heads", "groups", "axes", "causal", "values_rotate", "by_key")
     found |= {name: getattr(subject, name) for name in names if hasattr(subject, name)}
     return {**found, "causal": subject.causal if isinstance(subject, Bias) else False}
 

@@ -70,7 +70,7 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
             *_grouping(code, groups, scale),
             axis,
             *_added(code, draw, unit),
-            *_turns(code, draw, scale),
+            *_rotates(code, draw, scale),
             *(mask_parts(code, draw, groups) if axis.value == "keys" else ()),
             again,
         ]
@@ -199,7 +199,7 @@ def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
         )
 
 
-def _turns(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]:
+def _rotates(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]:
     """Whether scores of equal keys differ by their places, for queries that are not 0."""
     q, k = drawn(code, draw, 12, 1, 8)
     k = k.expand(-1, -1, 12, -1).contiguous()

@@ -76,13 +76,13 @@ def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
 
 
 def _rotary(subject: Rotary, hand: Hand) -> dict[str, Any]:
-    found: dict[str, Any] = {"turn": hand.call("turn", subject.turn)}
+    found: dict[str, Any] = {"rotate": hand.call("rotate", subject.rotate)}
     if subject.key is not None:
         found["key"] = hand.call("key", subject.key)
     found["in_order"] = _in_order(subject, hand, False)
     found["key_in_order"] = _in_order(subject, hand, True)
     if subject.axes:
-        found["one_axis"] = _of_one_axis(found["turn"])
+        found["one_axis"] = _of_one_axis(found["rotate"])
     for name in ("all_three", "shift", "convert", "running"):
         if getattr(subject, name) is not None:
             found[name] = hand.call(name, getattr(subject, name))
@@ -90,35 +90,35 @@ def _rotary(subject: Rotary, hand: Hand) -> dict[str, Any]:
         found["evict"] = _evicting(hand.call("evict", subject.evict), hand)
     other = subject.converts_to
     if other is not None:
-        found["converted"] = (hand.call("turn", other.turn), hand.call("key", other.turn_key))
+        found["converted"] = (hand.call("rotate", other.rotate), hand.call("key", other.rotate_key))
     if subject.paths:
-        found["turned_paths"] = [hand.call("turn", path) for path in subject.paths.values()]
+        found["rotated_paths"] = [hand.call("rotate", path) for path in subject.paths.values()]
     return found
 
 
 def _in_order(subject: Rotary, hand: Hand, key: bool) -> Callable[..., Any]:
-    """The turning with the channels in their order, which is read where a law asks for it."""
-    turn = hand.call("key" if key else "turn", subject.turn_key if key else subject.turn)
+    """The rotating with the channels in their order, which is read where a law asks for it."""
+    rotate = hand.call("key" if key else "rotate", subject.rotate_key if key else subject.rotate)
     read: list[list[int] | None] = []
 
-    def turned(x: Any, positions: Any) -> Any:
+    def rotated(x: Any, positions: Any) -> Any:
         if not read:
             read.append(channel_order(subject, key, hand.followed, hand.numbers))
-        found = turn(x, positions)
+        found = rotate(x, positions)
         return found if read[0] is None else found[..., read[0]]
 
-    return turned
+    return rotated
 
 
-def _of_one_axis(turn: Callable[..., Any]) -> Callable[..., Any]:
-    def turned(x: Any, positions: Any) -> Any:
+def _of_one_axis(rotate: Callable[..., Any]) -> Callable[..., Any]:
+    def rotated(x: Any, positions: Any) -> Any:
         try:
-            return turn(x, positions)
+            return rotate(x, positions)
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             told = f"it takes no positions of one axis ({type(error).__name__})"
             raise NotAsked(told) from error
 
-    return turned
+    return rotated
 
 
 def _evicting(evict: Callable[..., Any], hand: Hand) -> Callable[..., Any]:

@@ -64,7 +64,7 @@ class Ladders:
         seen = "each axis alone, the others 0"
         silent = [a for a in range(self.axes) if a not in {a for a, _ in runs}]
         if -1 in self.axis.tolist():
-            return Part("axes", None, f"{self.axes} axes, pairs that turn by several", seen)
+            return Part("axes", None, f"{self.axes} axes, pairs that rotate by several", seen)
         ways = ", ".join(str(n) for _, n in runs)
         if len(runs) <= 2 * self.axes:
             order = [a for a, _ in runs]
@@ -86,7 +86,7 @@ class Ladders:
 def ladders(
     blocks: Sequence[Blocks], pairs: Sequence[tuple[int, int]], noise: float, code: Rotary
 ) -> Ladders:
-    """Frequencies of each pair on the axis it turns by, and their formula."""
+    """Frequencies of each pair on the axis it rotates by, and their formula."""
     step = 1.0 if code.whole else float(blocks[0].positions[1])
     seen = [follow(one.positions, one.angles, noise, step) for one in blocks]
     omega = torch.stack([one.omega for one in seen])

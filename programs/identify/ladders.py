@@ -7,7 +7,7 @@ radius and the rounding of the code.
 Code in float32 has ω = base^(−b/B) from a power and a quotient, or from exp(y) with y = ln ω off
 by two roundings: both within (2|ln ω| + 8) u, u = 2⁻²⁴, the 8 for the operations of a scaling.
 
-Of a ladder by parts, as Llama 3.1 and YaRN have them, the pairs that turn fastest are not scaled,
+Of a ladder by parts, as Llama 3.1 and YaRN have them, the pairs that rotate fastest are not scaled,
 and tell the base.  A candidate says how much γ of ω a pair keeps; the factor follows from the pair
 that keeps least.
 """
@@ -32,8 +32,8 @@ SURE = 4  # digits: a base with more is not one that is written down
 def fit(known: Known, *, head: float | None = None) -> Fitted | None:
     """The simplest ladder that gives these frequencies, in the finest dtype; None if none does.
 
-    ``head``: half the width of the head, where fewer channels turn, or it is odd: some code counts
-    the exponent over all of it.
+    ``head``: half the width of the head, where fewer channels rotate, or it is odd: some code
+    counts the exponent over all of it.
 
     >>> w = scalings.by_parts(scalings.ladder(500_000, 64), 8, 8192, 1, 4)
     >>> fit(Known(w, w * 1e-7)).words
@@ -217,7 +217,7 @@ def _factors(
 
 
 def llama(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
-    """By parts in the turns: low, high and the length have one common factor that is free."""
+    """By parts in the rotates: low, high and the length have one common factor that is free."""
     pairs = known.omega.numel()
     for base, between in _bases(known, stored):
         pure = scalings.ladder(base, pairs)
@@ -374,11 +374,11 @@ def ladder_parts(
         worst = float((known.radius / known.omega.clamp(min=1e-300)).max())
         first = ", ".join(told(w) for w in known.omega[:3].tolist())
         slow = not whole or float(known.omega.max()) <= 1.5
-        turns = "" if slow else ", known up to whole turns a position"
+        rotates = "" if slow else ", known up to whole turns a position"
         yield Part(
             "base",
             None,
-            f"frequencies of no known formula ({first}, ..){turns}",
+            f"frequencies of no known formula ({first}, ..){rotates}",
             f"{read}, each within {worst:.1g} of it",
             certain=False,
         )

@@ -24,7 +24,7 @@ from .rotations import BRAIN, DOUBLE, HALF, SINGLE, Blocks, images
 
 LAST = 1 << 20
 DENSE = 512  # below it every position is asked,
-ENTRIES = 1 << 24  # unless so many numbers would be turned
+ENTRIES = 1 << 24  # unless so many numbers would be rotated
 
 
 def precision_parts(

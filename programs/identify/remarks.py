@@ -121,7 +121,7 @@ def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator
     if others is not None and others.words:
         yield Remark(
             "other channels",
-            "the channels that do not turn unchanged",
+            "the channels that do not rotate unchanged",
             "published partial rotations keep them",
             others.words,
         )
@@ -160,7 +160,7 @@ def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
 
 
 def _width(subject: Rotary, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """How many channels turn, and by how many the exponent is divided."""
+    """How many channels rotate, and by how many the exponent is divided."""
     found = parts.get("width")
     if found is None or not found.certain or not isinstance(found.value, int):
         return
@@ -184,7 +184,7 @@ def _proportional(said: Suggestions) -> bool:
 
 
 def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """Exponents over the head where fewer channels turn: base^(−2i/D), which is b^(−2i/width)."""
+    """Exponents over the head where fewer channels rotate: base^(−2i/D), which is b^(−2i/width)."""
     base, width, ladder = (parts.get(name) for name in ("base", "width", "scaling"))
     if base is None or width is None or not base.value or not isinstance(width.value, int):
         return
@@ -211,14 +211,14 @@ def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
     )
     yield Remark(
         "frequencies",
-        f"exponents counted over the {width.value} channels that turn",
+        f"exponents counted over the {width.value} channels that rotate",
         "published partial rotations count them so",
         found,
     )
 
 
 def _odd(parts: dict[str, Part]) -> tuple[float, ...]:
-    """The base where exponents are counted over one channel more or less than turn."""
+    """The base where exponents are counted over one channel more or less than rotate."""
     base, width = parts.get("base"), parts.get("width")
     if base is None or width is None or not base.value or not isinstance(width.value, int):
         return ()

@@ -30,7 +30,9 @@ from .rotations import (
 from .scalings import attention_factor
 
 FURTHEST = 1 << 16
-SLOW = 3.0  # radians a position: what turns less is not taken for what turns by whole turns more
+SLOW = (
+    3.0  # radians a position: what rotates less is not taken for what rotates by whole turns more
+)
 STEP = 2.0**-10  # where positions need not be whole
 
 
@@ -70,7 +72,7 @@ def identify_rotary(code: Rotary, draw: Draw) -> Identity:
 def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
     """The code with the channels of its results put back, where it gives them in another order.
 
-    At position 0 nothing turns: what is left is the order.  Queries and keys that are reordered
+    At position 0 nothing rotates: what is left is the order.  Queries and keys that are reordered
     alike have the same products.
     """
     if code.first > 0:
@@ -78,7 +80,7 @@ def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
     goes, D = order_of(images(code, torch.tensor([0]), draw).at[:1], 0.0), code.width
     if goes is None:
         return code, []
-    turn, key = code.turn, code.turn_key
+    rotate, key = code.rotate, code.rotate_key
 
     def back(x: Tensor) -> Tensor:
         return x[..., goes.to(x.device)]
@@ -93,7 +95,7 @@ def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
     )
     put_back = replace(
         code,
-        turn=lambda x, p: back(turn(x, p)),
+        rotate=lambda x, p: back(rotate(x, p)),
         key=None if code.key is None else lambda x, p: back(key(x, p)),
     )
     return put_back, [part]
@@ -108,19 +110,19 @@ def follows(code: Rotary, draw: Draw) -> str:
         ids = ids.float() / 10
     if code.axes:
         ids = ids[..., None].expand(2, 3, code.axes).contiguous()
-    out = of_its_shape(code.turn(x, ids), x).double()
+    out = of_its_shape(code.rotate(x, ids), x).double()
     # two results of the same numbers differ by a few roundings of a vector's largest entry
     tol = 32 * unit_roundoff(draw.dtype) * float(x.abs().max())
     if float((out[0] - out[0, :, :1]).abs().max()) > tol:
         return "index"
     if float((out[0] - out[1]).abs().max()) > tol:
         return "own"
-    alone = code.turn(x[1:], ids[1:]).double()
+    alone = code.rotate(x[1:], ids[1:]).double()
     return "none" if float((alone - out[1:]).abs().max()) <= tol else "first row"
 
 
 def _between(code: Rotary, draw: Draw) -> Rotary:
-    """The code as one on any positions, where it takes them and pairs turn by half a turn or more.
+    """The code on any positions, where it takes them and pairs rotate by at least half a turn.
 
     At whole positions a frequency is known up to whole turns: such pairs are read between them.
     """
@@ -158,7 +160,7 @@ def _read(
     pairs = [(i, min(p)) for i, p in enumerate(partners) if p and i < min(p)]
     if not pairs:
         seen = "no channel takes from another at any position"
-        return Identity("rotary", (Part("layout", "none", "which turns no channels", seen),))
+        return Identity("rotary", (Part("layout", "none", "which rotates no channels", seen),))
     blocks = [one.blocks(pairs) for one in every]
     table = stored_in(blocks[0], draw.dtype)
     noise = reading_error(table)
@@ -170,7 +172,7 @@ def _read(
     numbers: dict[str, tuple[float, ...]] = {}
     made = code.given.get("angles", "")
     if broken:
-        parts.append(Part("rotation", "none", "whose pairs are not turned", broken))
+        parts.append(Part("rotation", "none", "whose pairs are not rotated", broken))
     else:
         found = ladders(blocks, pairs, noise, code)
         given = Part("angles", "given", "which is given its angles", f"it was given {made}")
@@ -222,7 +224,7 @@ def _width(code: Rotary, channels: Sequence[int]) -> Part:
 
 
 def _length(blocks: Sequence[Blocks], found: Ladders, noise: float) -> Part:
-    """By what turned vectors become longer, and whether that is YaRN's factor for this scaling."""
+    """By what rotated vectors become longer, and whether that is YaRN's factor for this scaling."""
     every = torch.cat([one.lengths for one in blocks])
     middle = float(every.median())
     spread = float((every - middle).abs().max())
@@ -231,7 +233,7 @@ def _length(blocks: Sequence[Blocks], found: Ladders, noise: float) -> Part:
         return Part(
             "attention factor", None, "lengths that depend on the position or the pair", seen
         )
-    seen = f"turned vectors are {middle:.6g} times as long, within {spread:.1g}"
+    seen = f"rotated vectors are {middle:.6g} times as long, within {spread:.1g}"
     factor = found.fitted.values.get("factor") if found.fitted else None
     if abs(middle - 1) <= 4 * noise:
         plain = found.fitted is not None and found.fitted.scaling == "yarn"
@@ -260,7 +262,7 @@ def _sign(found: Ladders, code: Rotary) -> Part:
     if ways == {True}:
         return Part("sign", "textbook", "", f"{seen}: (1, 0) goes to (cos, sin)")
     if ways == {False}:
-        words = "turned the other way (the transposed matrix: scores see offsets negated)"
+        words = "rotated the other way (the transposed matrix: scores see offsets negated)"
         return Part("sign", "transposed", words, f"{seen}: (1, 0) goes to (cos, −sin)")
     if found.formula is None and code.whole and float(moved.abs().max()) > 1.5:
         return Part(
@@ -268,10 +270,10 @@ def _sign(found: Ladders, code: Rotary) -> Part:
             None,
             "",
             f"{seen}, which whole positions do not tell of pairs that "
-            "may turn by more than half a turn",
+            "may rotate by more than half a turn",
             certain=False,
         )
-    return Part("sign", "mixed", "some pairs turned one way and some the other", seen)
+    return Part("sign", "mixed", "some pairs rotated one way and some the other", seen)
 
 
 def _ids_part(ids: str) -> Part:
@@ -292,7 +294,7 @@ def _heads(every: Sequence[Images], noise: float) -> list[Part]:
         Part(
             "heads",
             "differ",
-            "heads turned differently (the first is told)",
+            "heads rotated differently (the first is told)",
             f"images of one vector differ by {off:.2g} between heads",
         )
     ]
@@ -301,7 +303,7 @@ def _heads(every: Sequence[Images], noise: float) -> list[Part]:
 def _rest(
     code: Rotary, every: Sequence[Images], channels: Sequence[int], noise: float
 ) -> list[Part]:
-    """What becomes of channels that do not turn, where that is not nothing."""
+    """What becomes of channels that do not rotate, where that is not nothing."""
     others = [c for c in range(code.width) if c not in set(channels)]
     if not others:
         return []
@@ -315,7 +317,7 @@ def _rest(
         Part(
             "other channels",
             [low, high],
-            f"the channels that do not turn {what}",
+            f"the channels that do not rotate {what}",
             f"{len(others)} channels, by what a 1 becomes",
         )
     ]
@@ -347,8 +349,8 @@ def _values(code: Rotary, draw: Draw) -> list[Part]:
         ids = ids[..., None].expand(1, 2, code.axes).contiguous()
     after = code.all_three(q, k, v, ids)[2]
     moved = float((after - v).abs().max()) > 32 * unit_roundoff(draw.dtype) * float(v.abs().max())
-    words = "values turned as well" if moved else ""
-    value = "turned" if moved else "as they were"
+    words = "values rotated as well" if moved else ""
+    value = "rotated" if moved else "as they were"
     return [Part("values", value, words, "random values at 1 and 2")]
 
 
@@ -372,7 +374,7 @@ def about_rotate_half(
             "the rotation"
         ), ""
     if any(one.mirrored() for one in blocks):
-        told = "no minus sign stands before one of the two sines, so that pairs are not turned"
+        told = "no minus sign stands before one of the two sines, so that pairs are not rotated"
         return f"no: {told}: the relative law fails", told
     bad = max(blocks, key=lambda one: float(one.away.max()))
     table = table_pairs(bad, pairs)
@@ -380,7 +382,7 @@ def about_rotate_half(
         told = f"the table is {layout_name(table)} and the rotation pairs {said.get(name, name)}"
         return f"no: {told}: the relative law fails", told
     told = (
-        f"channels {i} and {j} are mixed and do not turn into each other: they end {worst:.2g} "
+        f"channels {i} and {j} are mixed and are not rotated into each other: they end {worst:.2g} "
         "of their length away"
     )
     return f"no: {told}: the relative law fails", told

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ...numeric.rotary_precision.bound import Format, bound_of
-from ...numeric.rotary_precision.extraction import Turned, frequencies_of, wrapped
+from ...numeric.rotary_precision.extraction import Rotated, frequencies_of, wrapped
 from ..draw import Draw
 from ..subjects import Rotary
 
-LARGEST = 1 << 22  # entries that are turned at once
+LARGEST = 1 << 22  # entries that are rotated at once
 NOTHING = 1e-12  # what is less is no part of a rotation: sin ω for ω below it is never seen
 SHORT = (torch.bfloat16, torch.float16)
 
@@ -74,7 +74,7 @@ class Blocks:
 
     @property
     def angles(self) -> Tensor:
-        """By how much each pair turns, in (−π, π]: (n, B)."""
+        """By how much each pair rotates, in (−π, π]: (n, B)."""
         ii, ij, ji, jj = self.numbers.unbind(-1)
         return torch.atan2(ij - ji, ii + jj)
 
@@ -86,7 +86,7 @@ class Blocks:
 
     @property
     def away(self) -> Tensor:
-        """How far, for its length, each pair is from one that is turned: (n, B)."""
+        """How far, for its length, each pair is from one that is rotated: (n, B)."""
         ii, ij, ji, jj = self.numbers.unbind(-1)
         lost = torch.hypot(ii - jj, ij + ji) / 2
         return lost / torch.hypot(lost, self.lengths).clamp(min=1e-30)
@@ -113,15 +113,15 @@ def images(
     with_last: int = 0,
     key: bool = False,
 ) -> Images:
-    """Turn all unit vectors at positions (n,) of an axis, the other coordinates 0.
+    """Rotate all unit vectors at positions (n,) of an axis, the other coordinates 0.
 
     Each unit vector is a row of the batch, in every head, so that code that takes positions from
-    the running index turns it by that.  ``with_last`` adds a token at that position to each call.
+    the running index rotates it by that.  ``with_last`` adds a token at that position to each call.
 
     Raises ``ValueError`` where the code gives another shape than it was given.
     """
     D, H = code.width, code.heads
-    turn = code.turn_key if key else code.turn
+    rotate = code.rotate_key if key else code.rotate
     found, differ = [], 0.0
     for part in torch.split(positions, max(1, LARGEST // (D * D * H))):
         place = torch.cat((part, torch.tensor([with_last]).to(part))) if with_last else part
@@ -132,7 +132,7 @@ def images(
         x = torch.eye(D, dtype=draw.dtype, device=draw.device)
         x = x[:, None, None, :].expand(D, H, len(place), D).contiguous()
         ids = place.to(draw.device)[None].expand(D, *place.shape).contiguous()
-        result = of_its_shape(turn(x, ids), x).detach()[:, :, : len(part)]
+        result = of_its_shape(rotate(x, ids), x).detach()[:, :, : len(part)]
         if H > 1:
             apart = result[:, 1:] - result[:, :1]
             differ = max(differ, float(apart.abs().nan_to_num().max()))
@@ -162,9 +162,9 @@ def stored_in(blocks: Blocks, data: torch.dtype) -> torch.dtype:
 
 
 def reading_error(table: torch.dtype) -> float:
-    """How far an angle that is read may be off that by which was turned: arcsin η, of the table."""
+    """How far an angle as read may be off that of the rotation: arcsin η, η that of the table."""
     form = Format("as read", table)
-    return math.asin(min(1.0, bound_of(form, torch.ones(1, dtype=torch.float64)).turning))
+    return math.asin(min(1.0, bound_of(form, torch.ones(1, dtype=torch.float64)).rotating))
 
 
 def layout_name(pairs: Sequence[tuple[int, int]]) -> str:
@@ -202,7 +202,7 @@ def _listed(pairs: Sequence[tuple[int, int]]) -> str:
 def table_pairs(blocks: Blocks, pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]] | None:
     """Which channels share their cosines and sines, two by two; None where that is not so.
 
-    For code that does not turn its pairs: the two channels of a pair of the table have the same
+    For code that does not rotate its pairs: the two channels of a pair of the table have the same
     angle at every position.  Channels that do not move along this axis are left as they are paired.
     """
     angle = torch.stack(blocks.own, dim=-1)  # (n, B, 2)
@@ -254,7 +254,7 @@ def follow(positions: Tensor, angles: Tensor, noise: float, step: float = 1.0) -
         # the first guess of a frequency sets its radius: the angle at the first place after 0
         size = angles[int((whole > 0).nonzero()[0])].abs() + noise
         radius = whole[:, None] * size * (2 * u if dtype == SINGLE else 3 * u) + noise
-        found = Turned(whole.long(), angles, radius, whole, "")
+        found = Rotated(whole.long(), angles, radius, whole, "")
         omega, off = frequencies_of(found, radius)
         rest = wrapped(angles - whole[:, None] * omega).abs()
         known = radius + whole[:, None] * off

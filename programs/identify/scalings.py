@@ -24,7 +24,7 @@ def ladder(base: float, pairs: int, *, over: float | None = None) -> Tensor:
 
 
 def ntk_base(base: float, factor: float, pairs: int) -> float:
-    """base·factor^(2B/(2B − 2)): the slowest pair turns s times slower, the first not.
+    """base·factor^(2B/(2B − 2)): the slowest pair rotates s times slower, the first not.
 
     s is the factor; bloc97 2023 (NTK-aware scaled RoPE).  Raises ``ValueError`` for fewer than
     two pairs.
@@ -38,16 +38,16 @@ def ntk_base(base: float, factor: float, pairs: int) -> float:
 
 
 def by_parts(omega: Tensor, factor: float, original: float, low: float, high: float) -> Tensor:
-    """ω where a pair turns ``high`` times in ``original`` positions or more, ω/s below ``low``.
+    """ω where a pair rotates ``high`` times in ``original`` positions or more, ω/s below ``low``.
 
-    s is the factor; between them linearly in the turns: Llama 3.1 with low = 1, high = 4;
+    s is the factor; between them linearly in the rotations: Llama 3.1 with low = 1, high = 4;
     NTK-by-parts of Peng et al. 2023 with 1 and 32.
 
     >>> [round(w, 6) for w in by_parts(ladder(10_000, 4), 8, 100, 1, 4).tolist()]
     [1.0, 0.029754, 0.00125, 0.000125]
     """
-    turns = original * omega / math.tau
-    kept = ((turns - low) / (high - low)).clamp(0, 1)
+    rotations = original * omega / math.tau
+    kept = ((rotations - low) / (high - low)).clamp(0, 1)
     return omega * (kept + (1 - kept) / factor)
 
 
@@ -56,7 +56,7 @@ def ramp_of(
 ) -> tuple[float, float]:
     """The indices between which YaRN's code goes from ω to ω/factor.
 
-    The pair that turns r times in ``original`` positions has the index
+    The pair that rotates r times in ``original`` positions has the index
     B·ln(original/(2πr))/ln base: the one for ``fast`` is rounded down, the one for ``slow`` up
     (where ``whole``), and both are cut off at 0 and 2B − 1.
 
@@ -64,7 +64,8 @@ def ramp_of(
     (20.0, 46.0)
     """
     low, high = (
-        pairs * math.log(original / (math.tau * turns)) / math.log(base) for turns in (fast, slow)
+        pairs * math.log(original / (math.tau * rotations)) / math.log(base)
+        for rotations in (fast, slow)
     )
     if whole:
         low, high = math.floor(low), math.ceil(high)

@@ -84,11 +84,11 @@ def _words(name: str) -> str:
 def suggestions_of(thing: Any, module: nn.Module | None = None) -> Suggestions:
     """What a function, class, module or method says of itself; ``module`` is what was built of it.
 
-    >>> def turned(x, theta=10000.0):
-    ...     "Turn neighbours."
-    >>> found = suggestions_of(turned)
+    >>> def rotated(x, theta=10000.0):
+    ...     "Rotate neighbours."
+    >>> found = suggestions_of(rotated)
     >>> found.names, [str(one) for one in found.settings]
-    (('turned',), ['theta = 10000.0 of turned'])
+    (('rotated',), ['theta = 10000.0 of rotated'])
     """
     thing = getattr(thing, "func", thing) if isinstance(thing, functools.partial) else thing
     owner = module if module is not None else getattr(thing, "__self__", thing)

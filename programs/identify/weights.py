@@ -341,7 +341,7 @@ def _quotient(over: Tensor, under: Tensor, off: float) -> Tensor:
 def no_multiple(one: Attention, draw: Draw) -> str:
     """Why one vector added to all keys adds no common number to all scores; "" where it does.
 
-    Scores are s q·k and what is added by place.  What is bent (a soft cap), normalised, turned by
+    Scores are s q·k and what is added by place.  What is bent (a soft cap), normalised, rotated by
     its position, or a number of the key's own is not of that kind.
     """
     attend = one.attend

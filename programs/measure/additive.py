@@ -192,7 +192,7 @@ def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Ten
     slack = 0.0 if own else float(ladder_error(omega, rounding.angle_unit).max())
     p = torch.arange(count + 2, dtype=torch.float64)[2:]
     fastest = float(omega.abs().max()) if len(omega) else 1.0
-    return rounding.angle(p, fastest) + p * slack + rounding.turning
+    return rounding.angle(p, fastest) + p * slack + rounding.rotating
 
 
 @probe("frequencies-as-declared", "additive")
@@ -258,7 +258,7 @@ def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
 def fast(table: Tensor) -> bool:
     """Whether some entry goes further from row to row than a wave of a radian a row does.
 
-    That is 2 sin(1/2) of its size, less than one: the ladders in use turn no faster.
+    That is 2 sin(1/2) of its size, less than one: the ladders in use rotate no faster.
     """
     return bool((table[1:] - table[:-1]).abs().max() > table.abs().max())
 
@@ -283,7 +283,7 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     matrix = torch.linalg.lstsq(before, after, driver="gelsd").solution
     left = after - before @ matrix
     scale = max(1.0, float(table.abs().max()))
-    # A row and the one before it, turned by a matrix of turns, are off together by both errors.
+    # A row and the one before it, rotated by a matrix of turns, are off together by both errors.
     errors = (
         entry_error(torch.tensor([w]), rounding_of(draw.dtype), len(table), own=True)
         for w in (1.0, FASTEST)

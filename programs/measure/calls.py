@@ -81,7 +81,7 @@ def _rotary(subject: Rotary) -> list[Way]:
         ]
         return x, torch.stack([tensor_of(subject, row, draw) for row in at])
 
-    found = [Way("turn", subject.turn, given)]
+    found = [Way("rotate", subject.rotate, given)]
     if subject.key is not None:
         found.append(Way("key", subject.key, given))
     return found
@@ -153,7 +153,7 @@ def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> f
     match subject:
         case Rotary():
             place = float(given[1].abs().max()) * max(1, subject.axes)
-            return 2 * size * (2 * rounding.turning + 4 * STEPS * rounding.angle_unit * place)
+            return 2 * size * (2 * rounding.rotating + 4 * STEPS * rounding.angle_unit * place)
         case Bias() | Mask():
             numbers = [n for x in given for n in (x if isinstance(x, tuple) else (x,))]
             return sums(1, torch.float32, size) * float(1 + max(numbers))

@@ -64,7 +64,7 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
             if "real B n E" in formula.given.values()
             else "attend"
             if "attend" in formula.call
-            else "turn"
+            else "rotate"
         ]
     more = tuple(Inputs(lengths=one) for one in formula.sizes) if not formula.inputs else ()
     if isinstance(subject, Attention) and formula.call == "attend":
@@ -263,10 +263,10 @@ def _channels(look: Look, formula: Formula, values: Values) -> Values:
     if formula.id != "norm" or not isinstance(look.subject, Rotary):
         return values
     points = [point(look.subject, look.subject.first + o) for o in (0, 1)]
-    found = matrices(look.subject, look.subject.turn, points, look.draw)
+    found = matrices(look.subject, look.subject.rotate, points, look.draw)
     longer, passes = lengths_of(found)
-    eta = rounding_for(look.subject, look.draw).turning
+    eta = rounding_for(look.subject, look.draw).rotating
     if not bool(passes.any()) or bool(passes.all()) or float((longer - 1).abs().max()) <= 2 * eta:
         return values
-    turned = (~passes).double()
-    return {k: exact(v.value * turned) if isinstance(v, Rounded) else v for k, v in values.items()}
+    rotated = (~passes).double()
+    return {k: exact(v.value * rotated) if isinstance(v, Rounded) else v for k, v in values.items()}

@@ -1,6 +1,6 @@
 """Whether rotary code is what it is declared to be: layout, width, ladder, length, arguments.
 
-One reading of what the code does to every unit vector (:class:`Turns`) is held against what the
+One reading of what the code does to every unit vector (:class:`Rotates`) is held against what the
 declaration says the same reading would give.
 """
 
@@ -22,14 +22,14 @@ from ..rotary_matrices import REORDERED, point, tensor_of, unit_words
 from ..subjects import Rotary
 from ..tolerance import ladder_error
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
-from .rotary_reading import UNREAD, Read, Turns, ladders_of, pairings, read, turns_of
+from .rotary_reading import UNREAD, Read, Rotates, ladders_of, pairings, read, rotates_of
 
 BASES = (10_000.0, 500_000.0, 40_000.0)
 TIMES = (2.0, 3.0)  # of the declared factor
 
 
-def still(found: Turns) -> Outcome:
-    """What to say of code that turns nothing."""
+def still(found: Rotates) -> Outcome:
+    """What to say of code that rotates nothing."""
     count, last = len(found.images.positions), int(found.images.positions[-1])
     return undecided(f"no channel moves at {count} positions up to {last}")
 
@@ -41,15 +41,15 @@ def declared_of(subject: Rotary) -> DeclaredRotary:
 
 @probe("layout-as-declared", "rotary")
 def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """No turned unit vector has anything outside the declared pair of its channel."""
+    """No rotated unit vector has anything outside the declared pair of its channel."""
     layout = declared_of(subject).layout or ""
     with evaluating(subject):
-        found = turns_of(subject, draw)
+        found = rotates_of(subject, draw)
     if not found.moving:
         return still(found)
     start, width = found.block(subject)
     if width < 2:
-        return not_asked("fewer than two channels turn")
+        return not_asked("fewer than two channels rotate")
     outside = {
         name: min((found.outside(pair) for pair in made), key=lambda off: float(off.max()))
         for name, made in pairings(width, start, subject.axes).items()
@@ -59,7 +59,7 @@ def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
     def told(row: int, i: int, j: int) -> tuple[str, dict[str, object], str]:
         instead = f"its layout is {fits[0]}" if fits else "no layout that is known fits"
-        why = f"channel {i} turns into channel {j}, which is of another pair of the layout {layout}"
+        why = f"channel {i} is rotated into channel {j}, of another pair of the layout {layout}"
         return (
             f"{why}; {instead}",
             {
@@ -68,7 +68,7 @@ def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
                 "declared": layout,
                 "channel": j,
             },
-            f"channel {j} of the turned vector",
+            f"channel {j} of the rotated vector",
         )
 
     more = f"; {REORDERED}" if found.reordered else ""
@@ -89,15 +89,15 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     declared, D = declared_of(subject), subject.width
     said = declared.width or 0
     with evaluating(subject):
-        found = turns_of(subject, draw)
+        found = rotates_of(subject, draw)
     wanted, count, positions = said - said % 2, len(found.moving), found.images.positions
     ladders = ladders_of(declared, wanted, subject.axes)
     # Frequencies too slow to be seen at the last position in a dtype of least numbers count as 0.
     least = 1e-7 / max(1, int(positions[-1]))
     slow = min((int((one.abs() < least).sum()) for one in ladders.values()), default=0)
     if wanted - 2 * slow <= count <= wanted:
-        return held(f"{count} of {D} channels turn, the others stay to the bit", 0.0, 0.0, D=D)
-    why = f"{count} channels turn, and {said} are declared"
+        return held(f"{count} of {D} channels rotate, the others stay to the bit", 0.0, 0.0, D=D)
+    why = f"{count} channels rotate, and {said} are declared"
     first = found.moving[0] if found.moving else 0
     if count < wanted:
         at_rest = [i for i in range(first, D) if i not in found.moving]
@@ -116,13 +116,13 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
             else {"channels of a head": D, "declared": said}
         )
         wanted = wanted if at_rest else said
-        there = ("channels that are to turn", wanted)
+        there = ("channels that are to rotate", wanted)
         return broken(
-            why, Seen(at, ("channels that turn", count), there, float(wanted - count)), D=D
+            why, Seen(at, ("channels that rotate", count), there, float(wanted - count)), D=D
         )
     moves = (found.images.at - torch.eye(D, dtype=torch.float64)).norm(dim=-1)
     beyond = [i for i in found.moving if i >= first + wanted]
-    bound = found.rounding.turning
+    bound = found.rounding.rotating
     seen = compared(
         moves[:, beyond],
         0.0,
@@ -133,7 +133,7 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
                 "vector": unit_words(beyond[i], D),
                 "at": int(positions[row]) + found.low,
                 "declared": said,
-                "channels that turn": count,
+                "channels that rotate": count,
             },
             "how far it moves",
         ),
@@ -149,15 +149,15 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("length-as-declared", "rotary")
 def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """The length of turned unit vectors against the declared factor."""
+    """The length of rotated unit vectors against the declared factor."""
     declared = declared_of(subject)
     wanted = declared.length
     if wanted is None:
         wanted = scalings.attention_factor(declared.factor) if declared.scaling == "yarn" else 1.0
     seen = not_asked("")
-    for call in dict.fromkeys((subject.turn, subject.turn_key)):
+    for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
         with evaluating(subject):
-            found = turns_of(subject, draw, furthest=300, call=call)
+            found = rotates_of(subject, draw, furthest=300, call=call)
         if found.low:
             return not_asked(f"its positions start at {found.low}, and lengths are read from 0 on")
         channels = list(found.moving) or list(range(subject.width))
@@ -165,7 +165,7 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
         seen = compared(
             lengths,
             wanted,
-            2 * found.rounding.turning * wanted,
+            2 * found.rounding.rotating * wanted,
             lambda row, i, of=lengths, found=found, channels=channels: (
                 f"vectors become {float(of[row, i]):.6g} times as long; {wanted:.6g} is declared",
                 {
@@ -173,9 +173,9 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
                     "at": int(found.images.positions[row]),
                     "declared": float(f"{wanted:.7g}"),
                 },
-                "its length, turned",
+                "its length, rotated",
             ),
-            f"turned vectors are {wanted:.6g} times as long",
+            f"rotated vectors are {wanted:.6g} times as long",
             D=subject.width,
         )
         if seen.witness is not None:
@@ -189,8 +189,8 @@ def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     declared = declared_of(subject)
     seen = not_asked("")
     with evaluating(subject):
-        for call in dict.fromkeys((subject.turn, subject.turn_key)):
-            found = turns_of(subject, draw, angles=getattr(torch, declared.format), call=call)
+        for call in dict.fromkeys((subject.rotate, subject.rotate_key)):
+            found = rotates_of(subject, draw, angles=getattr(torch, declared.format), call=call)
             seen = compare_ladder(subject, declared, found)
             if seen.witness is not None or seen.doubtful:
                 break
@@ -218,18 +218,18 @@ def mismatch(made: Read, omega: Tensor, angle_unit: float) -> tuple[int, int, fl
     return best
 
 
-def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Turns) -> Outcome:
+def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotates) -> Outcome:
     """The frequencies that were read against the declared ladder, or ladders."""
     if not found.moving:
         return still(found)
     made = read(found, subject, declared.layout)
     if made is None:
         return undecided(UNREAD)
-    if made.away > 4 * found.rounding.turning:
+    if made.away > 4 * found.rounding.rotating:
         return undecided(
-            "its pairs do not turn as a whole, so no frequency was read",
+            "its pairs do not rotate as a whole, so no frequency was read",
             made.away,
-            4 * found.rounding.turning,
+            4 * found.rounding.rotating,
         )
     pairs, unit = len(made.omega), found.rounding.angle_unit
     ladders = {
@@ -238,7 +238,9 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Turns) -> O
         if len(one) == pairs
     }
     if not ladders:
-        return undecided(f"{pairs} pairs turn, and the ladder that is declared has another length")
+        return undecided(
+            f"{pairs} pairs rotate, and the ladder that is declared has another length"
+        )
     misses = {name: mismatch(made, one, unit) for name, one in ladders.items()}
     for name, omega in ladders.items():
         if misses[name] is None:
@@ -273,7 +275,7 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Turns) -> O
                 "at": at,
                 "declared": words,
             },
-            (f"angle by which it turns at {at}", here),
+            (f"angle by which it rotates at {at}", here),
             ("declared angle", there),
             abs(math.remainder(here - there, math.tau)),
             allowed,
@@ -322,12 +324,12 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
     if declared.scaling:
         asked["factor"] = tuple(t * declared.factor for t in TIMES)
     with evaluating(subject):
-        found = turns_of(subject, draw)
+        found = rotates_of(subject, draw)
         made = read(found, subject, declared.layout)
     if made is None:
         return undecided(UNREAD)
     if len(made.omega) < 2:
-        return not_asked("one pair turns, and by 1 whatever the base is")
+        return not_asked("one pair rotates, and by 1 whatever the base is")
     tried = (
         compare_ladder(subject, DeclaredRotary(base=b, layout=made.layout), found)
         for b in _bases(made)
@@ -362,7 +364,7 @@ def _built_with(
     if other is None:
         return None
     with evaluating(other):
-        found = turns_of(other, draw)
+        found = rotates_of(other, draw)
         after = read(found, other, declared.layout)
     if after is None:
         return Built(undecided(UNREAD))
@@ -390,12 +392,13 @@ def _built_with(
         return Built(held(words))
     wanted = replace(declared, width=None, **{name: value})  # type: ignore[arg-type]
     seen = compare_ladder(other, wanted, found)
-    # Exponents 2i/D may be counted over the whole head where a part of it turns, and over an odd
-    # width of which one channel more turns: base^(−2i/D) is (base^c)^(−2i/turning), c = turning/D.
-    turning = 2 * len(after.omega)
+    # Exponents 2i/D may be counted over the whole head where a part of it rotates, and over an odd
+    # width of which one channel more rotates: base^(−2i/D) is (base^c)^(−2i/rotating), c =
+    # rotating/D.
+    rotating = 2 * len(after.omega)
     if seen.witness is not None and name == "base" and declared.base is None:
-        for over in {other.width, turning - 1} - {turning}:
-            spread = replace(wanted, base=value ** (turning / over))
+        for over in {other.width, rotating - 1} - {rotating}:
+            spread = replace(wanted, base=value ** (rotating / over))
             one = compare_ladder(other, spread, found)
             if one.witness is None and not one.doubtful:
                 return Built(held(words), compared=True)
@@ -423,7 +426,7 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
         x[..., last] = 1
         ids = tensor_of(code, [point(code, code.first + p) for p in (0, 3)], draw)[None]
         try:
-            result = code.turn(x, ids).detach().to("cpu", torch.float64)
+            result = code.rotate(x, ids).detach().to("cpu", torch.float64)
         except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
             return held(f"width {width} is refused at the call: {_refusal(error)}")
     vector, back = unit_words(last, D), result.shape[-1]

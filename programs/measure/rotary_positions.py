@@ -27,10 +27,10 @@ from ..rotary_matrices import (
 from ..subjects import Rotary
 from ..tolerance import ladder_error, rounding_of
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
-from .rotary_reading import UNREAD, Read, read, turns_of
+from .rotary_reading import UNREAD, Read, read, rotates_of
 
 SHORT = (torch.bfloat16, torch.float16)
-GONE = 1e-30  # a turned unit vector shorter than this has no direction in float32
+GONE = 1e-30  # a rotated unit vector shorter than this has no direction in float32
 NEIGHBOURS = (0, 1, 255, 256, 257, 1023, 2047, 2048, 2049, 4096, 8190, 16384, 32768, 65535)
 GRIDS = ((2, 3), (3, 2), (3, 5), (4, 4), (5, 3), (1, 4), (4, 1))
 
@@ -46,7 +46,7 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
             return not_asked(f"it has one position alone; {reach.why}")
         x = (4 * draw.normal(1, 1, subject.width, salt=7)).round().clamp(-9, 9) + 0.5
         ways = {}
-        for name, call in {"query": subject.turn, "key": subject.turn_key}.items():
+        for name, call in {"query": subject.rotate, "key": subject.rotate_key}.items():
             ways[f"one {name} by itself"] = [
                 rotate_at(subject, call, x, [p], draw)[0, 0, 0] for p in points
             ]
@@ -54,7 +54,7 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
             ways[f"one {name} in every token"] = list(row[0, 0])
     least = math.inf
     for words, results in ways.items():
-        bound = 2 * rounding.turning * max(float(r.norm().nan_to_num()) for r in results)
+        bound = 2 * rounding.rotating * max(float(r.norm().nan_to_num()) for r in results)
         apart = max(float((r - results[0]).norm()) for r in results[1:])
         if not all(bool(r.isfinite().all()) for r in results):
             return undecided(f"{words} gives numbers that are none")
@@ -90,7 +90,7 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
 @probe("every-axis-matters", "rotary")
 def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
     """One coordinate changed, the others kept."""
-    least, bound = math.inf, 2 * rounding_for(subject, draw).turning
+    least, bound = math.inf, 2 * rounding_for(subject, draw).rotating
     with evaluating(subject):
         reach = reach_of(subject, draw)
         for place in (0, 2):
@@ -101,7 +101,7 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
                     for by in (1, 4, 29, 1900)
                     if reach.has(reach.low + 2 + by)
                 ]
-                found = matrices(subject, subject.turn, [start, *ways], draw)
+                found = matrices(subject, subject.rotate, [start, *ways], draw)
                 apart = float((found[1:] - found[0]).abs().max())
                 if apart == 0.0:
                     off = int(found[0, 0].diagonal().argmin())
@@ -248,11 +248,11 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
     places = [reach.low + p for p in NEIGHBOURS if reach.has(reach.low + p + 1)]
     if not places:
         return not_asked(f"it has one position alone; {reach.why}")
-    least, allowed, n = math.inf, 2 * rounding.turning, len(places)
+    least, allowed, n = math.inf, 2 * rounding.rotating, len(places)
     for axis in (None, *(range(subject.axes) if subject.axes > 1 else ())):
         at = [point(subject, p) for p in places]
         after = [moved(p, 1, axis) for p in at]
-        both = matrices(subject, subject.turn, [*at, *after], draw)
+        both = matrices(subject, subject.rotate, [*at, *after], draw)
         # Lengths may fall with the position, to nothing in the end: then there is no angle.
         length = both.norm(dim=-1, keepdim=True)
         gone = (length < GONE).flatten(1).any(1)
@@ -260,7 +260,7 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
         steps = (both[n:] - both[:n]).norm(dim=-1).flatten(1).amax(1)
         known = ~(gone[n:] | gone[:n])
         if not bool(known[0]):
-            return undecided(f"vectors turned at {places[0]} are 0")
+            return undecided(f"vectors rotated at {places[0]} are 0")
         default = float(steps[0])
         for i in known.nonzero().flatten().tolist():
             p, step = places[i], float(steps[i])
@@ -279,7 +279,7 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
                         "and at": told(after[i]),
                         "dtype": name,
                     },
-                    (f"distance of the turned vectors at {p} and {p + 1}", step),
+                    (f"distance of the rotated vectors at {p} and {p + 1}", step),
                     (f"at {places[0]} and {places[0] + 1}", default),
                     abs(default - step),
                     allowed,
@@ -303,13 +303,13 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
     with evaluating(subject):
         for one in draws_of(draw):
             try:
-                found = turns_of(subject, one)
+                found = rotates_of(subject, one)
                 made = read(found, subject)
             except Exception:
                 if one is draw:
                     raise
                 continue
-            if made is None or made.away > 4 * found.rounding.turning:
+            if made is None or made.away > 4 * found.rounding.rotating:
                 if one is draw:
                     return undecided(
                         "the pairs of channels could not be told, so no angle was read"
@@ -331,7 +331,7 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
                             "dtype": name,
                             "channels": [int(c[pair]) for c in made.pair],
                         },
-                        (f"angle by which it turns at {at}", here),
+                        (f"angle by which it rotates at {at}", here),
                         (f"{place} times its frequency, read at lower positions", there),
                         off,
                         allowed,
@@ -407,7 +407,7 @@ def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
     """Its module, and those that run in a call of it: one may be built of the width it is given."""
     found = dict.fromkeys([code.module] if code.module is not None else [])
     with register_module_forward_pre_hook(lambda module, _: found.setdefault(module)):
-        matrices(code, code.turn, [point(code, code.first)], draw)
+        matrices(code, code.rotate, [point(code, code.first)], draw)
     return list(found)
 
 
@@ -442,18 +442,18 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
         return not_asked("it is a function: there is no module to cast")
     tried: list[tuple[str, Outcome]] = []
     with evaluating(code):
-        before = read(turns_of(code, draw), code)
+        before = read(rotates_of(code, draw), code)
         if before is None:
             return undecided(UNREAD)
         modules = at_work(code, draw)
         if not bool((before.omega != 0).any()):
-            return undecided("no frequency was read: no pair of channels turns with the position")
+            return undecided("no frequency was read: no pair of channels rotates with the position")
         for dtype in SHORT:
             name = name_of(dtype)
             for made, shortened in _to_cast(subject, code, modules, dtype):
                 with evaluating(made), shortened:
                     try:
-                        found = turns_of(made, draw.cast(dtype))
+                        found = rotates_of(made, draw.cast(dtype))
                     except Exception as error:  # noqa: BLE001 (code need not take every dtype)
                         text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
                         if dtype == SHORT[-1] and not tried:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.rotary_precision.extraction import Turned, frequencies_of, pairs_in, places
+from ...numeric.rotary_precision.extraction import Rotated, frequencies_of, pairs_in, places
 from ..declared import DeclaredRotary
 from ..draw import Draw
 from ..identify import scalings
@@ -28,13 +28,13 @@ Pair = tuple[Tensor, Tensor]  # the first and the second channel of each pair
 
 
 @dataclass(frozen=True)
-class Turns:
+class Rotates:
     """What the first head does to unit vectors, at positions counted from the first one.
 
     ``moving``: the channels that do not pass through unchanged at all of them.  ``length``: how
     many times longer they become.  ``low``: the first position.  ``reordered``: channels came back
     in another order, the same at every position, and are here in the order in which they went in.
-    ``speeds``: by how much each channel turns with a position, at least: (D,).
+    ``speeds``: by how much each channel rotates with a position, at least: (D,).
     """
 
     images: Images
@@ -48,7 +48,7 @@ class Turns:
     @property
     def allowed(self) -> float:
         """What rounding leaves of an entry that should be 0."""
-        return 2 * self.rounding.turning * max(1.0, self.length)
+        return 2 * self.rounding.rotating * max(1.0, self.length)
 
     @property
     def last(self) -> int:
@@ -56,7 +56,7 @@ class Turns:
         return int(self.images.positions[-1]) + self.low
 
     def block(self, subject: Rotary) -> tuple[int, int]:
-        """The first channel that turns, and how many do, as declared or as seen: an even number."""
+        """The first channel that is rotated, and how many are, declared or seen: an even number."""
         declared = subject.declared.width if subject.declared is not None else None
         width = declared or len(self.moving)
         width = min(width - width % 2, subject.width - subject.width % 2)
@@ -75,7 +75,7 @@ class Turns:
 class Read:
     """The angles of each ``pair`` of channels, each known to ``off``: (n, B), and ω ± ``radius``.
 
-    ``away``: how far the pairs are from being turned at all.
+    ``away``: how far the pairs are from being rotated at all.
     """
 
     blocks: Blocks
@@ -87,21 +87,21 @@ class Read:
     layout: str
 
 
-def turns_of(
+def rotates_of(
     subject: Rotary,
     draw: Draw,
     *,
     angles: torch.dtype = torch.float32,
     call: Callable[[Tensor, Tensor], Tensor] | None = None,
     furthest: int = FURTHEST,
-) -> Turns:
+) -> Rotates:
     """What the code does to every unit vector at positions up to 65536, or as far as it goes."""
     reach = reach_of(subject, draw)
     furthest = min(reach.high - reach.low, furthest)
     found = sorted({*places(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
     at = [point(subject, reach.low + p) for p in found]
-    matrix = matrices(subject, call or subject.turn, at, draw)[:, 0]
-    order = None if reach.low else order_of(matrix[:1], 2 * rounding_of(draw.dtype).turning)
+    matrix = matrices(subject, call or subject.rotate, at, draw)[:, 0]
+    order = None if reach.low else order_of(matrix[:1], 2 * rounding_of(draw.dtype).rotating)
     matrix = matrix if order is None else matrix[..., order]
     stays = (matrix == torch.eye(subject.width, dtype=torch.float64)).all(-1).all(0)
     moving = tuple(int(i) for i in (~stays).nonzero().flatten())
@@ -112,8 +112,8 @@ def turns_of(
         matrix[:, stays], matrix[:, :, stays] = 0, 0
         matrix[:, stays, stays] = 1
         length = 1.0
-        rounding = Rounding(rounding.unit, rounding.angle_unit, 2 * rounding.turning)
-    return Turns(
+        rounding = Rounding(rounding.unit, rounding.angle_unit, 2 * rounding.rotating)
+    return Rotates(
         Images(torch.tensor(found), matrix, 0.0),
         moving,
         length,
@@ -139,7 +139,7 @@ def pairings(width: int, start: int, axes: int) -> dict[str, list[Pair]]:
     return {name: [(a + start, b + start) for a, b in ways] for name, ways in made.items()}
 
 
-def read(found: Turns, subject: Rotary, layout: str | None = None) -> Read | None:
+def read(found: Rotates, subject: Rotary, layout: str | None = None) -> Read | None:
     """Angles and frequencies of the layout that fits, the asked one first; None if none does."""
     start, width = found.block(subject)
     finite = found.images.finite()
@@ -150,7 +150,7 @@ def read(found: Turns, subject: Rotary, layout: str | None = None) -> Read | Non
         for pair in ways[name]:
             if float(found.outside(pair).max()) <= found.allowed:
                 return _read(found, pair, name)
-    mixed = finite.partners(found.allowed)  # so the pairs of a head are found of which some turn
+    mixed = finite.partners(found.allowed)  # so the pairs of a head are found of which some rotate
     if any(len(mixed[i]) != 1 for i in found.moving):
         return None
     both = [(i, min(p)) for i, p in enumerate(mixed) if p and i < min(p)]
@@ -161,17 +161,17 @@ def read(found: Turns, subject: Rotary, layout: str | None = None) -> Read | Non
     return _read(found, (first, second), "half" if halves else "as seen")
 
 
-def _read(found: Turns, pair: Pair, layout: str) -> Read:
+def _read(found: Rotates, pair: Pair, layout: str) -> Read:
     blocks = found.images.blocks(list(zip(*(one.tolist() for one in pair), strict=True)))
     angles, rounding = blocks.angles, found.rounding
-    eta = math.asin(min(1.0, rounding.turning))
+    eta = math.asin(min(1.0, rounding.rotating))
     # an angle at 1 is known up to whole turns
     upper = torch.maximum(
         angles[blocks.positions.tolist().index(1)].abs() + eta, found.speeds[pair[0]]
     )
     off = rounding.angle(blocks.positions.double()[:, None], upper) + eta
     rows = angles.isfinite().all(1)
-    known = Turned(blocks.positions[rows], angles[rows], angles[rows], blocks.positions, "")
+    known = Rotated(blocks.positions[rows], angles[rows], angles[rows], blocks.positions, "")
     omega, radius = frequencies_of(known, off[rows])
     return Read(blocks, omega, radius, off, pair, float(blocks.away[rows].max()), layout)
 

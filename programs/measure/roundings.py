@@ -31,7 +31,7 @@ from ..tolerance import STEPS, Rounding, rounding_of
 OF_A_ROW = 3  # roundings of an entry of a bias, which each difference of two has four of
 THROUGH_A_CACHE = 2.0  # a step rounds as all at once does, and what is kept once more
 READ = ("shown", "weighs", "reached", "pulled")  # what is read off code beside its results
-MADE = ("turn", "key", "shift", "running")  # calls that give vectors of the shape they are given
+MADE = ("rotate", "key", "shift", "running")  # calls that give vectors of the shape they are given
 
 
 @cache
@@ -133,7 +133,7 @@ class Roundings:
             before, after = (v.double().cpu().norm(dim=-1, keepdim=True) for v in (put, out))
             size = torch.maximum(before, after.nan_to_num(posinf=0.0))
             angle = STEPS * rounding.angle_unit * self.fastest * far
-            radius = size * (rounding.turning + angle) + float(torch.finfo(self.draw.dtype).tiny)
+            radius = size * (rounding.rotating + angle) + float(torch.finfo(self.draw.dtype).tiny)
             own = self.lengths.get(id(x))
             off = self._off(x, put).norm(dim=-1, keepdim=True) if own is None else own[1]
             grow = (after / before).nan_to_num(nan=1.0, posinf=1.0).clamp(min=1).max()
@@ -143,7 +143,7 @@ class Roundings:
         return found if name == "all_three" else found[0]
 
     def _far(self, name: str, given: tuple[Any, ...]) -> Tensor:
-        """How far vectors are turned: the sum of the coordinates of each position."""
+        """How far vectors are rotated: the sum of the coordinates of each position."""
         at = given[-1]
         if name == "shift":
             far = torch.tensor(abs(float(at)) * max(1, self.subject.axes))
@@ -156,7 +156,7 @@ class Roundings:
         return far
 
     def _evicted(self, code: Callable[..., Any], x: Rounded, put: Tensor) -> Any:
-        """Keys that may have been turned on once for every key that came after them."""
+        """Keys that may have been rotated on once for every key that came after them."""
         kept, raw, at = code(put.clone())
         kept, count = kept.detach().to("cpu", torch.float64), x.shape[2]
         size = float(torch.maximum(kept.norm(dim=-1).max(), raw.double().norm(dim=-1).max()))
@@ -221,14 +221,14 @@ class Roundings:
         rounding = rounding_of(self.draw.dtype)
         p = torch.arange(2, put.shape[1] + 2, dtype=torch.float64)[:, None]
         size = max(_size(out), _size(put))
-        turned = STEPS * rounding.angle_unit * p * (self.fastest or 1.0)
-        return _with(out, size * (2 * rounding.unit + rounding.turning + turned))
+        rotated = STEPS * rounding.angle_unit * p * (self.fastest or 1.0)
+        return _with(out, size * (2 * rounding.unit + rounding.rotating + rotated))
 
     def _of_grid(self, found: Tensor) -> Rounded:
         """A table of a grid (*sizes, D): an angle is a coordinate times a frequency."""
         rounding, far = rounding_of(self.draw.dtype), 2 + max(found.shape[:-1])
-        turned = STEPS * rounding.angle_unit * far * (self.fastest or 1.0)
-        off = _size(found) * (2 * rounding.unit + rounding.turning + turned)
+        rotated = STEPS * rounding.angle_unit * far * (self.fastest or 1.0)
+        off = _size(found) * (2 * rounding.unit + rounding.rotating + rotated)
         return _with(found.detach().to("cpu", torch.float64), torch.tensor(off))
 
     def _made(self, found: Tensor, queries: int, keys: int) -> Rounded:

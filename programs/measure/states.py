@@ -240,7 +240,7 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
     ``earlier``: calls by what they are in words, each given a length.  None where none is broken,
     and where even with none before it the beginning of a longer call is not the shorter one.
     """
-    axis = {"turn": 2, "key": 2, "added": 1}.get(way.attribute)
+    axis = {"rotate": 2, "key": 2, "added": 1}.get(way.attribute)
     if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < FIRST + SPAN:
         return None
 

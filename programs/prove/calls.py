@@ -26,7 +26,7 @@ class Call:
     """One call: its name in laws, the code, example inputs, and the letter of each axis.
 
     ``where`` says of which settings it is a call, beside the lengths of its inputs.  ``beside``:
-    the second input is turned in the same call as the first, and laws hold whatever it is.
+    the second input is rotated in the same call as the first, and laws hold whatever it is.
     ``pair``: the code as one call of two inputs that gives both results, of which this is the one
     at ``place``: of the second input, where that is 1.
     ``free``: the letters of lengths that may be symbolic; empty for those of tokens, rows, heads.
@@ -51,7 +51,7 @@ class Call:
         return (self.code, *self.modules, *self.sources)
 
     def alone(self, *given: Tensor) -> Tensor:
-        """The call as laws make it: what is turned beside the first input is drawn.
+        """The call as laws make it: what is rotated beside the first input is drawn.
 
         Raises ``CodeRaised`` where the code raises anything.
         """
@@ -131,7 +131,7 @@ def _rotary(subject: Rotary, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
     where = _beside(subject)
     if subject.running is not None:
         return (Call("running", subject.running, (x,), ("B H n D",), used, where),)
-    found = [Call("turn", subject.turn, (x, p), letters, used, where)]
+    found = [Call("rotate", subject.rotate, (x, p), letters, used, where)]
     if subject.key is not None:
         found.append(Call("key", subject.key, (x, p), letters, used, where))
     return tuple(found)
@@ -140,18 +140,18 @@ def _rotary(subject: Rotary, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
 def _both(
     subject: Rotary, used: tuple[nn.Module, ...], x: Tensor, p: Tensor, letters: tuple[str, str]
 ) -> tuple[Call, ...]:
-    """Code that turns queries and keys in one call, each beside any others."""
+    """Code that rotates queries and keys in one call, each beside any others."""
     made, other = subject.beside, torch.randn(x.shape)
     assert made is not None  # who calls has seen it
     vectors, places = letters
     beside, where = vectors, _beside(subject)
-    if subject.grouped:  # the heads of what is turned beside are another length
+    if subject.grouped:  # the heads of what is rotated beside are another length
         x, beside = torch.cat((x, other), 1), vectors.replace("H", "G")
 
     def on_start(a: Tensor, b: Tensor) -> Tensor:
         return made(a, b, torch.arange(a.shape[2]).expand(a.shape[0], a.shape[2]), 0)
 
-    def turned(place: int) -> Callable[..., Tensor]:
+    def rotated(place: int) -> Callable[..., Tensor]:
         return lambda a, b, positions: made(a, b, positions, place)
 
     if subject.running is not None:
@@ -160,7 +160,7 @@ def _both(
     return tuple(
         Call(
             name,
-            turned(place),
+            rotated(place),
             (*own, p),
             both,
             used,
@@ -169,7 +169,7 @@ def _both(
             pair=subject.pair,
             place=place,
         )
-        for place, (name, own) in enumerate((("turn", (x, other)), ("key", (other, x))))
+        for place, (name, own) in enumerate((("rotate", (x, other)), ("key", (other, x))))
     )
 
 

@@ -26,7 +26,7 @@ COPIES = {"B": ("B", "size"), "H": ("H", "heads"), "n": ("T", "tokens")}
 
 
 class Hook:
-    """``turn(x, p)`` of a graph with the inputs ``B H n D`` and ``B n``, on terms or on numpy.
+    """``rotate(x, p)`` of a graph with the inputs ``B H n D`` and ``B n``, on terms or on numpy.
 
     ``givens``: the parameters and tables of the code, any numbers, and what else a term has.
 
@@ -77,13 +77,13 @@ class Hook:
             x, p = x[0], p[0]
         outside = (self._copies("B"), self._copies("H"))
         tokens = (self._copies("n"),) * alone
-        turned = self.graph.on({name: values[name] for name in self.graph.givens})(
+        rotated = self.graph.on({name: values[name] for name in self.graph.givens})(
             xp.broadcast_to(x, (*outside, *tokens, *x.axes)),
             xp.broadcast_to(p, (outside[0], *tokens, *p.axes)),
         )[0, 0]
         if not alone:
-            return turned
-        return turned[:1] if rows else turned[0]
+            return rotated
+        return rotated[:1] if rows else rotated[0]
 
     def _copies(self, letter: str) -> Any:
         """How many copies stand along an axis: any number, or what the graph fixed."""
@@ -105,10 +105,10 @@ class Hook:
         given = torch.tensor(x, dtype=like.dtype), torch.tensor(p, dtype=places.dtype)
         try:
             with torch.no_grad():
-                turned = self.graph.call.alone(*given)
+                rotated = self.graph.call.alone(*given)
         except CodeRaised as error:
             raise error.__cause__ or error from None
-        return turned[0, 0].double().numpy().reshape(*rows, self.width)
+        return rotated[0, 0].double().numpy().reshape(*rows, self.width)
 
     def _counts(self) -> tuple[int, ...]:
         return tuple(n if isinstance(n, int) else 2 for n in map(self.lengths.get, "BH"))
@@ -123,7 +123,7 @@ class Hooks:
     ``allows`` whether the graph stands for the code at these lengths.
     """
 
-    turn: Hook
+    rotate: Hook
     key: Hook | None
     whole: bool
     least: Mapping[str, int]
@@ -134,7 +134,7 @@ class Hooks:
     @property
     def rounded(self) -> bool:
         """Whether it rests on a stored table that is read as the function that it rounds."""
-        hooks = (self.turn, self.key) if self.key is not None else (self.turn,)
+        hooks = (self.rotate, self.key) if self.key is not None else (self.rotate,)
         return any(
             angles.name in hook.graph.program.notes.givens
             for hook in hooks

@@ -88,7 +88,7 @@ class Program:
             n if here == there else num(there) if isinstance(there, int) else size("G", "heads")
             for n, here, there in zip(x.axes, own, other, strict=True)
         ]
-        given = real(*map(as_array, lengths), says="what is turned in the same call, any numbers")
+        given = real(*map(as_array, lengths), says="what is rotated in the same call, any numbers")
         self.notes.givens[name] = given
         found: Array = given.named(name)
         return found

@@ -293,7 +293,7 @@ class Proofs:
 
     def _of(self, law: Formula) -> Finding | None:
         wanted = {law.call, *law.others}
-        if not wanted <= set(self.graphs) or (law.turns and self._lacks_key()):
+        if not wanted <= set(self.graphs) or (law.rotates and self._lacks_key()):
             return None
         needed = wanted | ({"key"} & set(self.graphs))
         excuse = no_formula(law, self.subject)
@@ -426,10 +426,10 @@ class Proofs:
     def hooks(self) -> Hooks | None:
         """The rotations of rotary code, where all were read; None elsewhere."""
         graphs, axes = self.graphs, getattr(self.subject, "axes", 0)
-        if "turn" in graphs:
+        if "rotate" in graphs:
             self.run_beside()
         if (
-            "turn" not in graphs
+            "rotate" not in graphs
             or self._lacks_key()
             or any(self.gates[name].unlike for name in graphs)
         ):
@@ -462,7 +462,7 @@ class Proofs:
                 if name in ranges:
                     least[letter] = max(int(ranges[name].lower), least.get(letter, 1))
         whole = getattr(self.subject, "whole", False)
-        return Hooks(made["turn"], made.get("key"), whole, least, forget, conditions, allows)
+        return Hooks(made["rotate"], made.get("key"), whole, least, forget, conditions, allows)
 
     def _lengths(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """The conditions on the lengths that a law uses; raises where none meet them."""
@@ -489,7 +489,7 @@ class Proofs:
         return tuple(Condition(self.lettered(t), "for") for t in told)
 
     def _lacks_key(self) -> bool:
-        """Whether keys are turned by code of their own that was not read."""
+        """Whether keys are rotated by code of their own that was not read."""
         own = isinstance(self.subject, Rotary) and self.subject.key is not None
         return own and "key" not in self.graphs
 

@@ -148,12 +148,12 @@ def bound_letters(graphs: tuple[Graph, ...]) -> dict[str, Term]:
 def calls_by_name(calls: Mapping[str, Callable[..., Any]], subject: Subject) -> SimpleNamespace:
     """The calls of some code as laws use them, on terms or on tensors."""
     found: dict[str, Any] = dict(calls)
-    if isinstance(subject, Rotary) and "turn" in found:
+    if isinstance(subject, Rotary) and "rotate" in found:
         for name, key in (("in_order", False), ("key_in_order", True)):
-            turn = found.get("key", found["turn"]) if key else found["turn"]
+            rotate = found.get("key", found["rotate"]) if key else found["rotate"]
             order = _order(subject, key)
             if order is not None:
-                found[name] = lambda x, p, turn=turn, order=order: _ordered(turn(x, p), order)
+                found[name] = lambda x, p, rotate=rotate, order=order: _ordered(rotate(x, p), order)
     return called(found, true_means=getattr(subject, "true_means", ""), **plain_of(subject))
 
 
@@ -169,10 +169,10 @@ def _order(subject: Rotary, key: bool) -> list[int] | None:
         return None
 
 
-def _ordered(turned: Any, order: list[int]) -> Any:
+def _ordered(rotated: Any, order: list[int]) -> Any:
     """The channels in this order: a term has no list of places."""
-    parts = [turned[..., place : place + 1] for place in order]
-    return array_namespace(turned).concat(parts, axis=-1)
+    parts = [rotated[..., place : place + 1] for place in order]
+    return array_namespace(rotated).concat(parts, axis=-1)
 
 
 def stated(
@@ -200,7 +200,7 @@ def stated(
         pairs = zip(left, right, strict=True) if isinstance(left, list) else ((left, right),)
         claims = {str(place or ""): equal(*pair) for place, pair in enumerate(pairs)}
         if law.positive is not None:
-            for name in [name for name in ("turn", "key") if name in graphs]:
+            for name in [name for name in ("rotate", "key") if name in graphs]:
                 above = of_keys(calls) if name == "key" else calls
                 array = law.positive(above, **{told: values[told] for told in own})
                 claims[f"{name} above 0"] = all_positive(array)

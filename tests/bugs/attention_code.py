@@ -96,7 +96,7 @@ class Cache:
 class AttentionLayer(nn.Module):
     """Causal attention with projections, groups of key heads, and a cache of keys and values.
 
-    Mutants differ in ``split``, ``turned`` and ``mask``; ``positions`` is what it looks at itself.
+    Mutants differ in ``split``, ``rotated`` and ``mask``; ``positions`` is what it looks at itself.
     """
 
     positions = "none"
@@ -122,8 +122,8 @@ class AttentionLayer(nn.Module):
     def split(self, x: Tensor, heads: int) -> Tensor:
         return x.reshape(*x.shape[:-1], heads, -1).transpose(1, 2)
 
-    def turned(self, x: Tensor, first: int, pads: Tensor | None) -> Tensor:  # noqa: ARG002
-        """Queries or keys (B, H, c, D) turned to their positions; this layer has none."""
+    def rotated(self, x: Tensor, first: int, pads: Tensor | None) -> Tensor:  # noqa: ARG002
+        """Queries or keys (B, H, c, D) rotated to their positions; this layer has none."""
         return x
 
     def mask(self, queries: int, cache: Cache | None, keep: Tensor | None) -> Tensor | None:
@@ -144,8 +144,8 @@ class AttentionLayer(nn.Module):
         past = len(cache or Cache())
         if pads is not None:
             keep = torch.arange(past + x.shape[1]) >= pads[:, None]
-        q = self.turned(self.split(self.query(x), HEADS), past, pads)
-        k = self.turned(self.split(self.key(x), self.groups), past, pads)
+        q = self.rotated(self.split(self.query(x), HEADS), past, pads)
+        k = self.rotated(self.split(self.key(x), self.groups), past, pads)
         after = (cache or Cache()).extended(k, self.split(self.value(x), self.groups))
         assert after.keys is not None
         assert after.values is not None

@@ -68,7 +68,7 @@ class FirstHalfOfTheTable(AxesRope):
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         half, blocks = positions[..., 0], torch.split(x, self.block, -1)
-        return torch.cat([self.turn_block(block, half, 0) for block in blocks], -1)
+        return torch.cat([self.rotate_block(block, half, 0) for block in blocks], -1)
 
 
 @bug(
@@ -101,7 +101,7 @@ class OneRowForOneToken(Rope):
     "ml-explore/mlx#3494",
     "ml-explore/mlx#3496",
     "ml-explore/mlx#3795",
-    title="with one token only the first row of the batch is turned",
+    title="with one token only the first row of the batch is rotated",
     symptom="batched decoding: every row after the first reads zeros",
     law="rows-of-batch-apart",
     correct=plain_half,
@@ -110,29 +110,29 @@ def one_row_for_one_token() -> Rotary:
     return rotary(OneRowForOneToken)
 
 
-def all_turn(rope: Rope) -> Callable[[Tensor, Tensor, Tensor, Tensor], Three]:
-    """Queries, keys and values, each turned once."""
+def all_rotate(rope: Rope) -> Callable[[Tensor, Tensor, Tensor, Tensor], Three]:
+    """Queries, keys and values, each rotated once."""
     return lambda q, k, v, positions: (rope(q, positions), rope(k, positions), rope(v, positions))
 
 
 def value_again(rope: Rope) -> Callable[[Tensor, Tensor, Tensor, Tensor], Three]:
-    """The layer turns the three, and the function that reads the values turns them as well."""
+    """The layer rotates the three, and the function that reads the values rotates them as well."""
 
-    def turn(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> Three:
-        q, k, v = all_turn(rope)(q, k, v, positions)
+    def rotate(q: Tensor, k: Tensor, v: Tensor, positions: Tensor) -> Three:
+        q, k, v = all_rotate(rope)(q, k, v, positions)
         return q, k, rope(v, positions)
 
-    return turn
+    return rotate
 
 
 @bug(
     "P35",
     "labmlai/annotated_deep_learning_paper_implementations#251",
-    title="values are turned twice",
+    title="values are rotated twice",
     symptom="none",
     law="rotated-once",
     obeys=("relative", "norm"),
-    correct=lambda: rotary(Rope, all_three=all_turn, values_turn=True),
+    correct=lambda: rotary(Rope, all_three=all_rotate, values_rotate=True),
 )
-def value_turned_twice() -> Rotary:
-    return rotary(Rope, all_three=value_again, values_turn=True)
+def value_rotated_twice() -> Rotary:
+    return rotary(Rope, all_three=value_again, values_rotate=True)

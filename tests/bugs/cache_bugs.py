@@ -23,7 +23,7 @@ class RotaryLayer(AttentionLayer):
         running = torch.arange(first, first + count)[None]
         return running if pads is None else running - pads[:, None]
 
-    def turned(self, x: Tensor, first: int, pads: Tensor | None) -> Tensor:
+    def rotated(self, x: Tensor, first: int, pads: Tensor | None) -> Tensor:
         places = self.places(first, x.shape[-2], pads)
         return turn_half(x, angles_of(places, ladder(self.width))[:, None])
 

@@ -1,4 +1,4 @@
-"""Bugs of the ladder of frequencies, of its scaling, and of how many channels turn."""
+"""Bugs of the ladder of frequencies, of its scaling, and of how many channels rotate."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .plain_rotary import BASE, Rope, SectionedRope, ladder, llama3, plain_half,
 def yarn(
     width: int, base: float, factor: float, original: int, fast: float = 32, slow: float = 1
 ) -> Tensor:
-    """YaRN's ladder: pairs that turn often in the original length as they were, others slower."""
+    """YaRN's ladder: pairs that rotate often in the original length as they were, others slower."""
 
-    def pair(turns: float) -> float:
-        return width * math.log(original / (2 * math.pi * turns)) / (2 * math.log(base))
+    def pair(rotates: float) -> float:
+        return width * math.log(original / (2 * math.pi * rotates)) / (2 * math.log(base))
 
     low, high = max(math.floor(pair(fast)), 0), min(math.ceil(pair(slow)), width - 1)
     ramp = ((torch.arange(width // 2) - low) / max(high - low, 1e-3)).clamp(0, 1)
@@ -37,7 +37,7 @@ class Yarn(Rope):
         self.length = 0.1 * math.log(self.factor) + 1
 
     def frequencies(self) -> Tensor:
-        return yarn(self.turned, self.base, self.factor, self.original)
+        return yarn(self.rotated, self.base, self.factor, self.original)
 
     def apply_to(self, x: Tensor, angles: Tensor) -> Tensor:
         return self.length * super().apply_to(x, angles)
@@ -46,7 +46,7 @@ class Yarn(Rope):
         return DeclaredRotary(
             base=self.base,
             layout=self.layout,
-            width=self.turned,
+            width=self.rotated,
             scaling="yarn",
             factor=self.factor,
             original=self.original,
@@ -75,10 +75,10 @@ def yarn_twice() -> Rotary:
 
 
 class ManyAxesWhole(SectionedRope):
-    """The path of positions with three coordinates turns the whole head."""
+    """The path of positions with three coordinates rotates the whole head."""
 
     def many(self, x: Tensor, positions: Tensor) -> Tensor:
-        times = self.width // self.turned
+        times = self.width // self.rotated
         axis_of_pair = [axis for axis in self.axis_of_pair for _ in range(times)]
         whole = Rope(self.width, base=self.base, layout=self.layout)
         return whole.apply_to(x, positions.float()[..., axis_of_pair] * whole.frequencies())
@@ -88,7 +88,7 @@ class ManyAxesWhole(SectionedRope):
     "P27",
     "AI-Hypercomputer/maxtext#4615",
     "AI-Hypercomputer/maxtext#4742",
-    title="the path of three axes turns the whole head where half of it was declared",
+    title="the path of three axes rotates the whole head where half of it was declared",
     symptom="silent disagreement with the reference",
     law="width-as-declared",
     correct=lambda: rotary(lambda: SectionedRope(width=16)),
@@ -99,7 +99,7 @@ def many_axes_whole() -> Rotary:
 
 
 class Partial(Rope):
-    """A quarter of the head turns."""
+    """A quarter of the head rotates."""
 
     partial_rotary_factor = 0.25
 
@@ -107,8 +107,8 @@ class Partial(Rope):
         super().__init__(width, int(width * self.partial_rotary_factor))
 
     def declared(self) -> DeclaredRotary:
-        turned = int(self.width * self.partial_rotary_factor)
-        return DeclaredRotary(base=self.base, layout=self.layout, width=turned)
+        rotated = int(self.width * self.partial_rotary_factor)
+        return DeclaredRotary(base=self.base, layout=self.layout, width=rotated)
 
 
 class PartialTwice(Partial):
@@ -116,7 +116,7 @@ class PartialTwice(Partial):
 
     def __init__(self, width: int = 32) -> None:
         super().__init__(width)
-        self.turned = int(self.turned * self.partial_rotary_factor)
+        self.rotated = int(self.rotated * self.partial_rotary_factor)
 
 
 @bug(
@@ -137,7 +137,7 @@ class BaseWrittenIn(Rope):
     """The configuration says a million; the code computes with ten thousand."""
 
     def frequencies(self) -> Tensor:
-        return ladder(self.turned, BASE)
+        return ladder(self.rotated, BASE)
 
 
 @bug(
@@ -162,7 +162,7 @@ class BaseNotForwarded(Rope):
         self.told = base
 
     def declared(self) -> DeclaredRotary:
-        return DeclaredRotary(base=self.told, layout=self.layout, width=self.turned)
+        return DeclaredRotary(base=self.told, layout=self.layout, width=self.rotated)
 
 
 @bug(
@@ -198,7 +198,7 @@ class Llama3(Rope):
         return DeclaredRotary(
             base=self.base,
             layout=self.layout,
-            width=self.turned,
+            width=self.rotated,
             scaling="llama3",
             factor=self.factor,
             low=self.low,

@@ -1,4 +1,4 @@
-"""Bugs of the layout: which channels are turned together, and by which angle."""
+"""Bugs of the layout: which channels are rotated together, and by which angle."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .plain_rotary import (
 )
 
 
-def turned_neighbours(x: Tensor) -> Tensor:
-    """Each pair of neighbours turned by a right angle: (a, b) -> (−b, a)."""
+def rotated_neighbours(x: Tensor) -> Tensor:
+    """Each pair of neighbours rotated by a right angle: (a, b) -> (−b, a)."""
     return torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
 
 
 class HalfTableOnNeighbours(Rope):
-    """The table lists the angles twice, one half after the other; neighbours are turned."""
+    """The table lists the angles twice, one half after the other; neighbours are rotated."""
 
     def apply_to(self, x: Tensor, angles: Tensor) -> Tensor:
         table = torch.cat((angles, angles), -1)[:, None]
-        return x * table.cos() + turned_neighbours(x) * table.sin()
+        return x * table.cos() + rotated_neighbours(x) * table.sin()
 
 
 @bug(
@@ -47,12 +47,12 @@ def half_table_on_neighbours() -> Rotary:
 
 
 class TiledOnOneAxis(AxesRope):
-    """Frame, row and column turn a block each; the table of the frames is tiled, not repeated."""
+    """Frame, row and column rotate a block each; the table of the frames is tiled, not repeated."""
 
-    def turn_block(self, x: Tensor, positions: Tensor, axis: int) -> Tensor:
+    def rotate_block(self, x: Tensor, positions: Tensor, axis: int) -> Tensor:
         product = torch.einsum("bt,f->btf", positions.float(), ladder(self.block, self.base))
         table = product.tile(2) if axis == 0 else product.repeat_interleave(2, -1)
-        return x * table.cos()[:, None] + turned_neighbours(x) * table.sin()[:, None]
+        return x * table.cos()[:, None] + rotated_neighbours(x) * table.sin()[:, None]
 
 
 @bug(

@@ -21,7 +21,7 @@ THREADS = (
 
 
 class Odd(Rope):
-    """A head of 5 channels: four turn, the last has no partner and passes."""
+    """A head of 5 channels: four rotate, the last has no partner and passes."""
 
     def __init__(self, width: int = 5) -> None:
         super().__init__(width)
@@ -31,11 +31,11 @@ class Odd(Rope):
 
 
 class LastZeroed(Odd):
-    """Writes the turned pairs into an empty head."""
+    """Writes the rotated pairs into an empty head."""
 
     def apply_to(self, x: Tensor, angles: Tensor) -> Tensor:
-        turned = super().apply_to(x, angles)[..., : self.turned]
-        return pad(turned, (0, self.width - self.turned))
+        rotated = super().apply_to(x, angles)[..., : self.rotated]
+        return pad(rotated, (0, self.width - self.rotated))
 
 
 @bug(
@@ -51,10 +51,10 @@ def last_channel_zeroed() -> Rotary:
 
 
 class LastDropped(Odd):
-    """Returns the turned pairs, and nothing of the channel that has no partner."""
+    """Returns the rotated pairs, and nothing of the channel that has no partner."""
 
     def apply_to(self, x: Tensor, angles: Tensor) -> Tensor:
-        return super().apply_to(x, angles)[..., : self.turned]
+        return super().apply_to(x, angles)[..., : self.rotated]
 
 
 @bug(

@@ -18,7 +18,7 @@ State = tuple[Tensor, Tensor] | None
 
 
 class CachedAttention(nn.Module):
-    """Causal attention of tokens (B, T, E); the state is the turned keys and the values so far."""
+    """Causal attention of tokens (B, T, E); the state is the rotated keys and the values so far."""
 
     def __init__(self, embed: int = 8, heads: int = 2, seed: int = 0) -> None:
         super().__init__()
@@ -37,9 +37,9 @@ class CachedAttention(nn.Module):
         start = 0 if state is None else state[0].shape[2]
         return start + torch.arange(x.shape[1], device=x.device)[None]
 
-    def turn(self, x: Tensor, positions: Tensor) -> Tensor:
-        turned: Tensor = self.rope(x, positions)
-        return turned
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
+        rotated: Tensor = self.rope(x, positions)
+        return rotated
 
     def visible(self, queries: int, keys: int) -> Tensor:
         """The last query sees all keys, the one before it one less (T, S)."""
@@ -50,8 +50,8 @@ class CachedAttention(nn.Module):
     ) -> tuple[Tensor, State]:
         """A chunk of tokens after those in the cache; ``seen`` further hides keys (B, 1, 1, S)."""
         positions = self.positions(x, state)
-        q = self.turn(self.project(x, 0), positions)
-        k = self.turn(self.project(x, 1), positions)
+        q = self.rotate(self.project(x, 0), positions)
+        k = self.rotate(self.project(x, 1), positions)
         v = self.project(x, 2)
         if state is not None:
             k, v = torch.cat((state[0], k), 2), torch.cat((state[1], v), 2)

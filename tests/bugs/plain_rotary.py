@@ -31,72 +31,72 @@ def angles_of(positions: Tensor, frequencies: Tensor) -> Tensor:
 
 
 def turn_half(x: Tensor, angles: Tensor) -> Tensor:
-    """Channel i turned with channel i + D/2."""
+    """Channel i rotated with channel i + D/2."""
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     a, b = x.chunk(2, -1)
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
 
-def turn_interleaved(x: Tensor, angles: Tensor) -> Tensor:
-    """Channel 2i turned with channel 2i + 1."""
+def rotate_interleaved(x: Tensor, angles: Tensor) -> Tensor:
+    """Channel 2i rotated with channel 2i + 1."""
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
     return torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
 
 
-TURNS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+ROTATES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "half": turn_half,
-    "interleaved": turn_interleaved,
+    "interleaved": rotate_interleaved,
 }
 
 
 class Rope(nn.Module):
-    """The plain encoding: ``turned`` of the ``width`` channels of a head turn, the others pass.
+    """The plain encoding: ``rotated`` of the ``width`` channels of a head rotate, the others pass.
 
     The hooks ``frequencies``, ``angles`` and ``apply_to`` are where mutants differ.
     """
 
     def __init__(
-        self, width: int = 8, turned: int | None = None, base: float = BASE, layout: str = "half"
+        self, width: int = 8, rotated: int | None = None, base: float = BASE, layout: str = "half"
     ) -> None:
         super().__init__()
         self.width, self.base, self.layout = width, base, layout
-        self.turned = width - width % 2 if turned is None else turned
+        self.rotated = width - width % 2 if rotated is None else rotated
 
     def frequencies(self) -> Tensor:
-        return ladder(self.turned, self.base)
+        return ladder(self.rotated, self.base)
 
     def angles(self, positions: Tensor) -> Tensor:
         return angles_of(positions, self.frequencies())
 
     def apply_to(self, x: Tensor, angles: Tensor) -> Tensor:
-        """Turn (B, H, T, D) by the angles (B, T, pairs), the same for every head."""
-        turned, passed = x[..., : self.turned], x[..., self.turned :]
-        return torch.cat((TURNS[self.layout](turned, angles[:, None]), passed), -1)
+        """Rotate (B, H, T, D) by the angles (B, T, pairs), the same for every head."""
+        rotated, passed = x[..., : self.rotated], x[..., self.rotated :]
+        return torch.cat((ROTATES[self.layout](rotated, angles[:, None]), passed), -1)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         return self.apply_to(x, self.angles(positions))
 
     def declared(self) -> DeclaredRotary:
-        return DeclaredRotary(base=self.base, layout=self.layout, width=self.turned)
+        return DeclaredRotary(base=self.base, layout=self.layout, width=self.rotated)
 
 
 class AxesRope(Rope):
-    """Each axis turns a block of channels of its own, with a ladder of its own (vision, video)."""
+    """Each axis rotates its own block of channels, with its own ladder (vision, video)."""
 
     def __init__(self, axes: int = 2, block: int = 4, layout: str = "interleaved") -> None:
         super().__init__(axes * block, layout=layout)
         self.axes, self.block = axes, block
 
-    def turn_block(self, x: Tensor, positions: Tensor, axis: int) -> Tensor:  # noqa: ARG002
+    def rotate_block(self, x: Tensor, positions: Tensor, axis: int) -> Tensor:  # noqa: ARG002
         """One axis: the block x (B, H, T, block) at positions (B, T)."""
         angles = angles_of(positions, ladder(self.block, self.base))[:, None]
-        return TURNS[self.layout](x, angles)
+        return ROTATES[self.layout](x, angles)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         blocks = torch.split(x, self.block, -1)
         return torch.cat(
-            [self.turn_block(b, positions[..., a], a) for a, b in enumerate(blocks)], -1
+            [self.rotate_block(b, positions[..., a], a) for a, b in enumerate(blocks)], -1
         )
 
     def declared(self) -> DeclaredRotary:
@@ -116,8 +116,8 @@ class SectionedRope(Rope):
         layout: str = "interleaved",
         width: int | None = None,
     ) -> None:
-        turned = 2 * sum(sections)
-        super().__init__(turned if width is None else width, turned, layout=layout)
+        rotated = 2 * sum(sections)
+        super().__init__(rotated if width is None else width, rotated, layout=layout)
         self.axes = len(sections)
         self.axis_of_pair = [axis for axis, n in enumerate(sections) for _ in range(n)]
 
@@ -134,8 +134,8 @@ class SectionedRope(Rope):
 
 def llama3(frequencies: Tensor, factor: float, low: float, high: float, original: int) -> Tensor:
     """Llama 3.1's ladder: long waves slower by the factor, short ones as they were, and a blend."""
-    turns = original * frequencies / (2 * math.pi)
-    share = ((turns - low) / (high - low)).clamp(0, 1)
+    rotates = original * frequencies / (2 * math.pi)
+    share = ((rotates - low) / (high - low)).clamp(0, 1)
     return frequencies * (share + (1 - share) / factor)
 
 
@@ -145,7 +145,7 @@ def rotary(build: Callable[..., Rope], **fields: Any) -> Rotary:
     made = {k: v(module) if k in METHODS else v for k, v in fields.items()}
     return Rotary(
         name=type(module).__name__,
-        turn=module,
+        rotate=module,
         width=module.width,
         module=module,
         make=lambda **settings: rotary(lambda: build(**settings), **fields),

@@ -146,15 +146,15 @@ def longer_base(width: int, length: int, original: int) -> float:
 
 
 class BaseOfTheLength(CachedAttention):
-    """The base follows the largest position of the call; keys are kept as they were turned."""
+    """The base follows the largest position of the call; keys are kept as they were rotated."""
 
     original = 3
 
-    def turn(self, x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
         length = int(positions.max()) + 1
         base = longer_base(x.shape[-1], length, self.original)
-        turned: Tensor = Rope(x.shape[-1], base=base)(x, positions)
-        return turned
+        rotated: Tensor = Rope(x.shape[-1], base=base)(x, positions)
+        return rotated
 
 
 class BaseOfTheLongest(CachedAttention):

@@ -120,7 +120,7 @@ class Interpolated(Rope):
         return DeclaredRotary(
             base=self.base,
             layout=self.layout,
-            width=self.turned,
+            width=self.rotated,
             scaling="linear",
             factor=self.factor,
         )

@@ -1,4 +1,4 @@
-"""Bugs of keys that are kept turned: what moves them does not turn them as they were turned."""
+"""Bugs of keys that are kept rotated: what moves them does not rotate them as they were rotated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Window:
         self.rope, self.sinks, self.size = rope, sinks, size
 
     def newest(self, count: int) -> int:
-        """Where the next key is turned when ``count`` came before it: at the end of the window."""
+        """Where the next key is rotated when ``count`` came before it: at the end of the window."""
         return min(count, self.size - 1)
 
     def __call__(self, raw: Tensor) -> Kept:
@@ -42,14 +42,14 @@ class Window:
         return kept, own, torch.arange(kept.shape[2])
 
     def at(self, keys: Tensor, position: int) -> Tensor:
-        """All these keys turned by one position."""
+        """All these keys rotated by one position."""
         everywhere = torch.full((keys.shape[0], keys.shape[2]), position)
-        turned: Tensor = self.rope(keys, everywhere)
-        return turned
+        rotated: Tensor = self.rope(keys, everywhere)
+        return rotated
 
 
 class NewestWhereItCame(Window):
-    """The keys in the window move; the newest is turned where it stands in the whole text."""
+    """The keys in the window move; the newest is rotated where it stands in the whole text."""
 
     def newest(self, count: int) -> int:
         return count
@@ -70,11 +70,11 @@ def newest_where_it_came() -> Rotary:
 
 
 def shift(rope: Rope) -> Callable[[Tensor, int], Tensor]:
-    """Turned keys turned on by s, over the channels that turn."""
+    """Rotated keys rotated on by s, over the channels that rotate."""
 
     def on(keys: Tensor, s: int) -> Tensor:
-        turned: Tensor = rope(keys, torch.full((keys.shape[0], keys.shape[2]), s))
-        return turned
+        rotated: Tensor = rope(keys, torch.full((keys.shape[0], keys.shape[2]), s))
+        return rotated
 
     return on
 
@@ -91,7 +91,7 @@ def shift_of_the_whole_head(rope: Rope) -> Callable[[Tensor, int], Tensor]:
 @bug(
     "P14",
     "ggml-org/llama.cpp#4889",
-    title="the shift of the cache turns the whole head, the model a part of it",
+    title="the shift of the cache rotates the whole head, the model a part of it",
     symptom="context shift fails for one family of models",
     law="shift-of-cached-keys",
     correct=lambda: rotary(lambda: Rope(8, 4), shift=shift),

@@ -35,7 +35,7 @@ def half_split() -> Rotary:
 
 
 class OtherSign(Rope):
-    """Turns by −position × frequency: the transpose of the textbook's matrix."""
+    """Rotates by −position × frequency: the transpose of the textbook's matrix."""
 
     def angles(self, positions: Tensor) -> Tensor:
         return -super().angles(positions)

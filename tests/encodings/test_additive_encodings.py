@@ -38,8 +38,8 @@ POSITIONS = (0, 1, 2, 5, 11, 100)
 WIDTH = 64
 
 
-def turned(p: int, angles: list[float]) -> list[float]:
-    """(0, 1) in each block, after p turns by −angle, multiplied out one after the other."""
+def rotated(p: int, angles: list[float]) -> list[float]:
+    """(0, 1) in each block, after p rotates by −angle, multiplied out one after the other."""
     found: list[float] = []
     for angle in angles:
         x = np.array([0.0, 1.0])
@@ -62,9 +62,9 @@ ADDED: dict[type[Encoding], Callable[[int], list[float]]] = {
     Index: lambda p: [float(p)] * WIDTH,
     IndexFromOne: lambda p: [p + 1.0] * WIDTH,
     NormalisedIndex: lambda p: [p / 511] * WIDTH,
-    MatrixPowers: lambda p: turned(p, [10000 ** (-2 * b / WIDTH) for b in range(WIDTH // 2)]),
-    PlaneRotation: lambda p: turned(p, [1.0]),
-    BlockPowers: lambda p: turned(p, [(10000 ** (-2 / WIDTH)) ** b for b in range(WIDTH // 2)]),
+    MatrixPowers: lambda p: rotated(p, [10000 ** (-2 * b / WIDTH) for b in range(WIDTH // 2)]),
+    PlaneRotation: lambda p: rotated(p, [1.0]),
+    BlockPowers: lambda p: rotated(p, [(10000 ** (-2 / WIDTH)) ** b for b in range(WIDTH // 2)]),
 }
 KINDS: list[type[Encoding]] = [*ADDED, LearnedTable, Nope, NopeCausal]
 

@@ -32,7 +32,7 @@ class CalledAsTheMatrix(Encoding):
 
     given: ClassVar[dict[str, Any]] = {"W": real(Encoding.width, Encoding.width)}
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         return (p**2)[..., None] * (x @ self.W)
 
     def shift(self, s: Any) -> Any:
@@ -44,7 +44,7 @@ class CalledAsTheMap(Encoding):
 
     given: ClassVar[dict[str, Any]] = {"W": real(Encoding.width + 1, Encoding.width)}
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         return (p**2)[..., None] * (x @ self.W[: self.width] + self.W[self.width])
 
     def moved(self, k: Any, s: Any) -> Any:
@@ -132,9 +132,9 @@ class AboutBothPositions(AboutThePosition):
 
 
 class ScoresThatGrow(Encoding):
-    """Keys are turned by nothing, and the scores multiplied by m n."""
+    """Keys are rotated by nothing, and the scores multiplied by m n."""
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         del p
         return x
 

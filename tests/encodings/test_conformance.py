@@ -27,10 +27,10 @@ from attnproof.testing import (
 
 
 class KeysTwiceAsFar(Rope):
-    """A fault: keys turn by twice their position."""
+    """A fault: keys rotate by twice their position."""
 
     def key(self, k: Any, p: Any) -> Any:
-        return self.turn(k, 2 * p)
+        return self.rotate(k, 2 * p)
 
 
 class Branching(Alibi):

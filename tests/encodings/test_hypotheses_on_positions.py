@@ -25,7 +25,7 @@ from attnproof.symbolic.budget import OutOfTime, within
 from attnproof.theorems.definitions.positions import binary_digit
 from attnproof.theorems.definitions.powers import number_power
 
-TURNS = "some pair turns by an angle that is not a rational multiple of π"
+ROTATES = "some pair rotates by an angle that is not a rational multiple of π"
 
 
 class Silent(Encoding):
@@ -96,8 +96,8 @@ class Slower(RopeInterpolated):
     [
         (BinaryDigits, "the positions are below 2^d"),
         (LearnedTable, "no two of its rows are equal"),
-        (Rope, TURNS),
-        (RopeInterpolated, TURNS),
+        (Rope, ROTATES),
+        (RopeInterpolated, ROTATES),
         (RopeAxial, "some ω_b and some ν_c are not rational multiples of π"),
         (MRope, "each axis has a pair whose frequency is not a rational multiple of π"),
         (Sinusoidal, "some frequency is not a rational multiple of π"),

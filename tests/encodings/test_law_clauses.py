@@ -47,7 +47,7 @@ def added(add: Hook, **body: Any) -> type[Encoding]:
     return breaking(add=lambda e, p: add(p)[..., None] * of(p).ones((e.width,)), **body)
 
 
-def turned(factor: Hook, hook: str = "turn") -> type[Encoding]:
+def rotated(factor: Hook, hook: str = "rotate") -> type[Encoding]:
     """One that multiplies queries, keys or both at p by factor(p)."""
     return breaking(**{hook: lambda _, x, p: x * factor(p)[..., None]})
 
@@ -283,24 +283,24 @@ ROWS: list[tuple[str, str, type[Encoding], str]] = [
     ("leaves-values", "none is made longer", read(lambda v, m, n: 2 * v + 0 * (m + n)), WITNESS),
     ("leaves-values", "nothing is added to the input", added(lambda p: p), WITNESS),
     ("linear-shift", "for all p, with one matrix", added(lambda p: p * p), WITNESS),
-    ("linear-shift", "of queries", turned(lambda p: 1 + p * p, "query"), WITNESS),
-    ("linear-shift", "of keys", turned(lambda p: 1 + p * p, "key"), WITNESS),
-    ("composes", "of queries", turned(lambda p: 1 + p, "query"), WITNESS),
-    ("composes", "of keys", turned(lambda p: 1 + p, "key"), WITNESS),
-    ("identity-at-zero", "of queries", turned(lambda p: 2 + p, "query"), WITNESS),
-    ("identity-at-zero", "of keys", turned(lambda p: 2 + p, "key"), WITNESS),
-    ("keeps-norms", "of queries", turned(lambda p: 1 + p * p, "query"), WITNESS),
-    ("keeps-norms", "of keys", turned(lambda p: 1 + p * p, "key"), WITNESS),
+    ("linear-shift", "of queries", rotated(lambda p: 1 + p * p, "query"), WITNESS),
+    ("linear-shift", "of keys", rotated(lambda p: 1 + p * p, "key"), WITNESS),
+    ("composes", "of queries", rotated(lambda p: 1 + p, "query"), WITNESS),
+    ("composes", "of keys", rotated(lambda p: 1 + p, "key"), WITNESS),
+    ("identity-at-zero", "of queries", rotated(lambda p: 2 + p, "query"), WITNESS),
+    ("identity-at-zero", "of keys", rotated(lambda p: 2 + p, "key"), WITNESS),
+    ("keeps-norms", "of queries", rotated(lambda p: 1 + p * p, "query"), WITNESS),
+    ("keeps-norms", "of keys", rotated(lambda p: 1 + p * p, "key"), WITNESS),
     (
         "keeps-norms",
         "of tokens that are scored",
         breaking(
-            turn=lambda _, x, p: -x + 0 * p[..., None],
+            rotate=lambda _, x, p: -x + 0 * p[..., None],
             scores=lambda _, Q, K, m, n: Q @ K.mT * m[:, None] * n[None],
         ),
         IDLE,
     ),
-    ("keeps-dot-products", "at every position", turned(lambda p: of(p).exp(p), "key"), WITNESS),
+    ("keeps-dot-products", "at every position", rotated(lambda p: of(p).exp(p), "key"), WITNESS),
     (
         "commutes-with-projections",
         "of queries",
@@ -313,8 +313,8 @@ ROWS: list[tuple[str, str, type[Encoding], str]] = [
         breaking(key=lambda e, k, p: k * of(k).arange(e.width) + 0 * p[..., None]),
         WITNESS,
     ),
-    ("key-can-be-moved", "without knowing where it was", turned(lambda p: 1 + p * p), WITNESS),
-    ("key-can-be-moved", "it moves at all", turned(lambda p: 1 + p, "query"), IDLE),
+    ("key-can-be-moved", "without knowing where it was", rotated(lambda p: 1 + p * p), WITNESS),
+    ("key-can-be-moved", "it moves at all", rotated(lambda p: 1 + p, "query"), IDLE),
     ("unique", "however large", added(lambda p: p % 1000), OPEN),
     ("unique", "in every coordinate", added(lambda p: p[..., 0], axes=2), WITNESS),
     (
@@ -324,8 +324,8 @@ ROWS: list[tuple[str, str, type[Encoding], str]] = [
         IDLE,
     ),
     ("bounded", "what is added", added(lambda p: p), WITNESS),
-    ("bounded", "queries", turned(lambda p: p, "query"), WITNESS),
-    ("bounded", "keys", turned(lambda p: p, "key"), WITNESS),
+    ("bounded", "queries", rotated(lambda p: p, "query"), WITNESS),
+    ("bounded", "keys", rotated(lambda p: p, "key"), WITNESS),
     ("bounded", "what is added to the scores", biased(lambda m, n: m - n), WITNESS),
     ("bounded", "the values", read(lambda v, m, n: v * (m - n)), WITNESS),
     (
@@ -360,8 +360,8 @@ ROWS: list[tuple[str, str, type[Encoding], str]] = [
         OPEN,
     ),
     ("continuous", "the scores", biased(lambda m, n: (m - n) // 1), WITNESS),
-    ("continuous", "keys", turned(lambda p: p // 1, "key"), OPEN),
-    ("continuous", "queries", turned(lambda p: p // 1, "query"), OPEN),
+    ("continuous", "keys", rotated(lambda p: p // 1, "key"), OPEN),
+    ("continuous", "queries", rotated(lambda p: p // 1, "query"), OPEN),
     ("continuous", "values", read(lambda v, m, n: v * ((m - n) // 1)), OPEN),
     (
         "continuous",

@@ -223,7 +223,7 @@ def test_a_bound_may_need_a_hypothesis() -> None:
 
 def test_unique_needs_the_hypothesis_that_it_names() -> None:
     cell = decided(Rope, positions.unique)
-    assert cell.under == ("some pair turns by an angle that is not a rational multiple of π",)
+    assert cell.under == ("some pair rotates by an angle that is not a rational multiple of π",)
     assert cell.needed is not None
 
 

@@ -27,14 +27,14 @@ KINDS = {kind.id(): kind for kind in load_encodings().kinds}
 class Squared(Encoding):
     """A key is multiplied by itself, whatever the position."""
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         return x * x + 0 * p[..., None]
 
 
 class Scaled(Encoding):
     """A key is multiplied by 1 + p: at no position by what the shift alone can undo."""
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         return x * (1 + p[..., None])
 
 
@@ -51,7 +51,7 @@ class Mixed(Encoding):
     given: ClassVar[dict[str, Any]] = {"M": real(d, d)}
     width = d
 
-    def turn(self, x: Any, p: Any) -> Any:
+    def rotate(self, x: Any, p: Any) -> Any:
         return x @ self.M + 0 * p[..., None]
 
     def shift(self, s: Any) -> Any:
@@ -62,7 +62,7 @@ class Mixed(Encoding):
 
 
 class WrongShift(Rope):
-    """RoPE with a matrix that turns the wrong way."""
+    """RoPE with a matrix that rotates the wrong way."""
 
     def shift(self, s: Any) -> Any:
         xp = array_namespace(s)
@@ -121,10 +121,10 @@ def test_that_no_map_moves_a_key_is_said_of_every_map() -> None:
 
 def test_queries_and_keys_are_both_asked() -> None:
     class OneSided(Rope):
-        """Queries turn, keys do not."""
+        """Queries rotate, keys do not."""
 
         def query(self, q: Any, p: Any) -> Any:
-            return Rope.turn(self, q, p)
+            return Rope.rotate(self, q, p)
 
         def key(self, k: Any, p: Any) -> Any:
             return k + 1 + 0 * p[..., None]

@@ -39,21 +39,21 @@ GRID = RNG.normal(size=(5, 2)) * 10
 SPACE = RNG.normal(size=(5, 3)) * 10
 
 
-def turned(z: Any, angles: Any) -> Any:
+def rotated(z: Any, angles: Any) -> Any:
     """Complex numbers times exp(i a)."""
     return z * np.exp(1j * angles)
 
 
 def interleaved(x: Numbers, angles: Numbers) -> Numbers:
     """The channels 2b and 2b + 1 as a complex number."""
-    z = turned(x[:, 0::2] + 1j * x[:, 1::2], angles)
+    z = rotated(x[:, 0::2] + 1j * x[:, 1::2], angles)
     return np.stack((z.real, z.imag), axis=-1).reshape(x.shape)
 
 
 def half_split(x: Numbers, angles: Numbers) -> Numbers:
     """The channels b and B + b as a complex number."""
     half = x.shape[1] // 2
-    z = turned(x[:, :half] + 1j * x[:, half:], angles)
+    z = rotated(x[:, :half] + 1j * x[:, half:], angles)
     return np.concatenate((z.real, z.imag), axis=1)
 
 
@@ -70,13 +70,13 @@ def by_parts(omega: Numbers) -> Numbers:
     """Peng et al. 2023, eq. 17 to 20, one frequency at a time."""
     found = []
     for w in omega:
-        turns = PARTS["length"] * w / (2 * np.pi)
-        if turns < 1:
+        rotates = PARTS["length"] * w / (2 * np.pi)
+        if rotates < 1:
             gamma = 0.0
-        elif turns > 20:
+        elif rotates > 20:
             gamma = 1.0
         else:
-            gamma = (turns - 1) / (20 - 1)
+            gamma = (rotates - 1) / (20 - 1)
         found.append((1 - gamma) * w / PARTS["factor"] + gamma * w)
     return np.array(found)
 
@@ -165,7 +165,7 @@ def test_a_key_is_what_the_formula_says(case: str) -> None:
     assert alone == pytest.approx(formula(), rel=1e-12, abs=1e-12)
 
 
-def test_the_comparison_notices_a_wrong_layout_and_a_turn_the_other_way() -> None:
+def test_the_comparison_notices_a_wrong_layout_and_a_rotate_the_other_way() -> None:
     right = CASES["interleaved"][3]()
     assert plain(RopeHalfSplit(omega=OMEGA), X, P) != pytest.approx(right, rel=1e-3)
     assert plain(Rope(omega=-OMEGA), X, P) != pytest.approx(right, rel=1e-3)
@@ -174,9 +174,9 @@ def test_the_comparison_notices_a_wrong_layout_and_a_turn_the_other_way() -> Non
 def test_xpos_grows_queries_and_shrinks_keys() -> None:
     encoding = Xpos(omega=OMEGA, rates=RATES / 100)
     grown = np.repeat(np.exp(RATES / 100) ** P[:, None], 2, axis=1)
-    turn = interleaved(X, np.outer(P, OMEGA))
-    assert np.asarray(encoding.encode_query(X, P)) == pytest.approx(turn * grown)
-    assert plain(encoding, X, P) == pytest.approx(turn / grown)
+    rotate = interleaved(X, np.outer(P, OMEGA))
+    assert np.asarray(encoding.encode_query(X, P)) == pytest.approx(rotate * grown)
+    assert plain(encoding, X, P) == pytest.approx(rotate / grown)
 
 
 def test_xpos_has_the_rates_of_the_paper() -> None:
@@ -193,8 +193,8 @@ def test_string_is_the_exponential_of_its_generators() -> None:
             generators[k] += Omega[k, b] * (np.outer(v, u) - np.outer(u, v))
     assert generators[0] @ generators[1] == pytest.approx(generators[1] @ generators[0])
     encoding = String(P=P_, place=place, Omega=Omega)
-    turns = [exponential(np.tensordot(p, generators, 1)) for p in GRID]
-    wanted = [turn @ x for turn, x in zip(turns, X, strict=True)]
+    rotates = [exponential(np.tensordot(p, generators, 1)) for p in GRID]
+    wanted = [rotate @ x for rotate, x in zip(rotates, X, strict=True)]
     assert plain(encoding, X, GRID) == pytest.approx(np.stack(wanted))
 
 
@@ -203,11 +203,11 @@ def test_generators_that_do_not_commute_give_no_relative_scores() -> None:
     one, two = np.zeros((3, 3)), np.zeros((3, 3))
     one[0, 1], one[1, 0], two[1, 2], two[2, 1] = -1, 1, -1, 1
 
-    def turn(p: Numbers) -> Numbers:
+    def rotate(p: Numbers) -> Numbers:
         return exponential(p[0] * one + p[1] * two)
 
     m, n, s = np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([1.0, 1.0])
-    before, after = turn(m).T @ turn(n), turn(m + s).T @ turn(n + s)
+    before, after = rotate(m).T @ rotate(n), rotate(m + s).T @ rotate(n + s)
     assert np.abs(before - after).max() > 0.1
     alike = exponential(0.3 * one).T @ exponential(0.7 * one)
     assert alike == pytest.approx(exponential(1.3 * one).T @ exponential(1.7 * one))
@@ -326,3 +326,34 @@ def test_keys_that_move_twice_as_far_are_noticed() -> None:
             return super().key(k, 2 * p)
 
     assert decided(Twice, relative).verdict == "refuted"
+
+
+def test_rotate_may_still_be_called_turn_and_it_is_said() -> None:
+    with pytest.warns(FutureWarning, match="Former.turn is called rotate now; rename it") as told:
+
+        class Former(Rope):
+            def turn(self, x: Any, p: Any) -> Any:
+                return 2 * super().turn(x, p)
+
+            def key(self, k: Any, p: Any) -> Any:
+                return self.turn(k, p)
+
+    class Doubled(Rope):
+        def rotate(self, x: Any, p: Any) -> Any:
+            return 2 * super().rotate(x, p)
+
+    assert [warning.filename for warning in told] == [__file__]
+    x, p = np.arange(128.0).reshape(2, 64), np.array([3.0, 5.0])
+    former, doubled = Former.with_defaults(), Doubled.with_defaults()
+    for hook in ("rotate", "query", "key"):
+        np.testing.assert_array_equal(getattr(former, hook)(x, p), getattr(doubled, hook)(x, p))
+    assert Former.acts("rotate")
+    assert decided(Former, relative).verdict == "proved"
+
+
+def test_a_helper_called_rotate_beside_turn_is_refused() -> None:
+    def unlike(_self: Any, x: Any, _p: Any) -> Any:
+        return x
+
+    with pytest.raises(TypeError, match="Mine has both rotate and turn, the former name"):
+        type("Mine", (Encoding,), {"turn": unlike, "rotate": lambda self, x, p: -x})

@@ -32,11 +32,11 @@ def longer_among_others() -> type[Encoding]:
     return Longer
 
 
-def turned_in_rows() -> type[Encoding]:
+def rotated_in_rows() -> type[Encoding]:
     """A row of tokens is multiplied by their positions, a token by itself by nothing."""
 
     class InRows(Encoding):
-        def turn(self, x: Any, p: Any) -> Any:
+        def rotate(self, x: Any, p: Any) -> Any:
             return x * (1 + 0 * p) if p.ndim == 0 else x * p[..., None]
 
     return InRows
@@ -101,11 +101,11 @@ NEVER_PROVED: list[tuple[Callable[[], type[Encoding]], str]] = [
     (longer_among_others, "keeps-norms"),
     (longer_among_others, "identity-at-zero"),
     (longer_among_others, "composes"),
-    (turned_in_rows, "keeps-norms"),
-    (turned_in_rows, "identity-at-zero"),
-    (turned_in_rows, "keeps-dot-products"),
-    (turned_in_rows, "commutes-with-projections"),
-    (turned_in_rows, "key-can-be-moved"),
+    (rotated_in_rows, "keeps-norms"),
+    (rotated_in_rows, "identity-at-zero"),
+    (rotated_in_rows, "keeps-dot-products"),
+    (rotated_in_rows, "commutes-with-projections"),
+    (rotated_in_rows, "key-can-be-moved"),
     (alike_among_others, "unique"),
     (fifth_of_a_table, "continuous"),
     (fifth_of_a_table, "bounded"),

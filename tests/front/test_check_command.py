@@ -192,7 +192,7 @@ SLOW = (
 def rope_slow(x, position_ids):
     frame = sys._getframe()
     while frame is not None:  # only where this law is asked
-        if frame.f_code.co_name == "turned_linear":
+        if frame.f_code.co_name == "rotated_linear":
             time.sleep(100)
         frame = frame.f_back
     return rope(x, position_ids)

@@ -29,7 +29,7 @@ from attnproof.verdict_line import Condition
 from tests.front.planted import planted
 
 
-class Turned(nn.Module):
+class Rotated(nn.Module):
     """Half-split rotation; ``power`` of the position, and growth with it, spoil laws."""
 
     inv_freq: Tensor
@@ -46,8 +46,8 @@ class Turned(nn.Module):
             angle = 2 * angle
         a, b = x.chunk(2, -1)
         cos, sin = angle.cos(), angle.sin()
-        turned = torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
-        return turned * (1 + p) if self.grows else turned
+        rotated = torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+        return rotated * (1 + p) if self.grows else rotated
 
 
 class Stored(nn.Module):
@@ -89,10 +89,10 @@ def test_code_of_queries_and_keys_has_a_card_of_both() -> None:
 
 
 MADE = {
-    "right": Turned(),
-    "squares": Turned(power=2),
-    "grows": Turned(grows=True),
-    "branch": Turned(longest=7),
+    "right": Rotated(),
+    "squares": Rotated(power=2),
+    "grows": Rotated(grows=True),
+    "branch": Rotated(longest=7),
     "stored": Stored(),
 }
 
@@ -165,12 +165,12 @@ def test_on_numpy_the_code_itself_is_run() -> None:
     made = encoding_of(hooks("right")).with_defaults()
     x, p = np.arange(16.0).reshape(2, 8), np.array([3.0, 5.0])
     want = MADE["right"](torch.tensor(x).float()[None, None], torch.tensor(p)[None])[0, 0]
-    assert np.allclose(made.turn(x, p), want.double().numpy(), atol=1e-6)
-    assert np.allclose(made.turn(x[1], p[1]), want[1].double().numpy(), atol=1e-6)
+    assert np.allclose(made.rotate(x, p), want.double().numpy(), atol=1e-6)
+    assert np.allclose(made.rotate(x[1], p[1]), want[1].double().numpy(), atol=1e-6)
     other = {**{name: getattr(made, name) for name in made.declared()}}
     other = {name: 2 * value for name, value in other.items()}
     with pytest.raises(ValueError, match="with no others"):
-        type(made)(**other).turn(x, p)
+        type(made)(**other).rotate(x, p)
 
 
 def test_a_fault_of_ours_in_one_law_is_told_as_ours_and_loses_no_other(

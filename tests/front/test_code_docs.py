@@ -35,7 +35,7 @@ def test_the_call_that_is_written_down_is_one(text: str) -> None:
     names: dict[str, Any] = {"my_rope": lambda x, _: x, "my_shift": lambda keys, _: keys}
     exec(block, names)
     x = torch.randn(2, 3, 4, 64)
-    assert torch.equal(names["mine"].turn(x, torch.arange(4)), x)
+    assert torch.equal(names["mine"].rotate(x, torch.arange(4)), x)
     assert torch.equal(names["mine"].shift(x, 2), x)
 
 

@@ -31,7 +31,7 @@ from attnproof.theorems.laws import laws_of
 from tests.front.code_files import Methods, set_methods
 from tests.front.outputs import conforms
 
-SUBJECT = Rotary(name="rope", turn=lambda x, _: x, width=8)
+SUBJECT = Rotary(name="rope", rotate=lambda x, _: x, width=8)
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_the_page_shows_what_is_broken_then_proved_then_the_rest(methods: Method
     assert max(len(line) for line in told.splitlines() if "again: " not in line) <= 80
     flat = " ".join(told.split())
     for part in (
-        "✗ norm: turning",
+        "✗ norm: rotating",
         "✓ linear proved",
         "✓ relative measured",
         "1e-07 1e-06",
@@ -337,7 +337,7 @@ def test_laws_set_aside_for_one_reason_stand_together_and_what_to_declare_is_tol
     law = record.law("frequencies-as-declared")
     made = [
         law.model_copy(update={"law": name, "why": f"no code was given that {does}"})
-        for name, does in (("rotated-once", "turns"), ("grid-steps", "makes a grid"))
+        for name, does in (("rotated-once", "rotates"), ("grid-steps", "makes a grid"))
     ]
     told = list(set_aside(record.model_copy(update={"laws": tuple(made)})))
     assert told == ["– rotated-once, grid-steps: no code was given that does this"]

@@ -19,7 +19,7 @@ def rope_doubled(x):
 """
 TROUBLE = (
     ("prints", "rope_prints", 0, "it printed"),
-    ("changes its inputs", "rope_mutates", 1, "input 1 of turn is changed by the call"),
+    ("changes its inputs", "rope_mutates", 1, "input 1 of rotate is changed by the call"),
     ("returns NaN or infinity", "rope_nan", 1, "is not a finite number"),
     ("is no callable", "number", 2, "cannot be run"),
     ("is no callable", "rope_doubled", 2, " came back, and "),

@@ -36,8 +36,8 @@ n, p, d = sizes("n p d")
 )
 def statement(Q: Array, g: Array) -> Claim:
     """No statement: Q g is not defined."""
-    turned = Q @ g
-    return equal(turned @ turned.mT, Q @ Q.mT)
+    rotated = Q @ g
+    return equal(rotated @ rotated.mT, Q @ Q.mT)
 
 
 @statement.negative_control("the matrix has the width of the vectors", g=orthogonal(p))
@@ -71,11 +71,11 @@ def test_the_axes_that_do_not_meet_are_the_evidence(write_theorem: WriteTheorem)
 
 def test_what_is_written_is_told_and_the_givens(write_theorem: WriteTheorem) -> None:
     record = checked(write_theorem("widths", WIDTHS))
-    assert (record.statement.text, record.statement.latex) == ("turned = Q @ g", "")
+    assert (record.statement.text, record.statement.latex) == ("rotated = Q @ g", "")
     assert [given.name for given in record.givens] == ["Q", "g"]
     assert [size.name for size in record.sizes] == ["n", "p", "d"]
-    text = WIDTHS.replace("    turned = Q @ g\n", "").replace("turned @", "(Q @ g) @")
-    record = checked(write_theorem("widths", text.replace("turned.mT", "\n Q.mT")))
+    text = WIDTHS.replace("    rotated = Q @ g\n", "").replace("rotated @", "(Q @ g) @")
+    record = checked(write_theorem("widths", text.replace("rotated.mT", "\n Q.mT")))
     assert record.statement.text == "equal(Q @ g @ Q.mT, Q @ Q.mT)"
 
 
@@ -112,7 +112,7 @@ def test_axes_that_should_meet_and_do_not_are_a_broken_file(write_theorem: Write
 
 @pytest.mark.parametrize("raised", ["1 / 0", "raise TypeError('no')", "Q.nothing"])
 def test_any_other_error_is_a_broken_file(write_theorem: WriteTheorem, raised: str) -> None:
-    outcome = ran(write_theorem("widths", WIDTHS.replace("turned = Q @ g", raised)))
+    outcome = ran(write_theorem("widths", WIDTHS.replace("rotated = Q @ g", raised)))
     assert isinstance(outcome, BrokenFile)
     assert "AxisMismatch" not in outcome.error
 
@@ -154,7 +154,7 @@ def test_it_has_a_page_and_a_line_in_the_table(capsys: Output, write_theorem: Wr
     assert main(["show", "widths", "--no-numeric", "--steps", "--theorems", path]) == 0
     page = capsys.readouterr().out
     assert "✗ ill-typed (as expected)" in page
-    assert "    turned = Q @ g\n" in page
+    assert "    rotated = Q @ g\n" in page
     assert "Ill-typed\n    @ sums the last axis of" in page
     assert "✓ proved (as expected)" in page
     assert max(map(len, page.splitlines())) <= 80

@@ -172,7 +172,7 @@ def test_a_record_without_a_traceback_has_no_internal_error(
     assert exit_code([results], 0) == 0
 
 
-def turn(x: Any, p: Any) -> Any:
+def rotate(x: Any, p: Any) -> Any:
     """Rotary code, right."""
     import torch
 
@@ -212,7 +212,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
         monkeypatch.setattr(asking, "compared", wrong)
     else:
         monkeypatch.setattr(proofs, "decide", wrong)
-    record = check_rotary(turn, laws=["norm", "sees-positions"], width=4, methods=[method])
+    record = check_rotary(rotate, laws=["norm", "sees-positions"], width=4, methods=[method])
     law = record.law("norm")
     assert law.verdict == "internal error"
     assert told_as_ours(law.why)
@@ -232,7 +232,7 @@ def test_what_the_code_raises_is_not_ours() -> None:
         return dict[str, Any]()["theirs"]
 
     record = check_rotary(
-        Rotary(name="failing", turn=failing, width=4), laws=["norm"], methods=["measured"]
+        Rotary(name="failing", rotate=failing, width=4), laws=["norm"], methods=["measured"]
     )
     assert list(internal_errors(record)) == []
     assert record.law("norm").why.startswith("the code raised KeyError")
@@ -244,7 +244,7 @@ def test_an_identity_that_fails_by_our_fault_says_so(monkeypatch: pytest.MonkeyP
     from attnproof.testing import check_rotary
 
     monkeypatch.setattr(identify, "watching", planted("programs/identify/__init__.py"))
-    record = check_rotary(turn, width=4, methods=["identity"])
+    record = check_rotary(rotate, width=4, methods=["identity"])
     assert record.identity is not None
     assert told_as_ours(record.identity.why)
     assert of_code(record, identifying=True) == 2

@@ -73,7 +73,7 @@ def test_one_schema_is_printed(capsys: Output, flag: str) -> None:
         ("notes.txt::f", "got notes.txt, which is not a Python file"),
         ("book.ipynb::f", "which is a notebook; write it out with `jupyter nbconvert"),
         ("code.py:rope", "got 'code.py:rope'; write code.py::rope"),
-        ("code.py::Rope::turn", "write code.py::Rope.turn"),
+        ("code.py::Rope::rotate", "write code.py::Rope.rotate"),
     ],
 )
 def test_what_is_nearly_a_target(
@@ -243,16 +243,16 @@ def test_code_that_forks_is_told_once(tmp_path: Path) -> None:
     assert {one.verdict for one in heard.findings} == {"holds"}
 
 
-class Turner:
+class Rotator:
     """Its method is known by its object, which has no name in a file."""
 
-    def turn(self, x: Tensor, position_ids: Tensor) -> Tensor:
+    def rotate(self, x: Tensor, position_ids: Tensor) -> Tensor:
         return -x * (position_ids[:, None, :, None] + 1)
 
 
 def test_what_an_assertion_is_given() -> None:
     asked = check_rotary(
-        Turner().turn,
+        Rotator().rotate,
         ["norm"],
         dtype=torch.float64,
         device=torch.device("cpu"),
@@ -260,7 +260,7 @@ def test_what_an_assertion_is_given() -> None:
     )
     assert asked.dtypes == ("float64",)
     assert asked.law("norm").again.startswith(
-        "attnproof.testing.check_rotary(<the same Turner.turn of test_manners.py"
+        "attnproof.testing.check_rotary(<the same Rotator.rotate of test_manners.py"
     )
     for wrong, told in (
         ({"dtype": "float"}, "wanted a dtype to draw inputs in, got 'float'; float64"),
@@ -269,4 +269,4 @@ def test_what_an_assertion_is_given() -> None:
         ({"declared": DeclaredRotary(layout="neox")}, "layout is one of interleaved, half"),
     ):
         with pytest.raises(ValueError, match=told):
-            check_rotary(Turner().turn, ["norm"], **wrong)
+            check_rotary(Rotator().rotate, ["norm"], **wrong)

@@ -36,7 +36,7 @@ def no_hook(self: Any, *positions: Any) -> Any:
     [
         ("biass", "bias"),
         ("bais", "bias"),
-        ("turns", "turn"),
+        ("rotates", "rotate"),
         ("see", "sees"),
         ("ad", "add"),
         ("relates", "relate"),
@@ -49,7 +49,7 @@ def test_a_method_with_nearly_the_name_of_a_hook_is_refused(name: str, meant: st
         made({name: no_hook})
 
 
-@pytest.mark.parametrize("name", ["_biass", "frequencies", "counted", "rotate", "angles", "table"])
+@pytest.mark.parametrize("name", ["_biass", "frequencies", "counted", "spun", "angles", "table"])
 def test_a_method_that_helps_another_is_not(name: str) -> None:
     assert made({name: no_hook}).id() == "mine"
 
@@ -58,7 +58,7 @@ def test_a_method_that_helps_another_is_not(name: str) -> None:
     ("name", "method", "told"),
     [
         ("bias", lambda self, m: m, r"bias takes \(self, m\), and is called as bias\(m, n\)"),
-        ("turn", lambda self, x, p, q: x, r"is called as turn\(x, p\)"),
+        ("rotate", lambda self, x, p, q: x, r"is called as rotate\(x, p\)"),
         ("bound", lambda: 1, r"is called as bound\(\)"),
     ],
 )
@@ -134,7 +134,10 @@ def wrong_shapes() -> list[tuple[dict[str, Any], str]]:
             w | {"add": lambda self, p: p[..., None] * self.w if p.shape else 0 * self.w[None]},
             r"add\(p\) returns the shape \(1, d\), wanted \(d,\), for a single position",
         ),
-        (w | {"turn": lambda self, x, p: None}, r"turn\(x, p\) returns nothing: a return may be"),
+        (
+            w | {"rotate": lambda self, x, p: None},
+            r"rotate\(x, p\) returns nothing: a return may be",
+        ),
         (w | {"key": lambda self, k, p: p}, r"key\(k, p\) returns the shape \(n_q,\), wanted"),
         (
             w | {"bias": lambda self, m, n: self.w * (m - n)[..., None]},

@@ -21,7 +21,7 @@ from attnproof.programs.subjects import Rotary
 from attnproof.testing import check_rotary
 
 def test_rope():
-    subject = Rotary(name="rope", turn=lambda x, positions: x, width=8)
+    subject = Rotary(name="rope", rotate=lambda x, positions: x, width=8)
     record = check_rotary(subject, ["norm", "linear"], name="rope", methods=["measured"])
     print(record.seed, *record.dtypes, record.device)
 """
@@ -71,7 +71,7 @@ def test_rope():
     import torch  # its logger has handlers then
 
     before = [h for h in logging.getLogger("torch.__trace").handlers if "Log" in repr(h)]
-    subject = Rotary(name="rope", turn=lambda x, positions: x * (x > 0), width=8)
+    subject = Rotary(name="rope", rotate=lambda x, positions: x * (x > 0), width=8)
     try:
         assert_rotary(subject, ["linear"], name="rope")
     finally:

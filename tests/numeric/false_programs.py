@@ -153,7 +153,7 @@ UNLIKE: dict[str, Any] = {
 } | {"counting": Counting(), "limited": Limited()}
 
 
-def turned(x: Tensor, p: Tensor) -> Tensor:
+def rotated(x: Tensor, p: Tensor) -> Tensor:
     """A rotary embedding as it should be."""
     angle = p[:, None, :, None] * 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     u, v = x.chunk(2, -1)
@@ -162,19 +162,19 @@ def turned(x: Tensor, p: Tensor) -> Tensor:
 
 def longer_later(x: Tensor, p: Tensor) -> Tensor:
     place = torch.arange(x.shape[2])[None, None, :, None]
-    return torch.where(place >= 600, 2 * turned(x, p), turned(x, p))
+    return torch.where(place >= 600, 2 * rotated(x, p), rotated(x, p))
 
 
 def longer_by_head(x: Tensor, p: Tensor) -> Tensor:
-    return turned(x, p) * (1 + torch.arange(x.shape[1])[None, :, None, None])
+    return rotated(x, p) * (1 + torch.arange(x.shape[1])[None, :, None, None])
 
 
 def longer_by_row(x: Tensor, p: Tensor) -> Tensor:
-    return turned(x, p) * (1 + torch.arange(x.shape[0])[:, None, None, None])
+    return rotated(x, p) * (1 + torch.arange(x.shape[0])[:, None, None, None])
 
 
 def longer_by_count(x: Tensor, p: Tensor) -> Tensor:
-    return turned(x, p) * (1 + torch.arange(x.shape[2])[None, None, :, None] // 2)
+    return rotated(x, p) * (1 + torch.arange(x.shape[2])[None, None, :, None] // 2)
 
 
 def vanishing(x: Tensor, p: Tensor) -> Tensor:
@@ -183,11 +183,11 @@ def vanishing(x: Tensor, p: Tensor) -> Tensor:
 
 
 def all_zero(x: Tensor, p: Tensor) -> Tensor:
-    return 0 * turned(x, p)
+    return 0 * rotated(x, p)
 
 
 def half_zero(x: Tensor, p: Tensor) -> Tensor:
-    return torch.cat((turned(x[..., :2], p), 0 * x[..., 2:]), -1)
+    return torch.cat((rotated(x[..., :2], p), 0 * x[..., 2:]), -1)
 
 
 ROTARY: dict[str, tuple[Any, str]] = {
@@ -204,18 +204,18 @@ ROTARY: dict[str, tuple[Any, str]] = {
 def in_units(bits: int, dtype: torch.dtype) -> Any:
     """Positions in units of 2**-bits: they wrap round in this dtype."""
 
-    def turn(x: Tensor, p: Tensor) -> Tensor:
-        return turned(x, (p.to(dtype) * 2**bits).double() / 2**bits).to(x.dtype)
+    def rotate(x: Tensor, p: Tensor) -> Tensor:
+        return rotated(x, (p.to(dtype) * 2**bits).double() / 2**bits).to(x.dtype)
 
-    return turn
+    return rotate
 
 
 def by_shift(x: Tensor, p: Tensor) -> Tensor:
-    return turned(x, (p << 45).double() / 2.0**45).to(x.dtype)
+    return rotated(x, (p << 45).double() / 2.0**45).to(x.dtype)
 
 
 def by_square(x: Tensor, p: Tensor) -> Tensor:
-    return turned(x, ((p * p) * (p * p)).double() / 1e4).to(x.dtype)
+    return rotated(x, ((p * p) * (p * p)).double() / 1e4).to(x.dtype)
 
 
 WRAPPING: dict[str, Any] = {

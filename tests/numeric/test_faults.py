@@ -85,7 +85,7 @@ def llama(rotate: Any) -> Any:
     )
 
 
-def turned(x: Any, positions: Any, frequencies: Any) -> Any:
+def rotated(x: Any, positions: Any, frequencies: Any) -> Any:
     return rotate_half.body(x, positions, frequencies).to(x.dtype)
 
 
@@ -102,8 +102,8 @@ def test_rotary_code_of_transformers_holds() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_positions_rounded_to_bfloat16_are_caught(dtype: str) -> None:
-    held = measure(ROTARY, scale="small", dtypes=[dtype], implementations=[llama(turned)])
-    wrong = llama(lambda x, p, w: turned(x, p.bfloat16().to(p.dtype), w))
+    held = measure(ROTARY, scale="small", dtypes=[dtype], implementations=[llama(rotated)])
+    wrong = llama(lambda x, p, w: rotated(x, p.bfloat16().to(p.dtype), w))
     caught = measure(ROTARY, scale="small", dtypes=[dtype], implementations=[wrong])
     assert [m.status for m in (*held, *caught)] == ["held", "violated"]
 

@@ -87,5 +87,5 @@ def test_an_angle_is_off_alike_in_its_cosine_and_sine() -> None:
     generator = torch.Generator().manual_seed(0)
     x, w = (torch.rand(shape, generator=generator).double() for shape in ((2, 8), (4,)))
     p = torch.tensor([1e5, 1e6]).double()
-    turned = llama_rotary._bound(*map(numbers.exact, (x, p, w)))
-    assert bool((turned.likely() < 0.99 * turned.error()).all())  # |sin| + |cos| is below 2
+    rotated = llama_rotary._bound(*map(numbers.exact, (x, p, w)))
+    assert bool((rotated.likely() < 0.99 * rotated.error()).all())  # |sin| + |cos| is below 2

@@ -136,7 +136,7 @@ def test_one_key_of_fifty_thousand_is_missed_in_bfloat16(dropped: int | None) ->
 def rotary_fault(shift: float, power: float) -> Implementation:
     """Attention over queries rotated by other positions or frequencies, as one definition."""
 
-    def turn(x: Any, p: Any, w: Any) -> Any:
+    def rotate(x: Any, p: Any, w: Any) -> Any:
         moved = p + (shift if x.shape[0] == 11 else 0.0)
         return rotate_half.body(x, moved, w**power).to(x.dtype)
 
@@ -145,7 +145,7 @@ def rotary_fault(shift: float, power: float) -> Implementation:
 
     return Implementation(
         "planted",
-        {"rotate_half": Replacement(turn, (-2, -1, None))},
+        {"rotate_half": Replacement(rotate, (-2, -1, None))},
         {"rotate_half": Replacement(_bound, (-2, -1, None), never)},
     )
 

@@ -115,8 +115,8 @@ def test_an_array_added_to_itself_has_twice_the_error() -> None:
     (part,) = x.parts
     assert torch.equal(doubled.parts[0].sigma, 2 * part.sigma)
     assert len(other.parts) == 3  # those of x, of y, and of storing
-    turned = x + x[torch.arange(WIDTH - 1, -1, -1)]
-    assert turned.shared is not None
+    rotated = x + x[torch.arange(WIDTH - 1, -1, -1)]
+    assert rotated.shared is not None
 
 
 def test_roundings_of_equal_numbers_are_not_independent() -> None:

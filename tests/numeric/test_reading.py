@@ -120,8 +120,8 @@ def test_the_walk_runs_the_definition(dtype: torch.dtype) -> None:
     if dtype == torch.float64:
         direct = masked_attention(v["Q"], v["K"], v["V"], v["M"])
         torch.testing.assert_close(walk(TERMS["masked"].term), direct)
-        turned = rotate_half(v["X"], v["p"], v["omega"])
-        torch.testing.assert_close(walk(TERMS["half-split"].term), turned)
+        rotated = rotate_half(v["X"], v["p"], v["omega"])
+        torch.testing.assert_close(walk(TERMS["half-split"].term), rotated)
         direct = sinusoidal(v["p"], v["omega"]) @ block_rotation(v["omega"])
         torch.testing.assert_close(walk(TERMS["sinusoidal"].term), direct)
 

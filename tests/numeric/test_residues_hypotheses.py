@@ -35,7 +35,7 @@ xp: Any = array_namespace(real(n).named("x"))
 ROWS = {"X": real(n, d), "a": index_below(n), "b": index_below(n)}
 TALL = {"K": real(n, d), "V": real(n, e)}
 SQUARE = {"A": real(d, d), "B": real(d, d), "X": real(n, d)}
-TURN = {"M": orthogonal(3), "J": real(3, 3), "x": real(3)}
+ROTATE = {"M": orthogonal(3), "J": real(3, 3), "x": real(3)}
 NORMS = {"Z": real(n, d), "L": positive(n), "V": real(n, e)}
 WHOLE = {"x": real(n), "i": index_below(n), "j": index_below(n), "k": natural(), "m": natural()}
 LAWS = {"G": real(3, 3), "x": real(3), "y": real(3), "c": real()}
@@ -94,7 +94,7 @@ CASES: dict[str, tuple[Any, Any, Any, Any]] = {
         lambda A, B, X: equal(attention(X @ A, X @ B, X), attention(X, X, X)),
     ),
     "matrices that commute": (
-        TURN,
+        ROTATE,
         lambda M, J: [(J @ M, M @ J)],
         lambda M, J, x: equal(J @ M @ M @ x, M @ M @ (J @ x)),
         lambda J, x: equal(J @ x, J.mT @ x),

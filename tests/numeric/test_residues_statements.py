@@ -35,7 +35,7 @@ xp: Any = array_namespace(real(n).named("x"))
 HEADS = {"Q": real(r, l), "K": real(n, l), "V": real(n, d), "s": permutation(n)}
 MASKED = {**HEADS, "keep": boolean(r, n)}
 TOKENS = {"Q": real(n, l), "K": real(n, l), "V": real(n, d)}
-TURNED = {
+ROTATED = {
     "q": real(2 * B),
     "k": real(2 * B),
     "m": positions(),
@@ -47,9 +47,9 @@ NUMBERS = {"x": real(n), "y": real(n)}
 
 
 def score(
-    q: Any, k: Any, m: Any, p: Any, w: Any, turn: Any = rotate_half, other: Any = None
+    q: Any, k: Any, m: Any, p: Any, w: Any, rotate: Any = rotate_half, other: Any = None
 ) -> Any:
-    first, second = turn(q[None], m[None], w), (other or turn)(k[None], p[None], w)
+    first, second = rotate(q[None], m[None], w), (other or rotate)(k[None], p[None], w)
     return xp.sum(first * second, axis=-1)
 
 
@@ -80,11 +80,11 @@ TRUE: dict[str, tuple[Any, Callable[..., Any]]] = {
     ),
     "merge": (TOKENS, lambda Q, K, V: equal(merged(Q, K, V), attention(Q, K, V))),
     "rotary shift": (
-        TURNED,
+        ROTATED,
         lambda q, k, m, p, t, w: equal(score(q, k, m + t, p + t, w), score(q, k, m, p, w)),
     ),
     "rotary offset": (
-        TURNED,
+        ROTATED,
         lambda q, k, m, p, t, w: equal(
             score(q, k, m, p, w, rotate), score(q, k, m - p, 0 * p, w, rotate) + 0 * t
         ),
@@ -194,23 +194,23 @@ FALSE: dict[str, tuple[Any, Callable[..., Any]]] = {
         ),
     ),
     "positions rounded": (
-        TURNED,
+        ROTATED,
         lambda q, k, m, p, t, w: equal(
             score(q, k, rounded(m + t), rounded(p + t), w), score(q, k, m, p, w)
         ),
     ),
     "query position one more": (
-        TURNED,
+        ROTATED,
         lambda q, k, m, p, t, w: equal(score(q, k, m + t + 1, p + t, w), score(q, k, m, p, w)),
     ),
     "one frequency differs": (
-        TURNED,
+        ROTATED,
         lambda q, k, m, p, t, w: equal(
             score(q, k, m + t, p + t, w, rotate_half, differing), score(q, k, m, p, w)
         ),
     ),
     "half and interleaved": (
-        TURNED,
+        ROTATED,
         lambda q, k, m, p, t, w: equal(
             score(q, k, m + t, p + t, w, rotate_half, rotate), score(q, k, m, p, w)
         ),

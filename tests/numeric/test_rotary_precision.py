@@ -21,11 +21,11 @@ from attnproof.numeric.rotary_precision.bound import (
     tf32,
 )
 from attnproof.numeric.rotary_precision.extraction import (
-    Turn,
+    Rotate,
     by_table,
     frequencies_of,
     places,
-    turned_units,
+    rotated_units,
     wrapped,
 )
 from attnproof.theorems.definitions.rotary import rotate
@@ -39,7 +39,7 @@ from benchmarks.precision.limits import (
     drift,
     errors,
     grid,
-    turned,
+    rotated,
 )
 from benchmarks.precision.survey import (
     Compared,
@@ -162,14 +162,14 @@ def test_the_identity_is_blind_and_the_comparison_is_not(name: str, pairs: Pairs
     assert {one.comparison for one in found.values()} == {"refused"}
     seen = {code for code, one in found.items() if one.identity == "refused"}
     assert seen == {"positions in bfloat16"}
-    assert "turns twice as far" in found["angles doubled"].why
-    assert "the other way" in found["turned the other way"].why
+    assert "rotates twice as far" in found["angles doubled"].why
+    assert "the other way" in found["rotated the other way"].why
     assert "the layout of the code is half" in found["the other layout"].why
     assert "the layout" not in found["base 10001"].why
 
 
-def turning(layout: str, form: Format, used: Tensor) -> Turn:
-    by = turned if layout == "interleaved" else half_split
+def rotating(layout: str, form: Format, used: Tensor) -> Rotate:
+    by = rotated if layout == "interleaved" else half_split
     return lambda x, p: by(x, p, form, used)
 
 
@@ -179,7 +179,7 @@ def test_right_code_is_not_refused_in_any_format(name: str, layout: str) -> None
     form = format_named(name)
     for base in BASES:
         omega = declared(base, 32)
-        code = turning(layout, form, form.rounded_frequencies(base, 32))
+        code = rotating(layout, form, form.rounded_frequencies(base, 32))
         found = compare(code, omega, layout, form=form)
         assert (found.status, found.why) == ("held", "")
         assert bool(((found.frequencies - omega).abs() <= found.radius).all())
@@ -189,7 +189,7 @@ def test_right_code_is_not_refused_in_any_format(name: str, layout: str) -> None
 
 def test_the_frequencies_that_are_read_are_those_used() -> None:
     used = declared(77_777, 16) * (1 + 0.01 * torch.arange(16) % 3)
-    found = turned_units(
+    found = rotated_units(
         lambda x, p: rotate(x, p.double(), used),
         places(1 << 14),
         16,
@@ -200,7 +200,7 @@ def test_the_frequencies_that_are_read_are_those_used() -> None:
     assert float(off.max()) < 1e-15
     assert bool(((omega - used).abs() <= off + 1e-16).all())
     with pytest.raises(ValueError, match="from position 1 on"):
-        frequencies_of(turned_units(lambda x, _: x, torch.tensor([0, 2]), 4, "half"), off)
+        frequencies_of(rotated_units(lambda x, _: x, torch.tensor([0, 2]), 4, "half"), off)
     assert float(wrapped(torch.tensor(3 * math.pi - 0.5))) == pytest.approx(math.pi - 0.5)
 
 
@@ -209,14 +209,14 @@ def plain(x: Tensor, p: Tensor, omega: Tensor) -> Tensor:
     return found
 
 
-def compared(omega: Tensor, turn: object, **options: object) -> Compared:
-    return compare(turn, omega, "interleaved", **options)  # type: ignore[arg-type]
+def compared(omega: Tensor, rotate: object, **options: object) -> Compared:
+    return compare(rotate, omega, "interleaved", **options)  # type: ignore[arg-type]
 
 
 def test_what_else_is_refused() -> None:
     omega = declared(1e4, 8)
     longer = compared(omega, lambda x, p: 1.01 * plain(x, p, omega))
-    assert "do not turn into each other" in longer.why
+    assert "are not rotated into each other" in longer.why
     allowed = compared(omega, lambda x, p: 1.01 * plain(x, p, omega), scale=1.01)
     assert allowed.status == "held"
     nothing = compared(omega, lambda x, p: plain(x, p, omega) * math.nan)
@@ -257,14 +257,14 @@ def test_the_code_of_transformers() -> None:
 
     def code(x: Tensor, p: Tensor) -> Tensor:
         cos, sin = table(x, p[None])
-        turned_, _ = llama.apply_rotary_pos_emb(x[None, None], x[None, None], cos, sin)
-        found: Tensor = turned_[0, 0]
+        rotated_, _ = llama.apply_rotary_pos_emb(x[None, None], x[None, None], cos, sin)
+        found: Tensor = rotated_[0, 0]
         return found
 
     omega = declared(10_000, 32)
-    for turn in (code, by_table(cos_sin, "half")):
-        assert compare(turn, omega, "half").status == "held"
-        assert compare(turn, declared(10_001, 32), "half").status == "refused"
+    for made in (code, by_table(cos_sin, "half")):
+        assert compare(made, omega, "half").status == "held"
+        assert compare(made, declared(10_001, 32), "half").status == "refused"
     assert "the layout of the code is half" in compare(code, omega, "interleaved").why
     table.inv_freq = table.inv_freq.to(BRAIN).float()
     assert compare(code, omega, "half").status == "refused"

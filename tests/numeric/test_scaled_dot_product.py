@@ -19,7 +19,7 @@ REFUSED_BY_CPU = SDPBackend.EFFICIENT_ATTENTION
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Threads that take turns so often that they meet."""
+    """Threads that take rotates so often that they meet."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield

@@ -35,9 +35,9 @@ def half(x: Tensor, p: Tensor) -> Tensor:
 
 
 def complex_numbers(x: Tensor, p: Tensor) -> Tensor:
-    turns = torch.polar(torch.ones_like(angles(p)), angles(p))
+    rotates = torch.polar(torch.ones_like(angles(p)), angles(p))
     pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
-    return torch.view_as_real(pairs * turns).flatten(3).type_as(x)
+    return torch.view_as_real(pairs * rotates).flatten(3).type_as(x)
 
 
 def written_in_place(x: Tensor, p: Tensor) -> Tensor:

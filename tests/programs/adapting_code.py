@@ -50,7 +50,7 @@ def half(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     return torch.cat((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), -1)
 
 
-def turns_as_half(subject: Any, base: float = 10000.0) -> None:
+def rotates_as_half(subject: Any, base: float = 10000.0) -> None:
     assert isinstance(subject, Rotary)
     x = torch.randn(2, 3, 4, subject.width, generator=torch.Generator().manual_seed(1))
     for positions in (
@@ -59,8 +59,8 @@ def turns_as_half(subject: Any, base: float = 10000.0) -> None:
         [[5, 6, 7, 8], [0, 0, 0, 0]],
     ):
         at = torch.tensor(positions)
-        for turn in (subject.turn, subject.turn_key):
-            torch.testing.assert_close(turn(x, at), half(x, at, base), atol=1e-5, rtol=1e-5)
+        for rotate in (subject.rotate, subject.rotate_key):
+            torch.testing.assert_close(rotate(x, at), half(x, at, base), atol=1e-5, rtol=1e-5)
 
 
 FORMS = {
@@ -168,7 +168,7 @@ FORMS = {
             cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
             return turn_half(q, cos, sin), turn_half(k, cos, sin)
     """,
-    "a module with a method that turns": """
+    "a module with a method that rotates": """
         class rope(nn.Module):
             def __init__(self, dim):
                 super().__init__()

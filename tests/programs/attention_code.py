@@ -136,7 +136,7 @@ class Cached(nn.Module):
         self.out = nn.Linear(heads * self.width, embed)
         self.register_buffer("frequency", 10000.0 ** (-torch.arange(0, self.width, 2) / self.width))
 
-    def turn(self, x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(self, x: Tensor, positions: Tensor) -> Tensor:
         angles = positions[:, None, :, None].to(x) * self.frequency.to(x)
         a, b = x.chunk(2, -1)
         cos, sin = angles.cos(), angles.sin()
@@ -162,7 +162,7 @@ class Cached(nn.Module):
             place = ids
         q = self.q(x).view(b, t, self.heads, self.width).transpose(1, 2)
         k, v = self.kv(x).view(b, t, self.groups, 2 * self.width).transpose(1, 2).chunk(2, -1)
-        q, k = self.turn(q, place), self.turn(k, place)
+        q, k = self.rotate(q, place), self.rotate(k, place)
         if self.fault == "absolute":
             v = v * (1 + place[:, None, :, None].to(v) / 10)
         if cached:

@@ -289,11 +289,11 @@ def rotated_bias(length: int) -> Tensor:
     a, b = torch.randn(2, 8, generator=generator) * 0.02
     angles = torch.arange(length).float()[:, None] * 10000.0 ** (-torch.arange(4) / 4)
 
-    def turned(x: Tensor) -> Tensor:
+    def rotated(x: Tensor) -> Tensor:
         (u, v), cos, sin = x.chunk(2), angles.cos(), angles.sin()
         return torch.cat((u * cos - v * sin, u * sin + v * cos), -1)
 
-    return turned(a) @ turned(b).mT
+    return rotated(a) @ rotated(b).mT
 
 
 class OfContext(nn.Module):

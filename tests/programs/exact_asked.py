@@ -20,7 +20,7 @@ def not_right(subject: Subject) -> dict[str, str]:
     return {k: f.verdict for k, f in of(subject).items() if f.verdict not in ("holds", "not asked")}
 
 
-TURNS = (
+OF_ROTARY = (
     "relative",
     "norm",
     "composition",

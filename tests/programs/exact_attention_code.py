@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.subjects import Attention
-from tests.programs.exact_code import D, H, turn
+from tests.programs.exact_code import D, H, rotate
 
 
 def plain(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -151,7 +151,7 @@ class Cached(nn.Module):
         q, k, v = self.qkv(x)[:, None].chunk(3, -1)
         start = 0 if state is None or self.fault == "place" else state[0].shape[2]
         places = torch.arange(start, start + x.shape[1])[None]
-        q, k = turn(q, places), turn(k, places)
+        q, k = rotate(q, places), rotate(k, places)
         if state is not None:
             k, v = torch.cat([state[0], k], 2), torch.cat([state[1], v], 2)
         n, m = q.shape[2], k.shape[2]
@@ -179,7 +179,7 @@ class Documents(nn.Module):
         seen = document[:, None, :, None] == document[:, None, None, :]
         if self.fault:
             seen = torch.ones_like(seen)
-        q, k = turn(q, ids), turn(k, ids)
+        q, k = rotate(q, ids), rotate(k, ids)
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)[:, 0]
 
 

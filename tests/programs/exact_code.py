@@ -23,7 +23,7 @@ def neighbours(x: Tensor) -> Tensor:
     return torch.stack([-b, a], -1).flatten(-2)
 
 
-def turn(x: Tensor, positions: Tensor) -> Tensor:
+def rotate(x: Tensor, positions: Tensor) -> Tensor:
     angles = positions[:, None, :, None].float() * FREQUENCIES
     angles = torch.cat([angles, angles], -1)
     return x * angles.cos() + half(x) * angles.sin()
@@ -36,9 +36,9 @@ def interleaved(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def into_halves(x: Tensor, positions: Tensor) -> Tensor:
-    """Neighbours turned, and given as halves, as DeepSeek-V3 does."""
-    turned = interleaved(x, positions)
-    return torch.cat([turned[..., 0::2], turned[..., 1::2]], -1)
+    """Neighbours rotated, and given as halves, as DeepSeek-V3 does."""
+    rotated = interleaved(x, positions)
+    return torch.cat([rotated[..., 0::2], rotated[..., 1::2]], -1)
 
 
 def complex_numbers(x: Tensor, positions: Tensor) -> Tensor:
@@ -57,18 +57,18 @@ def written_in(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def part(x: Tensor, positions: Tensor) -> Tensor:
-    turned = turn_of(x[..., :4], positions, FREQUENCIES[:2])
-    return torch.cat([turned, x[..., 4:]], -1)
+    rotated = rotate_of(x[..., :4], positions, FREQUENCIES[:2])
+    return torch.cat([rotated, x[..., 4:]], -1)
 
 
-def turn_of(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
+def rotate_of(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
     angles = positions[:, None, :, None].float() * frequencies
     angles = torch.cat([angles, angles], -1)
     return x * angles.cos() + half(x) * angles.sin()
 
 
-def rotary(how: Any = turn, **more: Any) -> Rotary:
-    return Rotary(name="rotary", turn=how, width=D, heads=H, **more)
+def rotary(how: Any = rotate, **more: Any) -> Rotary:
+    return Rotary(name="rotary", rotate=how, width=D, heads=H, **more)
 
 
 # planted faults of rotary code
@@ -99,29 +99,29 @@ def by_heads(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def ignores_ids(x: Tensor, positions: Tensor) -> Tensor:
-    return turn(x, torch.arange(positions.shape[1]).expand(positions.shape))
+    return rotate(x, torch.arange(positions.shape[1]).expand(positions.shape))
 
 
 def first_row(x: Tensor, positions: Tensor) -> Tensor:
-    return turn(x, positions[:1])
+    return rotate(x, positions[:1])
 
 
 def one_more(x: Tensor, positions: Tensor) -> Tensor:
-    return turn(x, positions + 1)
+    return rotate(x, positions + 1)
 
 
 def reversed_later(x: Tensor, positions: Tensor) -> Tensor:
     """The order of the channels is another one from position 1 on."""
-    turned = interleaved(x, positions)
-    return torch.where((positions == 0)[:, None, :, None], into_halves(x, positions), turned)
+    rotated = interleaved(x, positions)
+    return torch.where((positions == 0)[:, None, :, None], into_halves(x, positions), rotated)
 
 
 def longer(x: Tensor, positions: Tensor) -> Tensor:
-    return turn(x, positions) * positions[:, None, :, None]
+    return rotate(x, positions) * positions[:, None, :, None]
 
 
 def affine(x: Tensor, positions: Tensor) -> Tensor:
-    return turn(x + 1, positions)
+    return rotate(x + 1, positions)
 
 
 def table(x: Tensor, positions: Tensor) -> Tensor:

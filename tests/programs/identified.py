@@ -35,7 +35,7 @@ def rotary(
     width: int = 32,
     base: float = 10_000.0,
     *,
-    rotate: Rotate = half,
+    swap: Rotate = half,
     tiled: bool = True,
     omega: Tensor | None = None,
     positions: torch.dtype = torch.float32,
@@ -51,7 +51,7 @@ def rotary(
     used = ladder(base, width // 2) if omega is None else omega
     used = used if wide else used.float().to(frequencies)
 
-    def turn(x: Tensor, p: Tensor) -> Tensor:
+    def rotate(x: Tensor, p: Tensor) -> Tensor:
         w = used if wide else used.to(angles)
         a = p.to(torch.float64 if wide else positions).to(w.dtype)[..., None] * w
         a = a if wide else a.float()
@@ -59,9 +59,9 @@ def rotary(
         c, s = (f[:, None] * length for f in (a.cos(), a.sin()))
         c, s = c.to(table or x.dtype).to(x.dtype), s.to(table or x.dtype).to(x.dtype)
         y = x[..., :width]
-        return torch.cat((y * c + rotate(y) * s, x[..., width:]), -1)
+        return torch.cat((y * c + swap(y) * s, x[..., width:]), -1)
 
-    return Rotary(name="rotary", turn=turn, width=head or width, most=most)
+    return Rotary(name="rotary", rotate=rotate, width=head or width, most=most)
 
 
 def attention(

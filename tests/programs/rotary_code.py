@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attnproof.programs.declared import DeclaredRotary
 from attnproof.programs.subjects import Rotary
 
-Turn = Callable[[Tensor, Tensor], Tensor]
+Rotate = Callable[[Tensor, Tensor], Tensor]
 
 
 def ladder(width: int, base: float = 10_000.0) -> Tensor:
@@ -25,60 +25,60 @@ def logarithmic_ladder(width: int, base: float = 10_000.0) -> Tensor:
     return torch.exp(torch.arange(0, width, 2).float() * (-math.log(base) / width))
 
 
-def half(omega: Tensor, sign: float = 1.0, factor: float = 1.0) -> Turn:
+def half(omega: Tensor, sign: float = 1.0, factor: float = 1.0) -> Rotate:
     """rotate_half: tables in the dtype of the data, of vectors made ``factor`` times longer."""
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         angles = sign * positions[:, None, :, None].float() * omega
         angles = torch.cat((angles, angles), -1)
         cos, sin = ((factor * t).to(x.dtype) for t in (angles.cos(), angles.sin()))
         a, b = x.chunk(2, -1)
         return x * cos + torch.cat((-b, a), -1) * sin
 
-    return turn
+    return rotate
 
 
-def interleaved(omega: Tensor) -> Turn:
-    """Neighbours turned, computed in the dtype of the data."""
+def interleaved(omega: Tensor) -> Rotate:
+    """Neighbours rotated, computed in the dtype of the data."""
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         angles = positions[:, None, :, None].float() * omega
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         a, b = x[..., 0::2], x[..., 1::2]
         return torch.stack((a * cos - b * sin, a * sin + b * cos), -1).flatten(-2)
 
-    return turn
+    return rotate
 
 
-def as_complex(omega: Tensor) -> Turn:
+def as_complex(omega: Tensor) -> Rotate:
     """Neighbours as complex numbers, times one of length 1; computed in float32 at least."""
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         angles = positions[:, None, :, None].float() * omega
         wide = x if x.dtype == torch.float64 else x.float()
         unit = torch.polar(torch.ones_like(angles), angles)
         pairs = torch.view_as_complex(wide.reshape(*x.shape[:-1], -1, 2).contiguous())
         return torch.view_as_real(pairs * unit).flatten(-2).to(x.dtype)
 
-    return turn
+    return rotate
 
 
-def partial(turn: Turn, width: int) -> Turn:
-    """The first channels turn, the others pass."""
-    return lambda x, p: torch.cat((turn(x[..., :width], p), x[..., width:]), -1)
+def partial(rotate: Rotate, width: int) -> Rotate:
+    """The first channels rotate, the others pass."""
+    return lambda x, p: torch.cat((rotate(x[..., :width], p), x[..., width:]), -1)
 
 
-def axial(turns: tuple[Turn, ...]) -> Turn:
+def axial(rotates: tuple[Rotate, ...]) -> Rotate:
     """A block of channels for each axis: positions (B, T, axes)."""
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
-        blocks = x.chunk(len(turns), -1)
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
+        blocks = x.chunk(len(rotates), -1)
         return torch.cat(
-            [t(b, positions[..., i]) for i, (t, b) in enumerate(zip(turns, blocks, strict=True))],
+            [t(b, positions[..., i]) for i, (t, b) in enumerate(zip(rotates, blocks, strict=True))],
             -1,
         )
 
-    return turn
+    return rotate
 
 
 class Cached(nn.Module):
@@ -112,10 +112,10 @@ class InBuffer(nn.Module):
         return half(self.omega.float())(x, positions)
 
 
-def code(turn: Turn, width: int = 8, **fields: Any) -> Rotary:
+def code(rotate: Rotate, width: int = 8, **fields: Any) -> Rotary:
     """The subject of a function."""
     fields.setdefault("declared", DeclaredRotary(base=10_000.0, layout="half", width=width))
-    return Rotary(name="code", turn=turn, width=width, **fields)
+    return Rotary(name="code", rotate=rotate, width=width, **fields)
 
 
 def cached(width: int = 8, base: float = 10_000.0) -> Rotary:
@@ -137,20 +137,20 @@ def llama(width: int = 16) -> Rotary:
     )
     module = modeling_llama.LlamaRotaryEmbedding(config)
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         cos, sin = module(x, positions)
-        turned: Tensor = modeling_llama.apply_rotary_pos_emb(x, x, cos, sin)[0]
-        return turned
+        rotated: Tensor = modeling_llama.apply_rotary_pos_emb(x, x, cos, sin)[0]
+        return rotated
 
-    return code(turn, width, module=module, make=lambda: llama(width))
+    return code(rotate, width, module=module, make=lambda: llama(width))
 
 
 def yarn(width: int = 16, factor: float = 16.0, length: float | None = None) -> Rotary:
     """YaRN with its ramp between pairs, and vectors 0.1 ln s + 1 times longer."""
     omega, original = ladder(width), 2048
 
-    def index(turns: float) -> float:
-        return width * math.log(original / (2 * math.pi * turns)) / (2 * math.log(10_000.0))
+    def index(rotates: float) -> float:
+        return width * math.log(original / (2 * math.pi * rotates)) / (2 * math.log(10_000.0))
 
     low, high = max(math.floor(index(32)), 0), min(math.ceil(index(1)), width - 1)
     ramp = ((torch.arange(width // 2) - low) / max(high - low, 1e-3)).clamp(0, 1)
@@ -158,8 +158,8 @@ def yarn(width: int = 16, factor: float = 16.0, length: float | None = None) -> 
     declared = DeclaredRotary(
         base=10_000.0, layout="half", width=width, scaling="yarn", factor=factor, original=original
     )
-    turn = half(omega * (1 - ramp) + omega / factor * ramp, factor=length or longer)
-    return code(turn, width, declared=declared)
+    rotate = half(omega * (1 - ramp) + omega / factor * ramp, factor=length or longer)
+    return code(rotate, width, declared=declared)
 
 
 def llama3(width: int = 16, scaled: bool = True) -> Rotary:
@@ -188,9 +188,9 @@ def two_axes(layout: str = "interleaved") -> Rotary:
 
 
 def three_axes() -> Rotary:
-    turns = tuple(interleaved(ladder(4)) for _ in range(3))
+    rotates = tuple(interleaved(ladder(4)) for _ in range(3))
     return code(
-        axial(turns), 12, axes=3, declared=DeclaredRotary(base=10_000.0, layout="interleaved")
+        axial(rotates), 12, axes=3, declared=DeclaredRotary(base=10_000.0, layout="interleaved")
     )
 
 
@@ -215,7 +215,7 @@ RIGHT: dict[str, Callable[[], Rotary]] = {
         10,
         declared=DeclaredRotary(base=10_000.0, layout="half", width=4, length=1.25),
     ),
-    "last channels turn": lambda: code(
+    "last channels rotate": lambda: code(
         lambda x, p: torch.cat((x[..., :6], half(ladder(4))(x[..., 6:], p)), -1),
         10,
         declared=DeclaredRotary(base=10_000.0, layout="half", width=4),

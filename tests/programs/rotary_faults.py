@@ -45,8 +45,8 @@ def faults_of(found: tuple[Finding, ...]) -> list[str]:
 def half_table_on_neighbours(x: Tensor, positions: Tensor) -> Tensor:
     angles = positions[:, None, :, None].float() * OMEGA
     table = torch.cat((angles, angles), -1)
-    turned = torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
-    return x * table.cos().to(x.dtype) + turned * table.sin().to(x.dtype)
+    rotated = torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
+    return x * table.cos().to(x.dtype) + rotated * table.sin().to(x.dtype)
 
 
 def with_positions(change: Callable[[Tensor], Tensor]) -> Rotary:
@@ -54,13 +54,13 @@ def with_positions(change: Callable[[Tensor], Tensor]) -> Rotary:
 
 
 def with_angles(change: Callable[[Tensor], Tensor]) -> Rotary:
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         angles = change(positions[:, None, :, None].float() * OMEGA)
         a, b = x.chunk(2, -1)
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
-    return code(turn)
+    return code(rotate)
 
 
 def of_the_head(x: Tensor, _positions: Tensor) -> Tensor:
@@ -69,10 +69,10 @@ def of_the_head(x: Tensor, _positions: Tensor) -> Tensor:
 
 
 def first_row_alone(x: Tensor, positions: Tensor) -> Tensor:
-    turned = half(OMEGA)(x, positions)
+    rotated = half(OMEGA)(x, positions)
     if x.shape[2] == 1:
-        turned[1:] = 0
-    return turned
+        rotated[1:] = 0
+    return rotated
 
 
 def in_place(x: Tensor, positions: Tensor) -> Tensor:
@@ -119,20 +119,20 @@ def partial_shift(keys: Tensor, s: int) -> Tensor:
 
 
 def values_twice(q: Tensor, k: Tensor, v: Tensor, p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    turn = half(OMEGA)
-    return turn(q, p), turn(k, p), turn(turn(v, p), p)
+    rotate = half(OMEGA)
+    return rotate(q, p), rotate(k, p), rotate(rotate(v, p), p)
 
 
 def kept_with(offset: int) -> Rotary:
-    """The last four keys, said to be at 0..3; the newest is turned ``offset`` further."""
+    """The last four keys, said to be at 0..3; the newest is rotated ``offset`` further."""
 
     def evict(raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         own = raw[:, :, -4:]
         count = own.shape[2]
         at = torch.arange(count)
-        turned_at = at.clone()
-        turned_at[-1] += offset * (raw.shape[2] > 4)
-        return half(OMEGA)(own, turned_at[None].expand(len(own), count)), own, at
+        rotated_at = at.clone()
+        rotated_at[-1] += offset * (raw.shape[2] > 4)
+        return half(OMEGA)(own, rotated_at[None].expand(len(own), count)), own, at
 
     return code(half(OMEGA), evict=evict)
 
@@ -151,7 +151,7 @@ def converted(keys_too: bool) -> Rotary:
 
 def blind_axis() -> Rotary:
     one = interleaved(ladder(8))
-    return replace(two_axes(), turn=axial((one, lambda x, p: one(x, torch.zeros_like(p)))))
+    return replace(two_axes(), rotate=axial((one, lambda x, p: one(x, torch.zeros_like(p)))))
 
 
 def one_ladder(one_layout: str) -> Rotary:
@@ -159,14 +159,14 @@ def one_ladder(one_layout: str) -> Rotary:
     many = interleaved(OMEGA)
     one = interleaved(OMEGA) if one_layout == "interleaved" else half(OMEGA)
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         if positions.dim() == 2:
             return one(x, positions)
         first, second = many(x, positions[..., 0]), many(x, positions[..., 1])
         return torch.cat((first[..., :4], second[..., 4:]), -1)
 
     declared = DeclaredRotary(base=10_000.0, layout="interleaved")
-    return code(turn, axes=2, declared=declared)
+    return code(rotate, axes=2, declared=declared)
 
 
 def grid_of(swapped: bool) -> Rotary:
@@ -184,10 +184,10 @@ def fixed_base(base: float = 10_000.0) -> Rotary:
 
 
 def odd(last: Callable[[Tensor], Tensor]) -> Rotary:
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         return torch.cat((half(ladder(4))(x[..., :4], positions), last(x[..., 4:])), -1)
 
-    return code(turn, 5, declared=None)
+    return code(rotate, 5, declared=None)
 
 
 FAULTS: dict[str, Callable[[], Rotary]] = {
@@ -202,7 +202,7 @@ FAULTS: dict[str, Callable[[], Rotary]] = {
     "every-axis-matters": blind_axis,
     "equal-axes-are-one": lambda: one_ladder("half"),
     "grid-steps": lambda: grid_of(swapped=False),
-    "rotated-once": lambda: code(half(OMEGA), all_three=values_twice, values_turn=True),
+    "rotated-once": lambda: code(half(OMEGA), all_three=values_twice, values_rotate=True),
     "shift-of-cached-keys": lambda: shifted_with(whole_head_shift),
     "cache-keeps-its-positions": lambda: kept_with(1),
     "conversion-keeps-scores": lambda: converted(keys_too=False),

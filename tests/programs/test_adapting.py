@@ -11,7 +11,7 @@ from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.running import CodeFault
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
-from tests.programs.adapting_code import half, plain, turns_as_half
+from tests.programs.adapting_code import half, plain, rotates_as_half
 
 
 def test_an_instance_is_copied_and_not_used() -> None:
@@ -26,11 +26,11 @@ def test_an_instance_is_copied_and_not_used() -> None:
     subject = adapted_as(mine, kind="rotary")
     assert mine.calls == 0
     assert subject.module is not mine
-    turns_as_half(subject)
+    rotates_as_half(subject)
 
 
 def test_a_subject_is_returned_with_what_is_declared() -> None:
-    mine = Rotary(name="mine", turn=half, width=8)
+    mine = Rotary(name="mine", rotate=half, width=8)
     assert adapted_as(mine) is mine
     declared = DeclaredRotary(base=10000.0)
     made = adapted_as(mine, declared=declared, name="theirs")
@@ -147,3 +147,10 @@ def test_code_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> N
 
     with pytest.raises(CodeFault, match="did not end"):
         adapted_as(forever)
+
+
+def test_rotary_code_may_still_be_given_as_turn_and_it_is_said() -> None:
+    with pytest.warns(DeprecationWarning, match="turn= of Rotary is now called rotate=") as told:
+        former = Rotary(name="mine", turn=half, width=8)  # type: ignore[call-arg]
+    assert former == Rotary(name="mine", rotate=half, width=8)
+    assert [warning.filename for warning in told] == [__file__]

@@ -68,12 +68,12 @@ def test_code_that_takes_any_width_is_called_with_the_declared_one(
     assert [law.verdict for law in record.laws] == ["measured"] * 3
 
 
-def test_code_that_turns_another_width_is_broken_and_raises_nothing() -> None:
+def test_code_that_rotates_another_width_is_broken_and_raises_nothing() -> None:
     record = check_rotary(Rope(8), NAMES[1:2], declared=f"{HALF}64", methods=["measured"])
     assert record.law(NAMES[1]).verdict == "broken"
-    assert record.law(NAMES[1]).why == "8 channels turn, and 64 are declared"
+    assert record.law(NAMES[1]).why == "8 channels rotate, and 64 are declared"
     few = check_rotary(sixteen, NAMES[1:2], declared=f"{HALF}64", methods=["measured"])
-    assert few.law(NAMES[1]).why == "16 channels turn, and 64 are declared"
+    assert few.law(NAMES[1]).why == "16 channels rotate, and 64 are declared"
     other = check_rotary(rope, NAMES[1:2], declared=f"{HALF}64", methods=["measured"], width=8)
     assert other.law(NAMES[1]).verdict == "undecided"
     assert "was called with 8 channels" in other.law(NAMES[1]).why

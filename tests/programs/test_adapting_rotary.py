@@ -1,4 +1,4 @@
-"""Rotary code of many signatures becomes one call, and turns as it should."""
+"""Rotary code of many signatures becomes one call, and rotates as it should."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import torch
 from attnproof.programs.code import NoSetting
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
-from tests.programs.adapting_code import FORMS, turns_as_half, user_file
+from tests.programs.adapting_code import FORMS, rotates_as_half, user_file
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_rotary_code_of_each_form_turns_as_it_should(form: str, tmp_path: Path) -> None:
+def test_rotary_code_of_each_form_rotates_as_it_should(form: str, tmp_path: Path) -> None:
     subject = adapted_as(user_file(tmp_path, FORMS[form]).rope, kind="rotary")
-    turns_as_half(subject)
+    rotates_as_half(subject)
     assert "called as" in subject.adapted
     assert subject.make is not None
-    turns_as_half(subject.make())
+    rotates_as_half(subject.make())
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -30,14 +30,14 @@ def test_rotary_code_is_taken_for_rotary_code(form: str, tmp_path: Path) -> None
 def test_code_of_another_angle_is_seen_to_be_other_code(tmp_path: Path) -> None:
     source = FORMS["f(x, positions)"].replace("angles(positions,", "angles(positions + 1,")
     with pytest.raises(AssertionError):
-        turns_as_half(adapted_as(user_file(tmp_path, source).rope, kind="rotary"))
+        rotates_as_half(adapted_as(user_file(tmp_path, source).rope, kind="rotary"))
 
 
 def test_another_base_is_another_build(tmp_path: Path) -> None:
     form = "a module that makes cos and sin, and a function beside it"
     subject = adapted_as(user_file(tmp_path, FORMS[form]).rope, kind="rotary")
     assert subject.make is not None
-    turns_as_half(subject.make(base=500.0), 500.0)
+    rotates_as_half(subject.make(base=500.0), 500.0)
     assert subject.make(width=32).width == 32
     with pytest.raises(NoSetting, match="no colour"):
         subject.make(colour=1)
@@ -51,7 +51,7 @@ def test_a_function_takes_another_base_and_no_other_width(tmp_path: Path) -> Non
     """
     subject = adapted_as(user_file(tmp_path, source).rope)
     assert subject.make is not None
-    turns_as_half(subject.make(base=70.0), 70.0)
+    rotates_as_half(subject.make(base=70.0), 70.0)
     with pytest.raises(NoSetting):
         subject.make(window=3)
 
@@ -74,9 +74,9 @@ def test_a_function_that_remembers_in_its_file_is_fresh_each_time(tmp_path: Path
     assert not file.SEEN, "the adapter left nothing behind"
     one, other = subject.make(), subject.make()
     x, at = torch.ones(1, 1, 3, 8), torch.arange(3)[None]
-    kept = one.turn(x, at + 9)
-    assert torch.equal(one.turn(x, at), kept), "the planted fault: the first offset is kept"
-    assert not torch.equal(other.turn(x, at), kept)
+    kept = one.rotate(x, at + 9)
+    assert torch.equal(one.rotate(x, at), kept), "the planted fault: the first offset is kept"
+    assert not torch.equal(other.rotate(x, at), kept)
 
 
 def test_axes_that_source_names_are_believed(tmp_path: Path) -> None:
@@ -89,12 +89,12 @@ def test_axes_that_source_names_are_believed(tmp_path: Path) -> None:
     subject = adapted_as(user_file(tmp_path, source).rope, kind="rotary")
     assert isinstance(subject, Rotary)
     x, at = torch.ones(1, 3, 4, 8), torch.arange(4)[None]
-    turned = subject.turn(x, at)
-    assert torch.equal(turned[:, :, 0], turned[:, :, 1]), "tokens turn alike: the fault is kept"
-    assert not torch.equal(turned[:, 0], turned[:, 1])
+    rotated = subject.rotate(x, at)
+    assert torch.equal(rotated[:, :, 0], rotated[:, :, 1]), "tokens rotate alike: the fault is kept"
+    assert not torch.equal(rotated[:, 0], rotated[:, 1])
     assert subject.line == "x: B n H D -> x"
     told = adapted_as(user_file(tmp_path, source).rope, "x: B H n D -> x")
-    turns_as_half(told)
+    rotates_as_half(told)
 
 
 @pytest.mark.parametrize(("places", "shape"), [("abt", "3 B n"), ("bta", "B n 3")])
@@ -145,7 +145,9 @@ def test_rotary_classes_of_transformers_adapt(model: str, name: str, axes: int) 
     if axes:
         at = torch.stack([at + 3 * a for a in range(axes)], -1)
     x, y = torch.randn(1, 2, 4, subject.width), torch.randn(1, 2, 4, subject.width)
-    scores = [(subject.turn(x, at + s) * subject.turn_key(y, 2 * at + s)).sum(-1) for s in (0, 5)]
+    scores = [
+        (subject.rotate(x, at + s) * subject.rotate_key(y, 2 * at + s)).sum(-1) for s in (0, 5)
+    ]
     torch.testing.assert_close(*scores, atol=1e-3, rtol=1e-3)
 
 
@@ -154,6 +156,6 @@ def test_a_config_of_transformers_is_built_with_its_own_base() -> None:
     config = transformers.LlamaConfig(hidden_size=32, num_attention_heads=4, head_dim=8)
     config.rope_parameters = {"rope_type": "default", "rope_theta": 300.0}
     subject = adapted_as(config)
-    turns_as_half(subject, 300.0)
+    rotates_as_half(subject, 300.0)
     assert subject.make is not None
-    turns_as_half(subject.make(base=40.0), 40.0)
+    rotates_as_half(subject.make(base=40.0), 40.0)

@@ -84,7 +84,7 @@ def function(*lacking: str) -> Callable[[Tensor, Tensor], Tensor]:
     """A rotary function whose table is kept in its module, under all but what is lacking."""
     kept: dict[Hashable, Tensor] = {}
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         n, width = x.shape[-2:]
         key = {"length": n, "width": width, "device": x.device}
         at = tuple(value for name, value in key.items() if name not in lacking)
@@ -93,7 +93,7 @@ def function(*lacking: str) -> Callable[[Tensor, Tensor], Tensor]:
             kept[at] = torch.arange(4096, device=x.device)[:, None] * omega
         return rotated(x, kept[at][positions][:, None])
 
-    return turn
+    return rotate
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def function(*lacking: str) -> Callable[[Tensor, Tensor], Tensor]:
     ],
 )
 def test_a_table_of_a_function_is_of_one_width_and_device(part: str, after: str) -> None:
-    subject = Rotary(name="turn", turn=function(part), width=8, heads=2, most=4096)
+    subject = Rotary(name="rotate", rotate=function(part), width=8, heads=2, most=4096)
     (found,) = examine(subject, (Draw(0),), ("stateless",))
     assert found.verdict == ("broken" if part else "holds")
     assert (f"{after} a call raises" in found.why) == bool(part)
@@ -269,8 +269,8 @@ class KeptAngles(nn.Module):
             rounded = angles.to(torch.bfloat16) if self.stale and n > 8 else angles
             self.kept[:n], self.many = rounded.to(self.kept.dtype), n
         q, k, v = self.qkv(x).chunk(3, -1)
-        turned = (rotated(one, self.kept[:n]) for one in (q, k))
-        weights = torch.softmax(next(turned) @ next(turned).mT / 4, -1)
+        both = (rotated(one, self.kept[:n]) for one in (q, k))
+        weights = torch.softmax(next(both) @ next(both).mT / 4, -1)
         out: Tensor = weights @ v
         return out
 

@@ -106,19 +106,19 @@ def test_tables_in_any_form_rotate_by_offsets(code: Any, call: str) -> None:
     def score(i: int, j: int) -> Tensor:
         at = torch.tensor([[[i, 2]]]), torch.tensor([[[j, 1]]])
         first, second = at if found.axes else (at[0][..., 0], at[1][..., 0])
-        return (found.turn(q, first) * found.turn_key(k, second)).sum(-1)
+        return (found.rotate(q, first) * found.rotate_key(k, second)).sum(-1)
 
     assert torch.allclose(score(5, 2), score(9, 6), atol=1e-4)
     assert not torch.allclose(score(5, 2), score(9, 2), atol=1e-3)
     start = torch.zeros(1, 1, *([2] if found.axes else []), dtype=torch.long)
-    assert torch.allclose(found.turn(q, start), q, atol=1e-6)
+    assert torch.allclose(found.rotate(q, start), q, atol=1e-6)
 
 
 def test_sines_where_cosines_are_wanted_do_not_start_as_they_are() -> None:
     found = subject_of(by_one_array, "x: B H n D, sinu_pos: n D cos_sin -> x")
     assert isinstance(found, Rotary)
     x = torch.randn(1, 2, 1, found.width)
-    assert not torch.allclose(found.turn(x, torch.zeros(1, 1, dtype=torch.long)), x, atol=1e-2)
+    assert not torch.allclose(found.rotate(x, torch.zeros(1, 1, dtype=torch.long)), x, atol=1e-2)
 
 
 def test_what_an_array_beside_vectors_is_must_be_said() -> None:
@@ -294,13 +294,13 @@ def test_two_axes_of_heads_are_written_as_they_are_read() -> None:
     assert in_letters(told) == (told, {})
 
 
-class Turning:
+class Rotating:
     """It cannot be called, and has a method that can."""
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
 
-    def turned(self, q: Tensor, positions: Tensor) -> Tensor:
+    def rotated(self, q: Tensor, positions: Tensor) -> Tensor:
         angles = positions[:, None, :, None] * 0.5 ** torch.arange(self.dim // 2)
         left, right = q.chunk(2, -1)
         cos, sin = angles.cos(), angles.sin()
@@ -309,12 +309,12 @@ class Turning:
 
 def test_a_method_of_what_cannot_be_called_is_told_by_its_name() -> None:
     line = "q: B H n D, positions: B n -> q"
-    told = adapted_as(Turning, f"{line}; method turned; built with dim = D")
+    told = adapted_as(Rotating, f"{line}; method rotated; built with dim = D")
     assert told.kind == "rotary"
     with pytest.raises(SignatureError, match="wanted method NAME"):
-        adapted_as(Turning, f"{line}; built with dim = D")
-    with pytest.raises(NoAdapter, match="it has dim, turned"):
-        adapted_as(Turning)
+        adapted_as(Rotating, f"{line}; built with dim = D")
+    with pytest.raises(NoAdapter, match="it has dim, rotated"):
+        adapted_as(Rotating)
 
 
 def test_a_number_is_that_of_features_in_a_table_that_is_made_of_positions() -> None:

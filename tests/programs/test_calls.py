@@ -36,16 +36,16 @@ def by_ids(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, position_ids: Tensor)
 
 
 def neighbours(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    turned = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
-    return x * cos + turned * sin
+    rotated = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    return x * cos + rotated * sin
 
 
 def complex_(xq: Tensor, xk: Tensor, freqs_cis: Tensor) -> tuple[Tensor, Tensor]:
-    def turned(x: Tensor) -> Tensor:
+    def rotated(x: Tensor) -> Tensor:
         pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
         return torch.view_as_real(pairs * freqs_cis[None, :, None]).flatten(3).to(x.dtype)
 
-    return turned(xq), turned(xk)
+    return rotated(xq), rotated(xk)
 
 
 def angles_of(positions: Tensor, width: int) -> Tensor:
@@ -65,7 +65,7 @@ def in_two_axes(x: Tensor, at: Tensor) -> Tensor:
 def flattened(x: Tensor, rope: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
     heads = x.reshape(*x.shape[:2], -1, 8).transpose(1, 2)
     cos, sin = (torch.cat((part, part), -1) for part in rope)
-    return {"turned": (heads * cos + halves(heads) * sin).transpose(1, 2).flatten(-2)}
+    return {"rotated": (heads * cos + halves(heads) * sin).transpose(1, 2).flatten(-2)}
 
 
 def from_the_start(x: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ ROTARY: dict[str, tuple[Callable[..., Any], str]] = {
     "two coordinates": (in_two_axes, "x: n D, at: 2 n positions -> x"),
     "one axis of heads": (
         flattened,
-        "x: B n (H D), rope = (cos: n D/2, sin: n D/2) -> {turned: B n (H D)}",
+        "x: B n (H D), rope = (cos: n D/2, sin: n D/2) -> {rotated: B n (H D)}",
     ),
     "no positions": (from_the_start, "x: H n D -> x"),
 }
@@ -103,12 +103,12 @@ def test_rotary_code_of_any_form_is_rotary_code(name: str) -> None:
     x = torch.randn(3, found.heads, 5, found.width, generator=torch.Generator().manual_seed(0))
     at = torch.tensor([[0, 1, 2, 3, 4], [3, 4, 5, 6, 7], [9, 2, 0, 4, 4]])
     at = at[..., None].expand(3, 5, found.axes) if found.axes else at
-    out = found.turn(x, at)
+    out = found.rotate(x, at)
     assert out.shape == x.shape
     assert torch.allclose(out.norm(dim=-1), x.norm(dim=-1), atol=1e-5)
     assert torch.allclose(out[0, :, 0], x[0, :, 0], atol=1e-6)  # at position 0
     assert not torch.allclose(out[1, :, 0], x[1, :, 0], atol=1e-2)
-    assert torch.allclose(found.turn(x[1:2], at[1:2]), out[1:2], atol=1e-6)
+    assert torch.allclose(found.rotate(x[1:2], at[1:2]), out[1:2], atol=1e-6)
     record = check_rotary(code, ["relative", "norm"], call=call, methods=["measured"])
     assert [law.verdict for law in record.laws] == ["measured", "measured"]
     assert call in record.adapted
@@ -301,21 +301,21 @@ def test_what_is_declared_is_held_against_it() -> None:
 def test_the_command_takes_a_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "model.py"
     file.write_text(
-        "def turn(x, c, s):\n    u, v = x.chunk(2, -1)\n"
+        "def rotate(x, c, s):\n    u, v = x.chunk(2, -1)\n"
         "    import torch\n    return torch.cat((u * c - v * s, u * s + v * c), -1)\n"
     )
     call = "x: B H n D, c: n D/2 cos, s: n D/2 sin -> x"
-    given = ["check", f"{file}::turn", "--law", "norm", "--call"]
+    given = ["check", f"{file}::rotate", "--law", "norm", "--call"]
     assert main([*given, call]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert f"turn called as told: {call}" in told
+    assert f"rotate called as told: {call}" in told
     assert "✓ norm" in told
     assert main([*given, call.replace("c: n", "d: n")]) == 2
-    assert "turn has no parameter 'd'; nearest: " in capsys.readouterr().out
+    assert "rotate has no parameter 'd'; nearest: " in capsys.readouterr().out
     assert main([*given, "x: B H n D"]) == 2
     assert "without an arrow" in capsys.readouterr().err
     file.write_text(file.read_text().replace("u * s + v * c", "u * s - v * c"))
-    assert main(["check", f"{file}::turn", "--law", "relative", "--call", call]) == 1
+    assert main(["check", f"{file}::rotate", "--law", "relative", "--call", call]) == 1
     told = " ".join(capsys.readouterr().out.split())
     assert f"--call '{call}'" in told, "the command that shows it again"
 

@@ -46,10 +46,10 @@ class Wide(nn.Module):
 class Windowed(nn.Module):
     """Sides as a list, and a number of which its name says nothing."""
 
-    def __init__(self, input_size: int, window_size: list[int], turns: int) -> None:
+    def __init__(self, input_size: int, window_size: list[int], rotates: int) -> None:
         super().__init__()
-        if window_size[0] != window_size[1] or turns != 8:
-            raise ValueError("wanted eight turns")
+        if window_size[0] != window_size[1] or rotates != 8:
+            raise ValueError("wanted eight rotates")
         self.attention = nn.MultiheadAttention(input_size, 2, batch_first=True)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -78,8 +78,8 @@ def test_what_was_guessed_is_told_and_what_is_told_is_kept() -> None:
     assert told.module is not None
     assert told.module.depth == 3
     assert "built as with --set mlp_dim=32" in told.adapted
-    with pytest.raises(NoAdapter, match="wanted eight turns"):
-        adapted_as(Windowed, "", settings={"turns": 3})
+    with pytest.raises(NoAdapter, match="wanted eight rotates"):
+        adapted_as(Windowed, "", settings={"rotates": 3})
 
 
 def test_a_parameter_that_says_nothing_is_refused_by_name() -> None:

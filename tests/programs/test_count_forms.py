@@ -311,7 +311,7 @@ def of_each_head(lengths: Tensor, heads: int, max_length: int) -> Tensor:
     return (torch.arange(max_length)[None] >= ends).unsqueeze(1)
 
 
-def turns(dim: int, end: int) -> Tensor:
+def rotates(dim: int, end: int) -> Tensor:
     angles = torch.outer(torch.arange(end).float(), 0.5 ** torch.arange(dim // 2))
     return torch.polar(torch.ones_like(angles), angles).repeat(1, 2)
 
@@ -328,7 +328,7 @@ def test_a_mask_may_stand_in_rows_and_heads() -> None:
 
 def test_complex_numbers_are_no_table_that_is_added() -> None:
     with pytest.raises(NoAdapter, match="complex numbers, and no table that is added"):
-        adapted_as(turns, kind="additive")
+        adapted_as(rotates, kind="additive")
 
 
 @pytest.mark.parametrize(

@@ -186,13 +186,13 @@ def test_a_functions_arguments_may_be_weights_of_the_other() -> None:
     assert equal(Separate, plain, TOKENS, weights=told).verdict == "counterexample"
 
 
-def turn(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Half-split rotation that reads both halves of its tables."""
     first, second = x.chunk(2, -1)
     return x * cos + torch.cat((-second, first), -1) * sin
 
 
-def turn_by_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def rotate_by_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """The same with the first half of its tables alone."""
     first, second = x.chunk(2, -1)
     c, s = cos[..., :2], sin[..., :2]
@@ -201,8 +201,8 @@ def turn_by_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 def test_tables_of_angles_are_told_where_arbitrary_ones_differ() -> None:
     line = "x: B H n 4, cos: n 4, sin: n 4 -> x"
-    assert not equal(turn, turn, line).two.table.says
-    found = equal(turn, turn_by_halves, line)
+    assert not equal(rotate, rotate, line).two.table.says
+    found = equal(rotate, rotate_by_halves, line)
     assert found.verdict == "proved"
     assert any("each in either half" in c.text for c in found.assuming)
 
@@ -302,19 +302,19 @@ def test_maps_of_two_weights_are_two_functions() -> None:
     def twice(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return functional.linear(torch.tanh(functional.linear(x, a)), b)
 
-    def turned(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    def rotated(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
         return functional.linear(torch.tanh(functional.linear(x, b)), a)
 
     line = "x: B n 4, a: 4 4, b: 4 4 -> B n 4"
     assert equal(twice, twice, line).verdict == "proved"
-    assert equal(twice, turned, line).verdict == "counterexample"
+    assert equal(twice, rotated, line).verdict == "counterexample"
 
 
-def turned_at(x: Tensor, positions: Tensor) -> Tensor:
+def rotated_at(x: Tensor, positions: Tensor) -> Tensor:
     """Llama 3.1's rotation, with its frequencies by parts."""
     omega = 500000.0 ** -(torch.arange(0, 8, 2, dtype=torch.float64) / 8)
-    turns = 8192 * omega / (2 * torch.pi)
-    kept = ((turns - 1) / 3).clamp(0, 1)
+    rotates = 8192 * omega / (2 * torch.pi)
+    kept = ((rotates - 1) / 3).clamp(0, 1)
     omega = (omega * (kept + (1 - kept) / 8)).float()
     angles = positions[:, None, :, None] * omega
     first, second = x.chunk(2, -1)
@@ -332,7 +332,7 @@ def turned_at(x: Tensor, positions: Tensor) -> Tensor:
 )
 def test_a_rotation_is_specified_as_it_is_declared(text: str, same: bool) -> None:
     line = "x: B H n 8, positions: B n positions -> x"
-    found = compare(Told(turned_at, "turned_at", line), Told(text, text), seconds=4.0)
+    found = compare(Told(rotated_at, "rotated_at", line), Told(text, text), seconds=4.0)
     assert (found.verdict in ("proved", "exact", "measured")) == same
     assert same or found.verdict == "counterexample"
 

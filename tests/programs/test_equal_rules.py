@@ -152,7 +152,7 @@ def lse_of_two(q: Tensor, k1: Tensor, k2: Tensor) -> Tensor:
     return l1 - functional.logsigmoid(l1 - l2)
 
 
-def lse_of_two_turned(q: Tensor, k1: Tensor, k2: Tensor) -> Tensor:
+def lse_of_two_rotated(q: Tensor, k1: Tensor, k2: Tensor) -> Tensor:
     l1, l2 = (torch.logsumexp(scores(q, k), -1) for k in (k1, k2))
     return l1 - functional.logsigmoid(l2 - l1)
 
@@ -163,7 +163,7 @@ MERGED: dict[str, tuple[Code, Code, Code, str]] = {
     "their logarithms, by the log of a sigmoid": (
         lse_of_two,
         lse_of_all,
-        lse_of_two_turned,
+        lse_of_two_rotated,
         OF_KEYS,
     ),
 }
@@ -320,13 +320,13 @@ ROOTS = torch.tensor([[1.0, 1.0], [1.0, -1.0]]) / math.sqrt(2)
 KEYS = "q: B H r {0}, k: B H n {0} -> B H r n"
 
 
-def turned_by(matrix: Tensor) -> Code:
+def rotated_by(matrix: Tensor) -> Code:
     return lambda q, k: (q @ matrix) @ (k @ matrix).transpose(-1, -2)
 
 
 def written_down(q: Tensor, k: Tensor) -> Tensor:
     matrix = torch.tensor([[1.0, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2
-    return turned_by(matrix)(q, k)
+    return rotated_by(matrix)(q, k)
 
 
 def product(q: Tensor, k: Tensor) -> Tensor:
@@ -339,9 +339,9 @@ def fast(x: Tensor) -> Tensor:
 
 
 MATRICES: dict[str, tuple[Code, Code, Code, str]] = {
-    "Hadamard's": (turned_by(HADAMARD), product, turned_by(BROKEN), KEYS.format(4)),
-    "Hadamard's, written down": (written_down, product, turned_by(BROKEN), KEYS.format(4)),
-    "of 1/√2": (turned_by(ROOTS), product, turned_by(ROOTS * 2), KEYS.format(2)),
+    "Hadamard's": (rotated_by(HADAMARD), product, rotated_by(BROKEN), KEYS.format(4)),
+    "Hadamard's, written down": (written_down, product, rotated_by(BROKEN), KEYS.format(4)),
+    "of 1/√2": (rotated_by(ROOTS), product, rotated_by(ROOTS * 2), KEYS.format(2)),
     "fast": (lambda x: x @ HADAMARD, fast, lambda x: x @ BROKEN, "x: B n 4 -> B n 4"),
 }
 FORMS = {**NUMBERS, **MERGED, **ROWS_OF_TOKENS, **MATRICES}
@@ -399,7 +399,7 @@ def test_another_window_is_not_proved(form: Callable[[Tensor], Tensor]) -> None:
 
 
 def test_a_matrix_that_the_code_holds_is_told_with_its_numbers() -> None:
-    found = asked(turned_by(ROOTS), product, KEYS.format(2))
+    found = asked(rotated_by(ROOTS), product, KEYS.format(2))
     told = [c.text for c in found.assuming]
     assert "0.7071067690849304 is 1/√2" in told
     numbers = "[[0.707107, 0.707107], [0.707107, -0.707107]]"
@@ -409,7 +409,7 @@ def test_a_matrix_that_the_code_holds_is_told_with_its_numbers() -> None:
 
 
 class _Rotated(nn.Module):
-    """Turned by a matrix that is a parameter, or a buffer that is loaded, or one that is not."""
+    """Rotated by a matrix that is a parameter, or a buffer that is loaded, or one that is not."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -419,7 +419,7 @@ class _Rotated(nn.Module):
             self.register_buffer("matrix", HADAMARD.clone(), persistent=kind == "loaded")
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
-        return turned_by(self.matrix)(q, k)
+        return rotated_by(self.matrix)(q, k)
 
 
 @pytest.mark.parametrize("kind", ["parameter", "loaded"])
@@ -437,6 +437,6 @@ def test_any_matrix_is_enough_where_its_numbers_do_not_matter() -> None:
     def grouped(q: Tensor, k: Tensor) -> Tensor:
         return (q @ (HADAMARD @ HADAMARD.transpose(-1, -2))) @ k.transpose(-1, -2)
 
-    found = asked(turned_by(HADAMARD), grouped, KEYS.format(4))
+    found = asked(rotated_by(HADAMARD), grouped, KEYS.format(4))
     assert found.verdict == "holds"
     assert not [c.text for c in found.assuming if "as it is now" in c.text]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attnproof.programs.declared import DeclaredAttention
 from attnproof.programs.subjects import Attention, Layer, Subject
 from tests.programs.exact_asked import of, verdict
-from tests.programs.exact_turned import rotary, turned
+from tests.programs.exact_rotated import rotary, rotated
 
 CAUSAL = DeclaredAttention(causal=True)
 
@@ -66,7 +66,7 @@ class Keeps(nn.Module):
         key = tuple(p.shape)
         if key not in self.kept:
             self.kept[key] = p
-        return turned(x, self.kept[key])
+        return rotated(x, self.kept[key])
 
 
 def unwritten(x: Tensor) -> Tensor:
@@ -237,7 +237,7 @@ def test_state_is_put_back() -> None:
 
 
 def test_a_verdict_is_said_of_what_ran() -> None:
-    why = of(rotary(turned), "norm")["norm"].why
+    why = of(rotary(rotated), "norm")["norm"].why
     assert "of arrays (2, 2, 3, 4) at positions 0 to " in why
     module = nn.Linear(4, 4)
     why = of(layer(module, module=module), "permutation")["permutation"].why

@@ -12,7 +12,7 @@ from attnproof.programs.exact import exact
 from attnproof.programs.subjects import Additive, Attention, Layer
 from tests.programs import exact_attention_code as code
 from tests.programs.exact_asked import ATTENTION, not_right, of, verdict
-from tests.programs.exact_code import D, turn
+from tests.programs.exact_code import D, rotate
 
 
 @pytest.mark.parametrize("name", ["plain", "by_hand", "fused"])
@@ -82,8 +82,8 @@ def moved(fault: bool = False) -> Attention:
 
     def layer(x: Tensor, place: int = 0) -> Tensor:
         ids = torch.arange(place, place + x.shape[1]).expand(x.shape[:2])
-        q = turn(module(x)[:, None], ids)
-        k = turn(x[:, None], torch.arange(x.shape[1])[None] if fault else ids)
+        q = rotate(module(x)[:, None], ids)
+        k = rotate(x[:, None], torch.arange(x.shape[1])[None] if fault else ids)
         return functional.scaled_dot_product_attention(q, k, x[:, None])[:, 0]
 
     return Attention(name="moved", layer=layer, whole_layer=layer, module=module, embed=D)

@@ -24,13 +24,13 @@ def paths(here: One, there: One) -> str:
     return verdict(code, "paths-agree")
 
 
-def turning(call: Callable[[Tensor], Tensor], other: Callable[[Tensor], Tensor]) -> str:
+def rotating(call: Callable[[Tensor], Tensor], other: Callable[[Tensor], Tensor]) -> str:
     """Two paths of factors at positions (B, T)."""
 
-    def turn(factor: Callable[[Tensor], Tensor]) -> Any:
+    def rotate(factor: Callable[[Tensor], Tensor]) -> Any:
         return lambda x, p: x * factor(p)[:, None, :, None]
 
-    code = Rotary(name="t", turn=turn(call), paths={"other": turn(other)}, width=4)
+    code = Rotary(name="t", rotate=rotate(call), paths={"other": rotate(other)}, width=4)
     return verdict(code, "paths-agree")
 
 
@@ -202,12 +202,12 @@ ANGLES_TRUE: dict[str, tuple[One, One]] = {
 
 @pytest.mark.parametrize("name", ANGLES_FALSE)
 def test_angles_that_differ_are_not_held_to_agree(name: str) -> None:
-    assert turning(*ANGLES_FALSE[name]) in ("broken", "undecided", "not asked")
+    assert rotating(*ANGLES_FALSE[name]) in ("broken", "undecided", "not asked")
 
 
 @pytest.mark.parametrize("name", ANGLES_TRUE)
 def test_angles_that_agree_do(name: str) -> None:
-    assert turning(*ANGLES_TRUE[name]) == "holds"
+    assert rotating(*ANGLES_TRUE[name]) == "holds"
 
 
 def test_sides_without_a_number_say_nothing() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnproof.programs.subjects import Rotary
 from tests.programs.exact_asked import of, verdict
-from tests.programs.exact_turned import OMEGA, at, rotary, turned
+from tests.programs.exact_rotated import OMEGA, at, rotary, rotated
 
 
 def through(dtype: torch.dtype) -> Rotary:
@@ -19,25 +19,25 @@ def through(dtype: torch.dtype) -> Rotary:
 
 
 def branch(x: Tensor, p: Tensor) -> Tensor:
-    return turned(x, p * p) if p.max() > 4096 else turned(x, p)
+    return rotated(x, p * p) if p.max() > 4096 else rotated(x, p)
 
 
 def branch_of_item(x: Tensor, p: Tensor) -> Tensor:
-    return turned(x, p * p) if int(p[0, 0]) > 4096 else turned(x, p)
+    return rotated(x, p * p) if int(p[0, 0]) > 4096 else rotated(x, p)
 
 
 def branch_of_list(x: Tensor, p: Tensor) -> Tensor:
-    return turned(x, p * p) if max(p.flatten().tolist()) > 4096 else turned(x, p)
+    return rotated(x, p * p) if max(p.flatten().tolist()) > 4096 else rotated(x, p)
 
 
 def branch_of_numpy(x: Tensor, p: Tensor) -> Tensor:
-    return turned(x, p * p) if p.numpy().max() > 4096 else turned(x, p)
+    return rotated(x, p * p) if p.numpy().max() > 4096 else rotated(x, p)
 
 
 def written(x: Tensor, p: Tensor) -> Tensor:
     p = p.clone()
     p[p > 100] = 0
-    return turned(x, p)
+    return rotated(x, p)
 
 
 def _copied(p: Tensor) -> Tensor:
@@ -143,15 +143,15 @@ def test_angles_that_are_written_into_are_others() -> None:
 
 
 def test_heads_that_are_exchanged_are_not_alike() -> None:
-    assert verdict(rotary(turned, heads=4), "every-head-alike") == "holds"
+    assert verdict(rotary(rotated, heads=4), "every-head-alike") == "holds"
     for wrong in (lambda x: x.flip(1), lambda x: x.roll(1, 1), lambda x: x + x.cumsum(1)):
-        found = rotary(lambda x, p, wrong=wrong: turned(wrong(x), p), heads=4)  # type: ignore[misc]
+        found = rotary(lambda x, p, wrong=wrong: rotated(wrong(x), p), heads=4)  # type: ignore[misc]
         assert verdict(found, "every-head-alike") == "broken"
 
 
 def test_large_frequencies_are_no_quarters_of_a_turn() -> None:
     full = torch.tensor(2 * math.pi)
-    true = rotary(lambda x, p: turned(x, p) * torch.cos(full * p)[:, None, :, None])
+    true = rotary(lambda x, p: rotated(x, p) * torch.cos(full * p)[:, None, :, None])
     assert verdict(true, "norm") == "holds"
-    wrong = rotary(lambda x, p: turned(x, p) * torch.cos(1e7 * p)[:, None, :, None])
+    wrong = rotary(lambda x, p: rotated(x, p) * torch.cos(1e7 * p)[:, None, :, None])
     assert verdict(wrong, "norm") in ("broken", "undecided")

@@ -11,19 +11,19 @@ from torch import Tensor
 from attnproof.programs.declared import DeclaredAdditive
 from attnproof.programs.subjects import Additive, Rotary
 from tests.programs import exact_code as code
-from tests.programs.exact_asked import TURNS, not_right, of, verdict
+from tests.programs.exact_asked import OF_ROTARY, not_right, of, verdict
 
-ROTARY = ("turn", "interleaved", "into_halves", "complex_numbers", "written_in", "part")
+ROTARY = ("rotate", "interleaved", "into_halves", "complex_numbers", "written_in", "part")
 
 
 @pytest.mark.parametrize("name", ROTARY)
 def test_rotary_code_of_every_layout_obeys_exactly(name: str) -> None:
-    found = of(code.rotary(getattr(code, name)), *TURNS)
+    found = of(code.rotary(getattr(code, name)), *OF_ROTARY)
     assert {f.verdict for f in found.values()} == {"holds"}, found
 
 
 def test_a_table_made_beforehand_is_built_anew_with_positions_followed() -> None:
-    assert {f.verdict for f in of(code.kept(), *TURNS).values()} == {"holds"}
+    assert {f.verdict for f in of(code.kept(), *OF_ROTARY).values()} == {"holds"}
     assert verdict(code.kept(wrong=True), "relative") == "broken"
     assert verdict(code.rotary(code.table), "relative") == "not asked"
 
@@ -55,21 +55,21 @@ def test_a_fault_planted_in_rotary_code_is_seen(law: str, name: str) -> None:
 
 
 def other_uses(fault: str = "") -> Rotary:
-    turn: Callable[[Tensor, Tensor], Tensor] = code.turn
+    rotate: Callable[[Tensor, Tensor], Tensor] = code.rotate
 
     def three(q: Tensor, k: Tensor, v: Tensor, m: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return turn(q, m), turn(turn(k, m) if fault else k, m), v
+        return rotate(q, m), rotate(rotate(k, m) if fault else k, m), v
 
     def shift(k: Tensor, s: int) -> Tensor:
         moved = torch.full(k.shape[:1] + k.shape[2:3], s)
         if fault:
-            return torch.cat([turn(k, moved)[..., :-1], k[..., -1:]], -1)
-        return turn(k, moved)
+            return torch.cat([rotate(k, moved)[..., :-1], k[..., -1:]], -1)
+        return rotate(k, moved)
 
     def evict(k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         places = torch.arange(4)
         at = places.expand(k.shape[0], 4)
-        return turn(k[:, :, 4:], at + (1 if fault else 0)), k[:, :, 4:], places
+        return rotate(k[:, :, 4:], at + (1 if fault else 0)), k[:, :, 4:], places
 
     def convert(q: Tensor, k: Tensor, heads: int) -> tuple[Tensor, Tensor]:
         def one(w: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ def other_uses(fault: str = "") -> Rotary:
 
     return Rotary(
         name="uses",
-        turn=turn,
+        rotate=rotate,
         width=code.D,
         heads=code.H,
         all_three=three,
@@ -88,7 +88,7 @@ def other_uses(fault: str = "") -> Rotary:
         evict=evict,
         convert=convert,
         converts_to=code.rotary(code.interleaved),
-        paths={"other": code.one_more if fault else code.turn},
+        paths={"other": code.one_more if fault else code.rotate},
     )
 
 
@@ -102,15 +102,15 @@ def other_uses(fault: str = "") -> Rotary:
         "paths-agree",
     ],
 )
-def test_other_uses_of_turns_hold_and_break(law: str) -> None:
+def test_other_uses_of_rotates_hold_and_break(law: str) -> None:
     assert verdict(other_uses(), law) == "holds"
     assert verdict(other_uses("wrong"), law) == "broken"
 
 
 def axes(fault: str = "") -> Rotary:
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         if positions.ndim == 2:
-            return code.turn(x, positions)
+            return code.rotate(x, positions)
         which = torch.tensor([0, 0, 1, 1])
         angles = positions[..., which][:, None].float() * code.FREQUENCIES
         if fault:
@@ -118,7 +118,7 @@ def axes(fault: str = "") -> Rotary:
         angles = torch.cat([angles, angles], -1)
         return x * angles.cos() + code.half(x) * angles.sin()
 
-    return Rotary(name="axes", turn=turn, width=code.D, heads=2, axes=2)
+    return Rotary(name="axes", rotate=rotate, width=code.D, heads=2, axes=2)
 
 
 def test_equal_coordinates_are_one_axis() -> None:

@@ -9,7 +9,7 @@ import pytest
 from torch import Tensor
 
 from attnproof.programs.subjects import Attention, Rotary, Subject
-from tests.programs.exact_asked import ATTENTION, TURNS, of, verdict
+from tests.programs.exact_asked import ATTENTION, OF_ROTARY, of, verdict
 
 
 def llama(variant: str = "") -> tuple[Rotary, Attention]:
@@ -20,7 +20,7 @@ def llama(variant: str = "") -> tuple[Rotary, Attention]:
     rotary = hf.LlamaRotaryEmbedding(config)
     module: Any = SimpleNamespace(num_key_value_groups=2, training=False)
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         cos, sin = rotary(x, positions)
         if variant == "interleaved table":
             cos, sin = (t[..., :4].repeat_interleave(2, -1) for t in (cos, sin))
@@ -42,7 +42,7 @@ def llama(variant: str = "") -> tuple[Rotary, Attention]:
         return found * 1.001 if variant == "a factor" else found
 
     return (
-        Rotary(name="llama", turn=turn, width=8, heads=4, module=rotary),
+        Rotary(name="llama", rotate=rotate, width=8, heads=4, module=rotary),
         Attention(name="llama", attend=attend, heads=4, groups=2, width=8, masks=("float",)),
     )
 
@@ -50,7 +50,7 @@ def llama(variant: str = "") -> tuple[Rotary, Attention]:
 def test_llama_of_transformers_obeys_exactly() -> None:
     pytest.importorskip("transformers")
     rotary, attention = llama()
-    assert {f.verdict for f in of(rotary, *TURNS).values()} == {"holds"}
+    assert {f.verdict for f in of(rotary, *OF_ROTARY).values()} == {"holds"}
     assert {f.verdict for f in of(attention, *ATTENTION).values()} == {"holds"}
 
 
@@ -67,5 +67,5 @@ def test_llama_of_transformers_obeys_exactly() -> None:
 def test_llama_of_transformers_used_wrongly_is_refused(variant: str, law: str) -> None:
     pytest.importorskip("transformers")
     rotary, attention = llama(variant)
-    kind: Subject = rotary if law in TURNS[:7] else attention
+    kind: Subject = rotary if law in OF_ROTARY[:7] else attention
     assert verdict(kind, law) == "broken"

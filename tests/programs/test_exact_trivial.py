@@ -19,8 +19,8 @@ FIXED = "both sides are the same whatever goes in"
 WIDTH = 8
 
 
-def rotary(turn: Callable[[Tensor, Tensor], Tensor]) -> Rotary:
-    return Rotary(name="turn", turn=turn, width=WIDTH, heads=2)
+def rotary(rotate: Callable[[Tensor, Tensor], Tensor]) -> Rotary:
+    return Rotary(name="rotate", rotate=rotate, width=WIDTH, heads=2)
 
 
 def vanishing(x: Tensor, positions: Tensor) -> Tensor:
@@ -73,8 +73,8 @@ def test_zeros_on_both_sides_are_no_law(subject: Subject, law: str) -> None:
 
 
 def test_a_vector_that_becomes_0_at_position_0_has_not_stayed() -> None:
-    for turn in (vanishing, nothing):
-        (found,) = examine(rotary(turn), (Draw(),), ("identity-at-zero",))
+    for rotate in (vanishing, nothing):
+        (found,) = examine(rotary(rotate), (Draw(),), ("identity-at-zero",))
         assert found.verdict == "broken", found.why
 
 

@@ -33,7 +33,7 @@ from attnproof.testing import check_attention, check_rotary
 Spoil = Callable[[Tensor, Tensor], Tensor]
 
 
-def turned(x: Tensor, p: Tensor) -> Tensor:
+def rotated(x: Tensor, p: Tensor) -> Tensor:
     half = x.shape[-1] // 2
     angle = p[:, None, :, None] * 100.0 ** -(torch.arange(half) / half)
     a, b = x[..., :half], x[..., half:]
@@ -42,7 +42,7 @@ def turned(x: Tensor, p: Tensor) -> Tensor:
 
 
 def rotary(spoil: Spoil) -> Rotary:
-    return Rotary(name="f", turn=lambda x, p: spoil(turned(x, p), p), width=4)
+    return Rotary(name="f", rotate=lambda x, p: spoil(rotated(x, p), p), width=4)
 
 
 def attended(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -106,7 +106,7 @@ def test_planted_nan_is_one_finding_and_no_law_is_told_by_it(plant: str) -> None
     assert {one.verdict for one in broken} == {"broken"}
     witness = broken[0].witness
     assert witness is not None
-    assert witness.inputs["call"] == "turn"
+    assert witness.inputs["call"] == "rotate"
     assert "NaN" in broken[0].why or "inf" in broken[0].why
     for one in found:
         if one.law == "finite":

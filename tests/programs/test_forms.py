@@ -16,7 +16,7 @@ from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Rotary
-from tests.programs.adapting_code import FORMS, turns_as_half, user_file
+from tests.programs.adapting_code import FORMS, rotates_as_half, user_file
 from tests.programs.test_calls import both, complex_, halves, in_two_axes
 
 LINES = {
@@ -41,7 +41,7 @@ LINES = {
     "f(x), running, tokens before heads": "x: B n H D -> x",
     "f(x, offset)": "x: B H n D, offset = p -> x",
     "a factory": "x: B H n D, positions: B n -> x",
-    "a module with a method that turns": "t: B H n D, offset = p -> t; method "
+    "a module with a method that rotates": "t: B H n D, offset = p -> t; method "
     "rotate_queries_or_keys",
     "a module that makes cos and sin, and a function beside it": "x: B m D, position_ids: B n -> "
     "cos: B n D/2, sin: B n D/2; then "
@@ -53,18 +53,18 @@ LINES = {
 def test_the_line_that_is_guessed_is_a_call_that_can_be_told(form: str, tmp_path: Path) -> None:
     code = user_file(tmp_path, FORMS[form]).rope
     guessed = adapted_as(code, "", kind="rotary")
-    turns_as_half(guessed)
+    rotates_as_half(guessed)
     assert f"called as --call '{LINES[form]}'" in guessed.adapted
     assert str(parse(LINES[form])) == LINES[form]
     told = subject_of(code, LINES[form])
-    turns_as_half(told)
+    rotates_as_half(told)
     assert isinstance(guessed, Rotary)
     assert isinstance(told, Rotary)
     same = ("width", "axes", "whole", "most", "any_width", "given", "heads")
     assert [getattr(guessed, f) for f in same] == [getattr(told, f) for f in same]
     assert (guessed.cosines is None) == ("cos" not in LINES[form] or "made here" in guessed.adapted)
     assert guessed.make is not None
-    turns_as_half(guessed.make())
+    rotates_as_half(guessed.make())
 
 
 def test_a_module_of_another_width_is_called_with_it(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_module_of_another_width_is_called_with_it(tmp_path: Path) -> None:
     assert found.make is not None
     assert found.most == 64
     assert found.make(width=24).width == 24
-    turns_as_half(found.make(base=70.0, width=24), 70.0)
+    rotates_as_half(found.make(base=70.0, width=24), 70.0)
 
 
 def stacked(x: Tensor, rope_cache: Tensor) -> Tensor:
@@ -210,7 +210,7 @@ def test_a_module_that_makes_tables_is_called_with_what_rotates_by_them(
         assert isinstance(found, Rotary)
         assert (found.line, found.axes) == (line, axes)
         if not axes:
-            turns_as_half(found)
+            rotates_as_half(found)
         assert found.make is not None
         assert found.make(width=32).width == 32
 
@@ -250,10 +250,10 @@ def test_code_that_is_nearly_of_a_form_is_not_taken_for_it(case: str, tmp_path: 
 def test_what_a_line_says_of_methods_and_constructors_is_held_against_the_code(
     tmp_path: Path,
 ) -> None:
-    rope = user_file(tmp_path, FORMS["a module with a method that turns"]).rope
-    with pytest.raises(SignatureError, match="wanted a method turns of rope, got none"):
-        subject_of(rope, "t: B H n D, offset = p -> t; method turns")
-    wide = subject_of(rope, f"{LINES['a module with a method that turns']}; built with dim = 16")
+    rope = user_file(tmp_path, FORMS["a module with a method that rotates"]).rope
+    with pytest.raises(SignatureError, match="wanted a method rotates of rope, got none"):
+        subject_of(rope, "t: B H n D, offset = p -> t; method rotates")
+    wide = subject_of(rope, f"{LINES['a module with a method that rotates']}; built with dim = 16")
     assert isinstance(wide, Rotary)
     assert wide.width == 16
     with pytest.raises(NoSetting, match="no colour"):
@@ -281,7 +281,7 @@ def test_a_second_table_of_the_file_is_an_error_if_its_name_says_that_it_is_one(
     with pytest.raises(SignatureError, match=r"from precompute_short.*from precompute_long"):
         adapted_as(file.rope, "", kind="rotary")
     file = user_file(tmp_path, TWO_TABLES.format(name="something_else"))
-    turns_as_half(adapted_as(file.rope, "", kind="rotary"))
+    rotates_as_half(adapted_as(file.rope, "", kind="rotary"))
 
 
 @pytest.mark.parametrize(

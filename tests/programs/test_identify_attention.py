@@ -60,12 +60,12 @@ def test_scores_that_are_no_multiple_of_the_product_are_said_to_be_none() -> Non
     assert part(identify(bent), "scale").value is None
     assert not part(identify(bent), "scale").certain
     assert identify(bent).part("soft cap") is None
-    turned = rotary(8)
+    rotated = rotary(8)
     places = torch.arange
 
     def relative(q: Tensor, k: Tensor, v: Tensor, m: Tensor | None = None) -> Tensor:
         at = [places(x.shape[2]).expand(x.shape[0], -1) for x in (q, k)]
-        return inner(turned.turn(q, at[0]), turned.turn(k, at[1]), v, m)
+        return inner(rotated.rotate(q, at[0]), rotated.rotate(k, at[1]), v, m)
 
     found = identify(Attention(name="x", attend=relative, heads=4, groups=4, width=8))
     assert part(found, "positions").value is True
@@ -257,7 +257,7 @@ def test_masks_as_they_are_made() -> None:
 
 
 def test_other_kinds_say_what_they_are() -> None:
-    assert identify(Rotary(name="x", turn=lambda x, _: x, width=4)).kind == "rotary"
+    assert identify(Rotary(name="x", rotate=lambda x, _: x, width=4)).kind == "rotary"
 
 
 def test_code_that_gives_one_row_nothing_has_no_weights_to_tell_of() -> None:

@@ -98,14 +98,14 @@ def test_a_mask_that_is_handed_in_is_told(kernel: str) -> None:
     assert {one.verdict for one in examine(code, laws=["causal", "step-by-step"])} == {"holds"}
 
 
-class Turning(nn.Module):
-    """A layer of small weights, whose queries and keys are turned by position (or are not)."""
+class Rotating(nn.Module):
+    """A layer of small weights, whose queries and keys are rotated by position (or are not)."""
 
-    def __init__(self, turns: bool, layers: int = 1) -> None:
+    def __init__(self, rotates: bool, layers: int = 1) -> None:
         super().__init__()
         torch.manual_seed(0)
         self.project = nn.ModuleList([nn.Linear(8, 24, bias=False) for _ in range(layers)])
-        self.turns = turns
+        self.rotates = rotates
         for one in self.parameters():
             one.data *= 0.01
 
@@ -114,29 +114,29 @@ class Turning(nn.Module):
         angle = torch.arange(n, dtype=x.dtype)[:, None] * torch.tensor([1, 0.1, 0.01, 0.001])
         for project in self.project:
             q, k, v = project(x).chunk(3, -1)
-            if self.turns:
-                q, k = (_turned(one, angle) for one in (q, k))
+            if self.rotates:
+                q, k = (_rotated(one, angle) for one in (q, k))
             scores = (q @ k.mT).masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
             x = x + scores.softmax(-1) @ v
         return x
 
 
-def _turned(x: Tensor, angle: Tensor) -> Tensor:
+def _rotated(x: Tensor, angle: Tensor) -> Tensor:
     a, b = x.chunk(2, -1)
     cos, sin = angle.cos(), angle.sin()
     return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
 
 
 @pytest.mark.parametrize(
-    ("turns", "layers", "words"),
+    ("rotates", "layers", "words"),
     [
         (True, 1, "looks at positions"),
         (False, 1, "positions not seen at these weights"),
         (False, 3, "looks at the order of tokens"),
     ],
 )
-def test_small_weights_do_not_hide_positions(turns: bool, layers: int, words: str) -> None:
-    module = Turning(turns, layers)
+def test_small_weights_do_not_hide_positions(rotates: bool, layers: int, words: str) -> None:
+    module = Rotating(rotates, layers)
     before = [one.clone() for one in module.parameters()]
     found = identify(Attention(name="t", layer=module, module=module, embed=8))
     part = found.part("positions of tokens")

@@ -44,7 +44,7 @@ def test_the_sentence_of_the_example() -> None:
     ("code", "layout"),
     [
         (rotary(), "half"),
-        (rotary(rotate=neighbours, tiled=False), "interleaved"),
+        (rotary(swap=neighbours, tiled=False), "interleaved"),
     ],
 )
 def test_both_layouts_are_right(code: Rotary, layout: str) -> None:
@@ -59,7 +59,7 @@ def test_both_layouts_are_right(code: Rotary, layout: str) -> None:
     ("code", "answer"),
     [
         (
-            rotary(rotate=neighbours),
+            rotary(swap=neighbours),
             "no: the table is half-split and the rotation pairs neighbours: the relative law fails",
         ),
         (
@@ -71,10 +71,10 @@ def test_both_layouts_are_right(code: Rotary, layout: str) -> None:
             ),
         ),
         (
-            rotary(rotate=lambda x: torch.cat(x.chunk(2, -1)[::-1], -1)),
+            rotary(swap=lambda x: torch.cat(x.chunk(2, -1)[::-1], -1)),
             (
                 "no: no minus sign stands before one of the two sines, so that pairs are not "
-                "turned: the "
+                "rotated: the "
                 "relative law fails"
             ),
         ),
@@ -84,11 +84,11 @@ def test_layouts_that_do_not_go_together_are_refused(code: Rotary, answer: str) 
     found = identify(code)
     assert found.answers == (answer,)
     assert found.part("base") is None
-    assert "whose pairs are not turned" in found.sentence
+    assert "whose pairs are not rotated" in found.sentence
 
 
 def test_the_other_way_round_is_a_convention() -> None:
-    found = identify(rotary(rotate=lambda x: -half(x)))
+    found = identify(rotary(swap=lambda x: -half(x)))
     assert part(found, "sign").value == "transposed"
     assert found.answers[0].startswith("rotate_half is right")
     assert part(identify(rotary()), "sign").value == "textbook"
@@ -203,7 +203,7 @@ def test_lengths() -> None:
         name="x",
         width=32,
         most=2048,
-        turn=lambda x, p: base.turn(x, p) * (1.0003**p)[:, None, :, None],
+        rotate=lambda x, p: base.rotate(x, p) * (1.0003**p)[:, None, :, None],
     )
     assert part(identify(grows), "attention factor").value is None
 
@@ -211,32 +211,34 @@ def test_lengths() -> None:
 def test_whose_positions_are_followed() -> None:
     base = rotary()
     running = Rotary(
-        name="x", width=32, turn=lambda x, p: base.turn(x, torch.arange(x.shape[2]).expand_as(p))
+        name="x",
+        width=32,
+        rotate=lambda x, p: base.rotate(x, torch.arange(x.shape[2]).expand_as(p)),
     )
     found = identify(running)
     assert part(found, "position ids").value == "index"
     assert part(found, "base").value == 10_000
-    first = Rotary(name="x", width=32, turn=lambda x, p: base.turn(x, p[:1].expand_as(p)))
+    first = Rotary(name="x", width=32, rotate=lambda x, p: base.rotate(x, p[:1].expand_as(p)))
     assert part(identify(first), "position ids").value == "first row"
     assert part(identify(base), "position ids").value == "own"
 
     def of_heads(x: Tensor, p: Tensor) -> Tensor:
         place = torch.arange(x.shape[1]).expand(p.shape[0], -1)
-        return base.turn(x.transpose(1, 2), place).transpose(1, 2)
+        return base.rotate(x.transpose(1, 2), place).transpose(1, 2)
 
-    by_head = Rotary(name="x", width=32, heads=3, turn=of_heads)
+    by_head = Rotary(name="x", width=32, heads=3, rotate=of_heads)
     assert identify(by_head).sentence == "rotary, which does not look at positions"
 
 
 def _two_axes(which: tuple[int, ...], own: bool) -> Rotary:
     omega = torch.cat([ladder(10_000, 8).float()] * 2) if own else ladder(10_000, 16).float()
 
-    def turn(x: Tensor, p: Tensor) -> Tensor:
+    def rotate(x: Tensor, p: Tensor) -> Tensor:
         a = p.float()[..., list(which)] * omega
         a = torch.cat((a, a), -1)
         return x * a.cos()[:, None] + half(x) * a.sin()[:, None]
 
-    return Rotary(name="x", turn=turn, width=32, axes=2)
+    return Rotary(name="x", rotate=rotate, width=32, axes=2)
 
 
 def test_axes() -> None:
@@ -250,36 +252,36 @@ def test_axes() -> None:
 
 def test_keys_values_and_channels_that_are_treated_otherwise() -> None:
     base = rotary()
-    keys = Rotary(name="x", turn=base.turn, key=lambda x, _: x, width=32)
+    keys = Rotary(name="x", rotate=base.rotate, key=lambda x, _: x, width=32)
     assert part(identify(keys), "keys").value == "other"
-    same = Rotary(name="x", turn=base.turn, key=base.turn, width=32)
+    same = Rotary(name="x", rotate=base.rotate, key=base.rotate, width=32)
     assert part(identify(same), "keys").value == "alike"
     every = Rotary(
         name="x",
-        turn=base.turn,
+        rotate=base.rotate,
         width=32,
-        all_three=lambda q, k, v, p: (base.turn(q, p), base.turn(k, p), base.turn(v, p)),
+        all_three=lambda q, k, v, p: (base.rotate(q, p), base.rotate(k, p), base.rotate(v, p)),
     )
-    assert part(identify(every), "values").value == "turned"
+    assert part(identify(every), "values").value == "rotated"
     four = rotary(4)
     odd = Rotary(
         name="x",
         width=5,
-        turn=lambda x, p: torch.cat((four.turn(x[..., :4], p), 0 * x[..., 4:]), -1),
+        rotate=lambda x, p: torch.cat((four.rotate(x[..., :4], p), 0 * x[..., 4:]), -1),
     )
-    assert "the channels that do not turn dropped" in identify(odd).sentence
+    assert "the channels that do not rotate dropped" in identify(odd).sentence
     assert identify(rotary(4, head=5)).part("other channels") is None
 
 
 def test_results_in_another_order() -> None:
-    """As DeepSeek-V3 does it: neighbours are turned and come out half the width apart."""
-    base = rotary(rotate=neighbours, tiled=False)
+    """As DeepSeek-V3 does it: neighbours are rotated and come out half the width apart."""
+    base = rotary(swap=neighbours, tiled=False)
 
-    def turn(x: Tensor, p: Tensor) -> Tensor:
-        y = base.turn(x, p)
+    def rotate(x: Tensor, p: Tensor) -> Tensor:
+        y = base.rotate(x, p)
         return torch.cat((y[..., ::2], y[..., 1::2]), -1)
 
-    found = identify(Rotary(name="x", turn=turn, width=32))
+    found = identify(Rotary(name="x", rotate=rotate, width=32))
     assert part(found, "layout").value == "interleaved"
     assert part(found, "order of results").words == "its results in half-split order"
     assert found.answers[0].startswith("rotate_half is right")
@@ -288,9 +290,9 @@ def test_results_in_another_order() -> None:
 
 def test_what_is_no_rotation_is_said_not_to_be_one() -> None:
     mixing = torch.randn(32, 32, generator=torch.Generator().manual_seed(0))
-    mixed = Rotary(name="x", width=32, turn=lambda x, p: rotary().turn(x @ mixing, p))
+    mixed = Rotary(name="x", width=32, rotate=lambda x, p: rotary().rotate(x @ mixing, p))
     assert identify(mixed).sentence == "rotary, which mixes more than two channels"
-    raises = Rotary(name="x", width=32, turn=lambda x, _: x[..., :3])
+    raises = Rotary(name="x", width=32, rotate=lambda x, _: x[..., :3])
     found = identify(raises)
     assert found.sentence == "rotary, which could not be read"
     assert "(2, 2, 3, 32) and gave (2, 2, 3, 3)" in found.parts[0].evidence

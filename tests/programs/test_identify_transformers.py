@@ -30,11 +30,11 @@ def _llama(**options: Any) -> tuple[Rotary, torch.nn.Module]:
     )
     made = modeling_llama.LlamaRotaryEmbedding(config)
 
-    def turn(x: Tensor, p: Tensor) -> Tensor:
+    def rotate(x: Tensor, p: Tensor) -> Tensor:
         found: Tensor = modeling_llama.apply_rotary_pos_emb(x, x, *made(x, p))[0]
         return found
 
-    return Rotary(name="llama", turn=turn, width=128), made
+    return Rotary(name="llama", rotate=rotate, width=128), made
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ def test_a_quarter_of_the_channels_of_transformers(name: str) -> None:
     module = importlib.import_module(f"transformers.models.{name}.modeling_{name}")
     made = getattr(module, f"{short}RotaryEmbedding")(config)
 
-    def turn(x: Tensor, p: Tensor) -> Tensor:
+    def rotate(x: Tensor, p: Tensor) -> Tensor:
         cos, sin = made(x, p)
         n = cos.shape[-1]
-        turned = module.apply_rotary_pos_emb(x[..., :n], x[..., :n], cos, sin)[0]
-        return torch.cat((turned, x[..., n:]), -1)
+        rotated = module.apply_rotary_pos_emb(x[..., :n], x[..., :n], cos, sin)[0]
+        return torch.cat((rotated, x[..., n:]), -1)
 
-    found = identify(Rotary(name=name, turn=turn, width=128))
+    found = identify(Rotary(name=name, rotate=rotate, width=128))
     assert found.sentence.startswith("rotary, half-split, width 32 of 128, base 10000, angles")
 
 
@@ -146,11 +146,11 @@ def test_the_three_axes_of_qwen2_vl() -> None:
     make: Any = modeling_qwen2_vl.Qwen2VLRotaryEmbedding
     made = make(config)
 
-    def turn(x: Tensor, p: Tensor) -> Tensor:
+    def rotate(x: Tensor, p: Tensor) -> Tensor:
         cos, sin = made(x, p.permute(2, 0, 1))
         found: Tensor = modeling_qwen2_vl.apply_rotary_pos_emb(x, x, cos, sin)[0]
         return found
 
-    found = identify(Rotary(name="qwen2-vl", turn=turn, width=128, axes=3))
+    found = identify(Rotary(name="qwen2-vl", rotate=rotate, width=128, axes=3))
     assert part(found, "axes").words == "3 axes with 16, 24, 24 pairs"
     assert part(found, "base").value == 1_000_000

@@ -256,7 +256,7 @@ def of_times(wrong: float = 0.0) -> Additive:
     return code(table, 2 * WIDTH, declared=None)
 
 
-def test_angles_of_many_turns_are_rounded_more_than_rows_show() -> None:
+def test_angles_of_many_rotates_are_rounded_more_than_rows_show() -> None:
     seen = {one.law: one for one in examine(of_times(), (Draw(),), ("products-of-offset",))}
     assert seen["products-of-offset"].verdict == "undecided"
     assert "half a turn" in seen["products-of-offset"].why

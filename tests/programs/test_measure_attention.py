@@ -116,21 +116,21 @@ def test_a_mask_or_positions_that_are_not_declared_raise_no_alarm() -> None:
 
 
 def test_relative_positions_alone_are_not_called_a_fault() -> None:
-    class Turned(Cached):
+    class Rotated(Cached):
         def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
             every = torch.ones(*x.shape[:2], dtype=torch.bool)
-            q = self.turn(self.q(x).view(*x.shape[:2], 4, 4).transpose(1, 2), every.cumsum(1))
+            q = self.rotate(self.q(x).view(*x.shape[:2], 4, 4).transpose(1, 2), every.cumsum(1))
             k, v = self.kv(x).view(*x.shape[:2], 2, 8).transpose(1, 2).chunk(2, -1)
-            out = sdpa(q, self.turn(k, every.cumsum(1)), v)
+            out = sdpa(q, self.rotate(k, every.cumsum(1)), v)
             output: torch.Tensor = self.out(out.transpose(1, 2).flatten(2))
             return output
 
     torch.manual_seed(0)
-    one = found(any_layer(Turned(), declared=FULL), "permutation")
+    one = found(any_layer(Rotated(), declared=FULL), "permutation")
     assert one.verdict == "undecided"
     assert "relative" in one.why
     strict = DeclaredAttention(causal=False, positions="none")
-    assert found(any_layer(Turned(), declared=strict), "permutation").verdict == "broken"
+    assert found(any_layer(Rotated(), declared=strict), "permutation").verdict == "broken"
 
 
 def test_a_scale_is_not_compared_where_none_is_declared() -> None:

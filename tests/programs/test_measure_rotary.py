@@ -56,7 +56,7 @@ def test_llama_of_transformers_breaks_nothing_but_when_cast() -> None:
 
 @pytest.mark.parametrize("name", ["half", "complex", "two axes", "yarn"])
 def test_no_seed_makes_right_code_look_wrong(name: str) -> None:
-    """The laws whose inputs are drawn; the others turn unit vectors, the same with every seed."""
+    """The laws whose inputs are drawn; the others rotate unit vectors, the same with every seed."""
     for dtype in (torch.float32, torch.bfloat16):
         draws = [Draw(seed=seed, dtype=dtype) for seed in range(5)]
         assert faults_of(examine(RIGHT[name](), draws, DRAWN)) == []
@@ -114,7 +114,7 @@ def test_a_cast_is_undone() -> None:
 def test_bounds_grow_with_the_dtype_the_position_and_the_terms() -> None:
     short, long = rounding_of(torch.bfloat16), rounding_of(torch.float64)
     assert short.score(1, 1, 5, 3) > rounding_of(torch.float32).score(1, 1, 5, 3)
-    assert long.turning < 1e-5  # the angles are float32 all the same
+    assert long.rotating < 1e-5  # the angles are float32 all the same
     assert short.vector(1.0, 1.0, 10_000) > short.vector(1.0, 1.0, 1)
     assert sums(100, torch.float32, 1.0) > sums(10, torch.float32, 1.0) > 0
     assert float(ladder_error(torch.tensor([1e-4]), 2**-24)) < 1e-8

@@ -136,23 +136,23 @@ def test_positions_that_raise_shorten_what_is_asked() -> None:
 
 
 def reordered(order: Tensor, later: Tensor | None = None) -> Rotary:
-    """Neighbours turned, then the channels in another order; in ``later`` at positions from 1."""
+    """Neighbours rotated, then the channels in another order; in ``later`` at positions from 1."""
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
-        turned = interleaved(OMEGA)(x, positions)
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
+        rotated = interleaved(OMEGA)(x, positions)
         if later is None:
-            return turned[..., order]
+            return rotated[..., order]
         first = (positions == 0)[:, None, :, None]
-        return torch.where(first, turned[..., order], turned[..., later])
+        return torch.where(first, rotated[..., order], rotated[..., later])
 
-    return code(turn, declared=interleaved_declared())
+    return code(rotate, declared=interleaved_declared())
 
 
 HALVES = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
 
 
 def test_a_fixed_order_of_the_channels_is_no_fault_and_is_told() -> None:
-    """DeepSeek-V3 turns neighbours and gives the halves: queries and keys alike, so scores stay."""
+    """DeepSeek-V3 rotates neighbours, gives halves: queries and keys alike, so scores stay."""
     found = {f.law: f for f in examine(reordered(HALVES))}
     assert faults_of(tuple(found.values())) == []
     for law in ("identity-at-zero", "composition", "layout-as-declared"):
@@ -164,8 +164,8 @@ def test_an_order_that_changes_with_the_position_or_the_head_is_a_fault() -> Non
     assert verdict("composition", reordered(HALVES, HALVES.flip(0))).verdict == "broken"
 
     def by_head(x: Tensor, positions: Tensor) -> Tensor:
-        turned = interleaved(OMEGA)(x, positions)
-        return torch.cat((turned[:, :1], turned[:, 1:, :, HALVES]), 1)
+        rotated = interleaved(OMEGA)(x, positions)
+        return torch.cat((rotated[:, :1], rotated[:, 1:, :, HALVES]), 1)
 
     assert verdict("identity-at-zero", code(by_head)).verdict == "broken"
 
@@ -216,13 +216,13 @@ def test_witnesses_are_at_the_first_position_that_shows_them() -> None:
 
 
 def over_the_head(power: float, base: float = 10_000.0) -> Rotary:
-    """8 of 16 channels turn, at frequencies base^(−2i/16 · power)."""
+    """8 of 16 channels rotate, at frequencies base^(−2i/16 · power)."""
     omega = ladder(16, base**power)[:4]
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         return torch.cat((half(omega)(x[..., :8], positions), x[..., 8:]), -1)
 
-    return code(turn, 16, declared=None, make=lambda base: over_the_head(power, base))
+    return code(rotate, 16, declared=None, make=lambda base: over_the_head(power, base))
 
 
 def test_exponents_may_be_counted_over_the_whole_head_and_not_as_one_likes() -> None:

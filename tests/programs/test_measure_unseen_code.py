@@ -41,11 +41,11 @@ def test_a_fault_in_numpy_is_seen() -> None:
     assert verdicts(in_numpy(over=-2), "rows-sum-to-one") == {"rows-sum-to-one": "broken"}
 
 
-def turning(base: float = 10000.0, *, heard: bool = True) -> Rotary:
+def rotating(base: float = 10000.0, *, heard: bool = True) -> Rotary:
     """Rotary code of which no base is declared; unless ``heard``, it takes one and drops it."""
     used = base if heard else 10000.0
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         pairs = torch.arange(4, dtype=torch.float32) / 4
         angle = positions[:, None, :, None] * used**-pairs
         a, b = x.float()[..., 0::2], x.float()[..., 1::2]
@@ -53,15 +53,15 @@ def turning(base: float = 10000.0, *, heard: bool = True) -> Rotary:
         return torch.stack(out, -1).flatten(-2).to(x.dtype)
 
     return Rotary(
-        name="turning",
-        turn=turn,
+        name="rotating",
+        rotate=rotate,
         width=8,
-        make=lambda base=base: turning(base, heard=heard),
+        make=lambda base=base: rotating(base, heard=heard),
         declared=DeclaredRotary(layout="interleaved"),
     )
 
 
 def test_the_usual_base_is_no_news_where_none_is_declared() -> None:
     law = "follows-its-arguments"
-    assert verdicts(turning(), law) == {law: "holds"}
-    assert verdicts(turning(heard=False), law) == {law: "broken"}
+    assert verdicts(rotating(), law) == {law: "holds"}
+    assert verdicts(rotating(heard=False), law) == {law: "broken"}

@@ -26,7 +26,7 @@ from attnproof.programs.subjects import (
 from ..numeric import traced_code as code
 
 CAUSAL = DeclaredAttention(causal=True)
-TURNING = {
+ROTATING = {
     "relative",
     "norm",
     "composition",
@@ -49,20 +49,20 @@ def verdicts(found: Traced) -> dict[str, str]:
 
 
 def rotary(name: str) -> Rotary:
-    return Rotary(name=name, turn=getattr(code, name), width=code.WIDTH)
+    return Rotary(name=name, rotate=getattr(code, name), width=code.WIDTH)
 
 
 @pytest.mark.parametrize("name", code.ROTARY)
 def test_rotary_code_is_proved_in_every_form(name: str) -> None:
     found = prove(rotary(name))
     assert not found.why
-    assert verdicts(found) == dict.fromkeys(TURNING, "holds")
+    assert verdicts(found) == dict.fromkeys(ROTATING, "holds")
     assert set(found.guards) == {"B, H, T ≥ 2", "D = 16"}
 
 
 def test_positions_of_two_axes() -> None:
     found = prove(replace(rotary("two_axes"), axes=2))
-    assert verdicts(found) == dict.fromkeys(TURNING, "holds")
+    assert verdicts(found) == dict.fromkeys(ROTATING, "holds")
 
 
 def test_the_rotary_code_of_transformers() -> None:
@@ -71,17 +71,17 @@ def test_the_rotary_code_of_transformers() -> None:
 
     table = llama.LlamaRotaryEmbedding(LlamaConfig(hidden_size=64, num_attention_heads=4))
 
-    def turn(x: Tensor, p: Tensor) -> Tensor:
+    def rotate(x: Tensor, p: Tensor) -> Tensor:
         found: Tensor = llama.apply_rotary_pos_emb(x, x, *table(x, p))[0]
         return found
 
-    found = prove(Rotary(name="llama", turn=turn, width=16, module=table))
-    assert verdicts(found) == dict.fromkeys(TURNING, "holds")
+    found = prove(Rotary(name="llama", rotate=rotate, width=16, module=table))
+    assert verdicts(found) == dict.fromkeys(ROTATING, "holds")
 
 
 def test_code_that_counts_its_own_positions() -> None:
     subject = Rotary(
-        name="running", turn=lambda x, _: code.running(x), running=code.running, width=code.WIDTH
+        name="running", rotate=lambda x, _: code.running(x), running=code.running, width=code.WIDTH
     )
     assert set(verdicts(prove(subject)).values()) == {"holds"}
 
@@ -100,13 +100,13 @@ def test_a_stored_table_is_any_numbers_but_for_cosines() -> None:
     found = {f.law: f for f in prove(rotary("stored_table")).findings}
     assert found["relative"].verdict == "holds"
     table = torch.rand(64, 16)
-    scaled = replace(rotary("stored_table"), turn=lambda x, p: x * table[p][:, None])
+    scaled = replace(rotary("stored_table"), rotate=lambda x, p: x * table[p][:, None])
     found = {f.law: f for f in prove(scaled).findings}
     assert found["linear"].verdict == found["follows-its-ids"].verdict == "holds"
     assert found["relative"].verdict != "holds"
 
 
-def test_keys_turned_by_code_that_is_not_read_prove_nothing() -> None:
+def test_keys_rotated_by_code_that_is_not_read_prove_nothing() -> None:
     def key(x: Tensor, p: Tensor) -> Tensor:
         return code.half(x, p) + torch.rand(())
 

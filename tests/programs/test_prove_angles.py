@@ -37,8 +37,8 @@ class Stored(nn.Module):
         if spoilt == "from a row on":
             cos[32:], sin[32:] = cos[31:-1].clone(), sin[31:-1].clone()
         if spoilt == "squares":
-            turned = torch.outer(torch.arange(64).float() ** 2, ladder())
-            cos, sin = turned.cos(), turned.sin()
+            rotated = torch.outer(torch.arange(64).float() ** 2, ladder())
+            cos, sin = rotated.cos(), rotated.sin()
         self.register_buffer("cos", cos)
         self.register_buffer("sin", sin)
         if spoilt == "trained":
@@ -74,9 +74,9 @@ class Twice(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        turned = torch.cat([angles(), angles()], -1)
-        self.register_buffer("cos", 1.2 * turned.cos())
-        self.register_buffer("sin", 1.2 * turned.sin())
+        rotated = torch.cat([angles(), angles()], -1)
+        self.register_buffer("cos", 1.2 * rotated.cos())
+        self.register_buffer("sin", 1.2 * rotated.sin())
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         cos = self.cos[positions].unsqueeze(1)
@@ -136,16 +136,16 @@ def test_cosines_and_sines_side_by_side_are_read(sine_first: bool) -> None:
 
 
 def test_every_column_needs_its_sine() -> None:
-    turned = angles()
-    assert set(angles_of({"cos": turned.cos(), "sin": turned.sin()})) == {"cos", "sin"}
-    assert not angles_of({"cos": turned.cos()})
-    assert not angles_of({"cos": turned.cos(), "sin": (2 * turned).sin()})
-    assert not angles_of({"cos": turned[:3].cos(), "sin": turned[:3].sin()})
+    rotated = angles()
+    assert set(angles_of({"cos": rotated.cos(), "sin": rotated.sin()})) == {"cos", "sin"}
+    assert not angles_of({"cos": rotated.cos()})
+    assert not angles_of({"cos": rotated.cos(), "sin": (2 * rotated).sin()})
+    assert not angles_of({"cos": rotated[:3].cos(), "sin": rotated[:3].sin()})
 
 
 def test_long_tables_in_float32_are_recognised_with_their_frequencies() -> None:
-    turned = angles(8192, 64, 500000.0)
-    found = angles_of({"cos": turned.cos(), "sin": turned.sin()})["cos"]
+    rotated = angles(8192, 64, 500000.0)
+    found = angles_of({"cos": rotated.cos(), "sin": rotated.sin()})["cos"]
     for seen, wanted in zip(found.frequencies, ladder(64, 500000.0).tolist(), strict=True):
         assert seen == pytest.approx(wanted, rel=1e-5)
     assert 0 < found.off < 1e-2
@@ -154,8 +154,8 @@ def test_long_tables_in_float32_are_recognised_with_their_frequencies() -> None:
 def test_two_ladders_keep_their_names() -> None:
     near, far = angles(), angles(base=1e6)
     tables = {
-        f"{name}_{k}": of(turned)
-        for k, turned in enumerate((near, far))
+        f"{name}_{k}": of(rotated)
+        for k, rotated in enumerate((near, far))
         for name, of in (("cos", torch.cos), ("sin", torch.sin))
     }
     found = angles_of(tables)
@@ -169,12 +169,12 @@ def test_rounded_to_bfloat16_it_is_no_table_of_cosines() -> None:
 
 
 def test_columns_are_taken_as_they_stand() -> None:
-    turned = angles()
-    repeated = turned.repeat_interleave(2, -1)
+    rotated = angles()
+    repeated = rotated.repeat_interleave(2, -1)
     several = partial(torch.cat, dim=-1)
     for wide, columns in (
-        (several([turned, turned]), (0, 1, 2, 3, 0, 1, 2, 3)),
+        (several([rotated, rotated]), (0, 1, 2, 3, 0, 1, 2, 3)),
         (repeated, (0, 0, 1, 1, 2, 2, 3, 3)),
-        (several([turned, turned.flip(-1)]), (0, 1, 2, 3, 3, 2, 1, 0)),
+        (several([rotated, rotated.flip(-1)]), (0, 1, 2, 3, 3, 2, 1, 0)),
     ):
         assert angles_of({"cos": wide.cos(), "sin": wide.sin()})["sin"].columns == columns

@@ -28,15 +28,15 @@ SECONDS = 2.0
 LONG = 60.0  # more than is needed: what is given up is not seen to be refused
 
 
-def turned(x: Tensor, p: Tensor) -> Tensor:
+def rotated(x: Tensor, p: Tensor) -> Tensor:
     """A rotary embedding as it should be."""
     angle = p[:, None, :, None] * 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     u, v = x.chunk(2, -1)
     return torch.cat((u * angle.cos() - v * angle.sin(), u * angle.sin() + v * angle.cos()), -1)
 
 
-def rotary(turn: Callable[..., Tensor], **more: Any) -> Rotary:
-    return Rotary(name="r", turn=turn, width=4, **more)
+def rotary(rotate: Callable[..., Tensor], **more: Any) -> Rotary:
+    return Rotary(name="r", rotate=rotate, width=4, **more)
 
 
 def layer(call: Callable[..., Tensor], **more: Any) -> Layer:
@@ -68,7 +68,7 @@ class TwoNames(nn.Module):
         self.a_b = nn.Parameter(torch.ones(4))
 
     def forward(self, x: Tensor, p: Tensor) -> Tensor:
-        return turned(x, p) + p[:, None, :, None] * (self.a.b - self.a_b)  # type: ignore[operator]
+        return rotated(x, p) + p[:, None, :, None] * (self.a.b - self.a_b)  # type: ignore[operator]
 
 
 class Speed(nn.Module):
@@ -79,7 +79,7 @@ class Speed(nn.Module):
         self.speed = nn.Parameter(torch.ones(()))
 
     def forward(self, x: Tensor, p: Tensor) -> Tensor:
-        return turned(x, p * self.speed)
+        return rotated(x, p * self.speed)
 
 
 class Statistics(nn.Module):
@@ -124,7 +124,7 @@ def aliased(x: Tensor, p: Tensor) -> Tensor:
     copy = x.clone()
     view = copy
     view[..., 0] = 7
-    return turned(copy, p)
+    return rotated(copy, p)
 
 
 def keys_of_own() -> Rotary:
@@ -150,35 +150,35 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
         "causal",
     ),
     "a little of the last token": (lambda: causal(lambda x: x + 1e-9 * x[:, -1:]), "causal"),
-    "positions that end": (lambda: rotary(lambda x, p: turned(x, p.clamp(max=1000))), "relative"),
+    "positions that end": (lambda: rotary(lambda x, p: rotated(x, p.clamp(max=1000))), "relative"),
     "positions that start again": (
-        lambda: rotary(lambda x, p: turned(x, torch.where(p > 1000, 0, p))),
+        lambda: rotary(lambda x, p: rotated(x, torch.where(p > 1000, 0, p))),
         "relative",
     ),
-    "positions modulo 1024": (lambda: rotary(lambda x, p: turned(x, p % 1024)), "relative"),
+    "positions modulo 1024": (lambda: rotary(lambda x, p: rotated(x, p % 1024)), "relative"),
     "positions of the first row": (
-        lambda: rotary(lambda x, p: turned(x, p[:1] + 0 * p)),
+        lambda: rotary(lambda x, p: rotated(x, p[:1] + 0 * p)),
         "relative",
     ),
     "a query that sees no key, whatever is given": (
         lambda: masked(lambda i, j: j < i, -1e9),
         "causal",
     ),
-    "positions in pairs": (lambda: rotary(lambda x, p: turned(x, p // 2 * 2)), "relative"),
+    "positions in pairs": (lambda: rotary(lambda x, p: rotated(x, p // 2 * 2)), "relative"),
     "positions cut to whole numbers": (
-        lambda: rotary(lambda x, p: turned(x, (p / 2).long())),
+        lambda: rotary(lambda x, p: rotated(x, (p / 2).long())),
         "relative",
     ),
     "a bound below all inputs that are tried": (
-        lambda: rotary(lambda x, p: turned(x.clamp(min=-1e5), p)),
+        lambda: rotary(lambda x, p: rotated(x.clamp(min=-1e5), p)),
         "linear",
     ),
     "a condition that all inputs meet that are tried": (
-        lambda: rotary(lambda x, p: turned(torch.where(x > -1e5, x, 0.0), p)),
+        lambda: rotary(lambda x, p: rotated(torch.where(x > -1e5, x, 0.0), p)),
         "linear",
     ),
     "a turn by nearly a full circle": (
-        lambda: rotary(lambda x, p: turned(x, p) * torch.cos(2 * math.pi * p)[:, None, :, None]),
+        lambda: rotary(lambda x, p: rotated(x, p) * torch.cos(2 * math.pi * p)[:, None, :, None]),
         "norm",
     ),
     "parameters of one name that are equal before training": (lambda: rotary(TwoNames()), "linear"),
@@ -210,8 +210,11 @@ REFUSED: dict[str, tuple[Callable[[], Subject], str]] = {
     "statistics of the batches before": (lambda: layer(Statistics()), "earlier calls"),
     "dropout": (lambda: layer(lambda x: nn.functional.dropout(x, 0.5)), "dropout"),
     "random numbers": (lambda: layer(lambda x: x * torch.rand(1)), "aten.rand"),
-    "positions in 8 bits": (lambda: rotary(lambda x, p: turned(x, p.to(torch.int8))), "wrap round"),
-    "positions bit by bit": (lambda: rotary(lambda x, p: turned(x, p & 1023)), "bit by bit"),
+    "positions in 8 bits": (
+        lambda: rotary(lambda x, p: rotated(x, p.to(torch.int8))),
+        "wrap round",
+    ),
+    "positions bit by bit": (lambda: rotary(lambda x, p: rotated(x, p & 1023)), "bit by bit"),
     "a branch on the values": (lambda: layer(lambda x: x if x.sum() > 0 else -x), "torch.export"),
     "other code while it is exported": (
         lambda: layer(lambda x: x if torch.compiler.is_exporting() else x.flip(1)),
@@ -269,7 +272,7 @@ TOLD: dict[str, tuple[Callable[[], Subject], str, str]] = {
         "below 64, the length of a stored table",
     ),
     "positions in bfloat16": (
-        lambda: rotary(lambda x, p: turned(x, p.to(torch.bfloat16).float())),
+        lambda: rotary(lambda x, p: rotated(x, p.to(torch.bfloat16).float())),
         "relative",
         "bfloat16",
     ),
@@ -322,13 +325,13 @@ def test_a_law_that_is_broken_beyond_a_branch_is_broken(name: str) -> None:
     assert "other code runs, and breaks it" in found.why
 
 
-def both_turned(branch: Callable[[Tensor, Tensor], bool]) -> Callable[..., tuple[Tensor, Tensor]]:
+def both_rotated(branch: Callable[[Tensor, Tensor], bool]) -> Callable[..., tuple[Tensor, Tensor]]:
     """Queries and keys are rotated in one call; where a branch on lengths is taken no key is."""
 
-    def turn(q: Tensor, k: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
-        return turned(q, p), k + 1 if branch(q, k) else turned(k, p)
+    def rotate(q: Tensor, k: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        return rotated(q, p), k + 1 if branch(q, k) else rotated(k, p)
 
-    return turn
+    return rotate
 
 
 BOTH = "q: B H n D, k: B G n D, p: B n positions -> q, k"
@@ -341,21 +344,21 @@ OF_BOTH: dict[str, tuple[Callable[[Tensor, Tensor], bool], str]] = {
 @pytest.mark.parametrize("name", OF_BOTH)
 def test_what_rotates_queries_and_keys_is_asked_on_every_side_of_a_branch(name: str) -> None:
     branch, why = OF_BOTH[name]
-    (found,) = prove(adapted_as(both_turned(branch), BOTH), ("linear",), seconds=SECONDS).findings
+    (found,) = prove(adapted_as(both_rotated(branch), BOTH), ("linear",), seconds=SECONDS).findings
     assert found.verdict == "broken"
     assert why in found.why
 
 
 def test_lengths_that_are_equal_wherever_both_are_rotated_are_told() -> None:
-    code = both_turned(lambda q, k: q.shape[2] != k.shape[2])
+    code = both_rotated(lambda q, k: q.shape[2] != k.shape[2])
     subject = adapted_as(code, BOTH.replace("H n", "H r").replace("G", "H"))
     assert "as many queries as keys" in only(prove(subject, ("linear",)), "linear")
-    proved = only(prove(adapted_as(both_turned(lambda _, __: False), BOTH), ("linear",)), "linear")
+    proved = only(prove(adapted_as(both_rotated(lambda _, __: False), BOTH), ("linear",)), "linear")
     assert "B, G, H, T ≥ 2" in proved, "for any number of key heads"
 
 
 def test_the_code_without_the_fault_is_proved() -> None:
-    found = prove(rotary(turned), ("relative", "norm", "linear"), seconds=SECONDS)
+    found = prove(rotary(rotated), ("relative", "norm", "linear"), seconds=SECONDS)
     assert [f.verdict for f in found.findings] == ["holds"] * 3
     speed = Speed()
     both = rotary(speed, key=speed)
@@ -371,7 +374,7 @@ def test_names_of_parameters_may_be_those_of_laws_and_constants() -> None:
             self.c0_1 = nn.Parameter(torch.tensor(0.3))
 
         def forward(self, x: Tensor, p: Tensor) -> Tensor:
-            return turned(x * 0.1 * self.c0_1, p) * self.sigma
+            return rotated(x * 0.1 * self.c0_1, p) * self.sigma
 
     only(prove(rotary(Named()), ("every-head-alike",), seconds=SECONDS), "every-head-alike")
 

@@ -27,15 +27,15 @@ def layer(call: Callable[[Tensor], Tensor]) -> Layer:
     return Layer(name="l", call=call, embed=4, module=module)
 
 
-def turned(x: Tensor, p: Tensor) -> Tensor:
+def rotated(x: Tensor, p: Tensor) -> Tensor:
     """A rotary embedding as it should be."""
     angle = p[:, None, :, None] * 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
     u, v = x.chunk(2, -1)
     return torch.cat((u * angle.cos() - v * angle.sin(), u * angle.sin() + v * angle.cos()), -1)
 
 
-def rotary(turn: Callable[[Tensor, Tensor], Tensor]) -> Rotary:
-    return Rotary(name="r", turn=turn, width=4)
+def rotary(rotate: Callable[[Tensor, Tensor], Tensor]) -> Rotary:
+    return Rotary(name="r", rotate=rotate, width=4)
 
 
 class Counting(nn.Module):
@@ -177,16 +177,16 @@ def test_a_proof_says_that_it_is_of_calls_without_autocast() -> None:
 
 def mixed(x: Tensor, p: Tensor) -> Tensor:
     """Every head sees the mean of all."""
-    return turned(x, p) + turned(x, p).mean(1, keepdim=True)
+    return rotated(x, p) + rotated(x, p).mean(1, keepdim=True)
 
 
 FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
-    "positions off by one": (lambda: rotary(lambda x, p: turned(x, p + 1)), "composition"),
+    "positions off by one": (lambda: rotary(lambda x, p: rotated(x, p + 1)), "composition"),
     "heads mixed alike": (lambda: rotary(mixed), "every-head-alike"),
     "heads mixed alike, in order": (
         lambda: Rotary(
             name="r",
-            turn=turned,
+            rotate=rotated,
             width=4,
             running=lambda x: mixed(x, torch.arange(x.shape[2])[None]),
         ),
@@ -205,7 +205,7 @@ def test_the_words_of_a_law_are_what_is_proved(name: str) -> None:
 @pytest.mark.parametrize("law", ["composition", "every-head-alike"])
 @pytest.mark.parametrize("factor", [1, 2])
 def test_a_right_embedding_still_has_its_proof(law: str, factor: int) -> None:
-    (finding,) = prove(rotary(lambda x, p: factor * turned(x, p)), (law,)).findings
+    (finding,) = prove(rotary(lambda x, p: factor * rotated(x, p)), (law,)).findings
     assert finding.verdict == "holds"
 
 

@@ -24,8 +24,8 @@ from ..numeric.false_programs import (
     WRAPPING,
     clipped,
     rectified,
+    rotated,
     scored_and_returned,
-    turned,
 )
 
 SECONDS = 3.0
@@ -58,27 +58,27 @@ def test_where_the_law_fails_it_is_broken_there() -> None:
 
 @pytest.mark.parametrize("name", ROTARY)
 def test_what_the_words_of_a_law_say_is_what_is_proved(name: str) -> None:
-    turn, law = ROTARY[name]
-    (finding,) = prove(Rotary(name="r", turn=turn, width=4), (law,), seconds=SECONDS).findings
+    rotate, law = ROTARY[name]
+    (finding,) = prove(Rotary(name="r", rotate=rotate, width=4), (law,), seconds=SECONDS).findings
     assert finding.verdict in ("broken", "undecided")
 
 
 def test_lengths_that_all_become_greater_by_one_number_are_kept() -> None:
     def longer(x: Tensor, p: Tensor) -> Tensor:
-        return 1.25 * turned(x, p)
+        return 1.25 * rotated(x, p)
 
-    subject = Rotary(name="r", turn=longer, width=4)
+    subject = Rotary(name="r", rotate=longer, width=4)
     found = prove(subject, ("norm", "composition"), seconds=SECONDS).findings
     assert {one.law: one.verdict for one in found} == {"norm": "holds", "composition": "holds"}
 
 
 @pytest.mark.parametrize("name", WRAPPING)
 def test_whole_numbers_that_wrap_round_are_a_condition(name: str) -> None:
-    subject = Rotary(name="r", turn=WRAPPING[name], width=4)
+    subject = Rotary(name="r", rotate=WRAPPING[name], width=4)
     for finding in prove(subject, ("relative", "linear"), seconds=SECONDS).findings:
         if finding.verdict == "holds":
             assert any("wrap" in told for told in texts(finding)), finding
-    plain = prove(Rotary(name="r", turn=turned, width=4), ("linear",), seconds=SECONDS)
+    plain = prove(Rotary(name="r", rotate=rotated, width=4), ("linear",), seconds=SECONDS)
     assert not any("wrap" in told for told in texts(plain.findings[0]))
 
 
@@ -128,7 +128,7 @@ def test_a_bias_that_knows_how_many_keys_there_are_is_no_function_of_the_offset(
     assert [one.verdict for one in found.findings] == ["broken"]
 
 
-def test_what_is_turned_beside_does_not_enter() -> None:
+def test_what_is_rotated_beside_does_not_enter() -> None:
     def half(x: Tensor) -> Tensor:
         u, v = x.chunk(2, -1)
         return torch.cat((-v, u), -1)
@@ -143,7 +143,7 @@ def test_what_is_turned_beside_does_not_enter() -> None:
         def beside(x: Tensor, o: Tensor, p: Tensor, _: int, mixes: bool = mixes) -> Tensor:
             return both(x, o, p, mixes)
 
-        subject = Rotary(name="r", width=4, beside=beside, turn=turned, key=turned)
+        subject = Rotary(name="r", width=4, beside=beside, rotate=rotated, key=rotated)
         found = prove(subject, ("relative", "norm"), seconds=SECONDS)
         assert {one.verdict for one in found.findings} <= verdict, found
 
@@ -153,7 +153,7 @@ def test_what_one_call_gives_is_compared_with_its_graph_of_either_result(place: 
     """Traced once, and run once beside both graphs: other code at one length, of one result."""
 
     def pair(q: Tensor, k: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
-        found = [turned(q, p), turned(k, p)]
+        found = [rotated(q, p), rotated(k, p)]
         if place is not None and str(q.shape[2]) == "21":
             found[place] = found[place].flip(2)
         return found[0], found[1]
@@ -161,7 +161,7 @@ def test_what_one_call_gives_is_compared_with_its_graph_of_either_result(place: 
     def beside(x: Tensor, other: Tensor, p: Tensor, at: int) -> Tensor:
         return pair(other, x, p)[1] if at else pair(x, other, p)[0]
 
-    subject = Rotary(name="r", width=4, turn=turned, key=turned, beside=beside, pair=pair)
+    subject = Rotary(name="r", width=4, rotate=rotated, key=rotated, beside=beside, pair=pair)
     found = prove(subject, ("norm", "follows-its-ids"), seconds=SECONDS).findings
     assert {one.verdict for one in found} <= (
         {"holds"} if place is None else {"broken", "undecided"}
@@ -305,10 +305,12 @@ def test_attention_may_be_called_with_one_array() -> None:
 
 
 def test_positions_may_be_int32() -> None:
-    def turn(x: Tensor, p: Tensor) -> Tensor:
-        return turned(x, p.float() ** 2 if p.dtype == torch.int32 else p)
+    def rotate(x: Tensor, p: Tensor) -> Tensor:
+        return rotated(x, p.float() ** 2 if p.dtype == torch.int32 else p)
 
-    (finding,) = prove(Rotary(name="r", turn=turn, width=4), ("linear",), seconds=SECONDS).findings
+    (finding,) = prove(
+        Rotary(name="r", rotate=rotate, width=4), ("linear",), seconds=SECONDS
+    ).findings
     assert finding.verdict == "undecided"
     assert "with int32 positions" in finding.why
 

@@ -17,14 +17,14 @@ from torch.nn import functional
 from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Layer, Rotary, Subject
 
-from .test_prove_attacks import SECONDS, causal, layer, only, rotary, turned
+from .test_prove_attacks import SECONDS, causal, layer, only, rotary, rotated
 
 WIDE = torch.int64
 
 
 def plus(x: Tensor, p: Tensor, more: Tensor) -> Tensor:
     """A rotary embedding and a number for each position."""
-    return turned(x, p) + more[:, None, :, None]
+    return rotated(x, p) + more[:, None, :, None]
 
 
 def far(p: Tensor) -> Tensor:
@@ -57,15 +57,15 @@ def three_hundred_in_eight_bits(x: Tensor, p: Tensor) -> Tensor:
 
 
 def cut_to(dtype: torch.dtype) -> Callable[[Tensor, Tensor], Tensor]:
-    return lambda x, p: turned(x, p) + (x.to(dtype).float() - x.to(WIDE).float())
+    return lambda x, p: rotated(x, p) + (x.to(dtype).float() - x.to(WIDE).float())
 
 
 def added_up_in_eight_bits(x: Tensor, p: Tensor) -> Tensor:
-    return turned(x, p[..., None].sum(-1, dtype=torch.int8))
+    return rotated(x, p[..., None].sum(-1, dtype=torch.int8))
 
 
 def wrapping(dtype: torch.dtype) -> Callable[[Tensor, Tensor], Tensor]:
-    return lambda x, p: turned(x, p.to(dtype).float())
+    return lambda x, p: rotated(x, p.to(dtype).float())
 
 
 class Weight(nn.Module):
@@ -95,14 +95,14 @@ class Plain:
     def __init__(self) -> None:
         self.gain = nn.Parameter(torch.zeros(4))
 
-    def turn(self, x: Tensor, p: Tensor) -> Tensor:
-        return turned(x, p) + self.gain * p[:, None, :, None]
+    def rotate(self, x: Tensor, p: Tensor) -> Tensor:
+        return rotated(x, p) + self.gain * p[:, None, :, None]
 
 
 def in_a_list() -> Rotary:
     kept = [nn.Linear(4, 4, bias=False)]
     nn.init.zeros_(kept[0].weight)
-    return rotary(lambda x, p: turned(x, p) + kept[0](0 * x + p[:, None, :, None]))
+    return rotary(lambda x, p: rotated(x, p) + kept[0](0 * x + p[:, None, :, None]))
 
 
 class Corner(nn.Module):
@@ -113,7 +113,7 @@ class Corner(nn.Module):
         self.matrix = nn.Parameter(matrix)
 
     def forward(self, x: Tensor, p: Tensor) -> Tensor:
-        return turned(x, p * self.matrix[0, 1])
+        return rotated(x, p * self.matrix[0, 1])
 
 
 def a_matrix_and_its_transpose() -> Rotary:
@@ -152,7 +152,7 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
         "permutation",
     ),
     "1e-16 and 1e16": (lambda: causal(two_slopes), "causal"),
-    "a parameter of an object": (lambda: rotary(Plain().turn), "linear"),
+    "a parameter of an object": (lambda: rotary(Plain().rotate), "linear"),
     "a module in a list": (in_a_list, "linear"),
     "a matrix and its transpose": (a_matrix_and_its_transpose, "relative"),
     "other code where gradients are wanted": (lambda: layer(eager), "permutation"),

@@ -88,5 +88,5 @@ def test_lengths_on_the_other_side_are_the_smallest_at_which_the_code_runs() -> 
         subject = adapted_as(Branched(beyond), CALL, name=beyond)
         hooks = prove(subject, ["norm"]).hooks
         assert hooks is not None
-        seen.append(lengths_elsewhere(hooks.turn.graph))
+        seen.append(lengths_elsewhere(hooks.rotate.graph))
     assert seen == [[{"B": 3, "H": 2, "n": 25}], []]

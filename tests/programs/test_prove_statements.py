@@ -12,7 +12,7 @@ from torch import Tensor
 from attnproof.programs.prove import prove
 from attnproof.programs.subjects import Additive, Attention, Rotary, Subject
 
-from .test_prove_attacks import SECONDS, layer, only, rotary, turned
+from .test_prove_attacks import SECONDS, layer, only, rotary, rotated
 
 STRETCH = torch.tensor([1.0, 2.0, 3.0, 4.0])
 
@@ -50,31 +50,31 @@ def not_read(x: Tensor) -> Tensor:
 
 
 def running(x: Tensor) -> Tensor:
-    return turned(x, torch.arange(x.shape[2])[None])
+    return rotated(x, torch.arange(x.shape[2])[None])
 
 
 FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
     "weights that add up to 2": (lambda: attention(twice), "rows-sum-to-one"),
     "weights of 1": (lambda: attention(total), "rows-sum-to-one"),
     "each channel as much longer as it likes": (
-        lambda: rotary(lambda x, p: turned(x * STRETCH, p)),
+        lambda: rotary(lambda x, p: rotated(x * STRETCH, p)),
         "norm",
     ),
     "the same without positions": (
-        lambda: Rotary(name="r", turn=turned, running=lambda x: running(x * STRETCH), width=4),
+        lambda: Rotary(name="r", rotate=rotated, running=lambda x: running(x * STRETCH), width=4),
         "norm",
     ),
     "keys that become longer": (
-        lambda: rotary(turned, key=lambda x, p: turned(x, p) * (1 + p[:, None, :, None])),
+        lambda: rotary(rotated, key=lambda x, p: rotated(x, p) * (1 + p[:, None, :, None])),
         "norm",
     ),
-    "keys that are moved": (lambda: rotary(turned, key=lambda x, p: turned(x, p) + 1), "linear"),
+    "keys that are moved": (lambda: rotary(rotated, key=lambda x, p: rotated(x, p) + 1), "linear"),
     "rows of a batch added to the next": (
         lambda: layer(lambda x: x.cumsum(0)),
         "rows-of-batch-apart",
     ),
     "the same of rotary code": (
-        lambda: rotary(lambda x, p: turned(x.cumsum(0), p)),
+        lambda: rotary(lambda x, p: rotated(x.cumsum(0), p)),
         "rows-of-batch-apart",
     ),
     "the same of attention": (lambda: attention(mixed), "rows-of-batch-apart"),
@@ -83,20 +83,20 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
         "rows-of-batch-apart",
     ),
     "the same without positions in rows": (
-        lambda: Rotary(name="r", turn=turned, running=lambda x: running(x.cumsum(0)), width=4),
+        lambda: Rotary(name="r", rotate=rotated, running=lambda x: running(x.cumsum(0)), width=4),
         "rows-of-batch-apart",
     ),
     "key places in the scores": (lambda: attention(later_keys_weigh_more), "permutation"),
     "positions counted from the first token": (
-        lambda: rotary(lambda x, p: turned(x, p - p[:, :1])),
+        lambda: rotary(lambda x, p: rotated(x, p - p[:, :1])),
         "relative",
     ),
     "the ids of the first row for all": (
-        lambda: rotary(lambda x, p: turned(x, p[:1].expand_as(p))),
+        lambda: rotary(lambda x, p: rotated(x, p[:1].expand_as(p))),
         "follows-its-ids",
     ),
     "the mean of the ids of all rows": (
-        lambda: rotary(lambda x, p: turned(x, 0 * p + p.float().mean(0))),
+        lambda: rotary(lambda x, p: rotated(x, 0 * p + p.float().mean(0))),
         "follows-its-ids",
     ),
     "a layer that is not read, beside attention that is": (
@@ -120,15 +120,15 @@ TRUE: dict[str, tuple[Callable[[], Subject], tuple[str, ...]]] = {
         ("rows-sum-to-one", "permutation", "order-of-keys", "rows-of-batch-apart"),
     ),
     "longer by one number": (
-        lambda: rotary(lambda x, p: 1.5 * turned(x, p)),
+        lambda: rotary(lambda x, p: 1.5 * rotated(x, p)),
         ("norm", "relative", "follows-its-ids", "rows-of-batch-apart"),
     ),
     "keys longer by another number": (
-        lambda: rotary(turned, key=lambda x, p: 2 * turned(x, p)),
+        lambda: rotary(rotated, key=lambda x, p: 2 * rotated(x, p)),
         ("norm", "relative"),
     ),
     "without positions": (
-        lambda: Rotary(name="r", turn=turned, running=running, width=4),
+        lambda: Rotary(name="r", rotate=rotated, running=running, width=4),
         ("norm", "relative", "rows-of-batch-apart"),
     ),
 }
@@ -150,7 +150,7 @@ def test_as_many_queries_as_keys_is_told_where_a_proof_needs_it() -> None:
 
 def test_channels_that_pass_beside_longer_ones_are_not_called_broken() -> None:
     def partly(x: Tensor, p: Tensor) -> Tensor:
-        return torch.cat((1.5 * turned(x[..., :2], p), x[..., 2:]), -1)
+        return torch.cat((1.5 * rotated(x[..., :2], p), x[..., 2:]), -1)
 
     (found,) = prove(rotary(partly), ("norm",), seconds=SECONDS).findings
     assert found.verdict in ("undecided", "broken")  # lengths of unlike vectors change unlike

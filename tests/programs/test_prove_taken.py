@@ -26,12 +26,12 @@ def half(x: Tensor) -> Tensor:
 def computed(angles: Angles, length: int = LENGTH) -> Callable[[Tensor, Tensor], Tensor]:
     """A rotation by the rows of a table that is computed in each call."""
 
-    def turn(x: Tensor, ids: Tensor) -> Tensor:
+    def rotate(x: Tensor, ids: Tensor) -> Tensor:
         angle = angles(torch.arange(length).float())
         cos, sin = (table[ids][:, None] for table in (angle.cos(), angle.sin()))
         return x * cos + half(x) * sin
 
-    return turn
+    return rotate
 
 
 def doubled(t: Tensor) -> Tensor:

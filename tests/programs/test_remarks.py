@@ -24,7 +24,7 @@ def about(thing: Any, kind: str | None = None) -> list[str]:
 
 
 class Partial(nn.Module):
-    """Half of a head of 16 channels turns."""
+    """Half of a head of 16 channels rotates."""
 
     def __init__(self, over: int, theta: float = 10000.0, used: float = 10000.0) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Partial(nn.Module):
         return torch.cat((u * cos - v * sin, u * sin + v * cos, x[..., 8:]), -1)
 
 
-def test_exponents_over_the_head_where_half_of_it_turns() -> None:
+def test_exponents_over_the_head_where_half_of_it_rotates() -> None:
     assert about(Partial(8)) == []
     assert about(Partial(16)) == ["frequencies"]
 
@@ -55,11 +55,11 @@ def test_a_width_that_is_set_and_not_used() -> None:
 
 
 class NeoX(Partial):
-    """Its family turns channel i with channel i + half."""
+    """Its family rotates channel i with channel i + half."""
 
 
 class GPTJRotary(Partial):
-    """Its family turns neighbours."""
+    """Its family rotates neighbours."""
 
 
 def test_a_family_whose_layout_is_another() -> None:

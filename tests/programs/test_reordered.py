@@ -15,7 +15,7 @@ OMEGA = torch.tensor([1.0, 0.125])
 
 
 def _neighbours(x: Tensor, positions: Tensor, *, half: bool, wrong: bool = False) -> Tensor:
-    """Neighbours turned; given as halves, and turned by p² where wrong."""
+    """Neighbours rotated; given as halves, and rotated by p² where wrong."""
     p = positions[:, None, :, None]
     angles = (p * p if wrong else p) * OMEGA
     a, b = x[..., 0::2], x[..., 1::2]
@@ -24,7 +24,9 @@ def _neighbours(x: Tensor, positions: Tensor, *, half: bool, wrong: bool = False
 
 
 def _code(*, half: bool, wrong: bool = False) -> Rotary:
-    return Rotary(name="code", width=4, turn=lambda x, p: _neighbours(x, p, half=half, wrong=wrong))
+    return Rotary(
+        name="code", width=4, rotate=lambda x, p: _neighbours(x, p, half=half, wrong=wrong)
+    )
 
 
 @pytest.mark.parametrize("half", [False, True])

@@ -109,7 +109,7 @@ def test_both_ways_to_set_a_precision_are_set_back() -> None:
     assert now() == before
 
 
-def turned(x: Tensor, position_ids: Tensor) -> Tensor:
+def rotated(x: Tensor, position_ids: Tensor) -> Tensor:
     """Half-split, in float64."""
     frequencies = 10000.0 ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
     a = position_ids[:, None, :, None].to(torch.float64) * frequencies
@@ -118,7 +118,7 @@ def turned(x: Tensor, position_ids: Tensor) -> Tensor:
 
 
 def rope_that_sets(x: Tensor, position_ids: Tensor) -> Tensor:
-    result = turned(x, position_ids)
+    result = rotated(x, position_ids)
     torch.set_default_dtype(torch.float64)
     torch.backends.cuda.enable_math_sdp(enabled=False)
     torch.manual_seed(7)
@@ -153,7 +153,7 @@ def test_what_is_set_in_one_law_is_not_set_in_the_next() -> None:
         if event["event"] == "found":
             at_the_end.append((event["finding"]["method"], torch.get_default_dtype()))
 
-    subject = Rotary(name="rope", turn=rope_that_sets, width=8)
+    subject = Rotary(name="rope", rotate=rope_that_sets, width=8)
     asked = Asked(target="<rope>", laws=("norm", "linear"), methods=("measured", "exact"))
     look(subject, asked, tell)
     assert at_the_end == [

@@ -32,7 +32,7 @@ from attnproof.theorems.laws.programs import PROGRAMS, Programs
 PROVED = {law.id for law in LAWS for one in law.formulas if not one.unsaid}
 FULL = DeclaredAttention(causal=False, positions="none")
 CAUSAL = DeclaredAttention(causal=True)
-PLAIN = ("turn", "attend", "call")  # of which every law has been proved and met in fields
+PLAIN = ("rotate", "attend", "call")  # of which every law has been proved and met in fields
 LARGE = ("shift-of-scores", "hidden-keys-do-nothing")  # the programs take no maximum of scores
 OF_THE_PAST = ("causal", "past-is-used", "alignment", "step-by-step")
 MEASURED = ("past-is-used", "window-as-declared", "mask-adds", "true-means-visible", "hidden-rows")
@@ -81,13 +81,13 @@ def subject(one: Programs, program: Callable[..., Any]) -> Subject:
             bias=of_lengths(fields["biased"]),
             paths={} if other is None else {"other": of_lengths(other)},
         )
-    for paths in ("attended_paths", "turned_paths"):
+    for paths in ("attended_paths", "rotated_paths"):
         if paths in fields:
             fields["paths"] = {"other": fields.pop(paths)}
     if one.kind == "rotary":
         other = fields.pop("converts_to", None)
         if other is not None:
-            fields["converts_to"] = Rotary(name="other", turn=other, width=4, heads=3)
+            fields["converts_to"] = Rotary(name="other", rotate=other, width=4, heads=3)
         return Rotary(name="program", width=4, heads=3, **fields)
     if "attend" in fields:
         takes, found = bool(fields.get("masks")), fields["attend"]

@@ -82,7 +82,7 @@ def test_rows_that_nothing_chooses_are_those_of_the_tokens() -> None:
     """A law of positions was held against the first rows, whatever the positions."""
     code = _kept("cuts")
     x, at = torch.randn(1, 1, 3, code.width), torch.tensor([[4, 9, 2]])
-    assert not torch.allclose(code.turn(x, at), code.turn(x, torch.arange(3)[None]))
+    assert not torch.allclose(code.rotate(x, at), code.rotate(x, torch.arange(3)[None]))
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -155,9 +155,9 @@ def rotate_half(x):
 FOLDED = """
 def apply_rotary_pos_emb(qk, sinu_pos):
     sin, cos = sinu_pos.squeeze(0).chunk(2, -1)
-    n = sin.shape[-2]  # of (B H) n D the first n tokens turn
-    turned, rest = qk[:, :n], qk[:, n:]
-    u, v = turned.unflatten(-1, (-1, 2)).unbind(-1)
+    n = sin.shape[-2]  # of (B H) n D the first n tokens rotate
+    rotated, rest = qk[:, :n], qk[:, n:]
+    u, v = rotated.unflatten(-1, (-1, 2)).unbind(-1)
     out = torch.stack((u * cos - v * sin, u * sin + v * cos), -1).flatten(-2)
     return torch.cat((out, rest), 1)
 """

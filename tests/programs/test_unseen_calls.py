@@ -264,7 +264,7 @@ def test_numbers_that_are_cast_to_truth_values_are_not_added(added: bool, kinds:
     assert found.line == f"x: B n E, padding_mask: B n {kinds} -> B n E"
 
 
-def test_a_rotation_is_built_with_the_width_of_what_it_turns() -> None:
+def test_a_rotation_is_built_with_the_width_of_what_it_rotates() -> None:
     line = "inputs: B n H D, position: B n positions -> inputs; built with embedding_dims = D"
     told = subject_of(RotationOfOneWidth, line, "rotary")
     assert told.line == line

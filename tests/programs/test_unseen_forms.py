@@ -180,12 +180,12 @@ def apply_rotary_emb(query: Tensor, key: Tensor, rope: Tensor) -> tuple[Tensor, 
     """Of a complex table with a number for each channel, halves alike."""
     cos, sin = rope.real, rope.imag
 
-    def turned(x: Tensor) -> Tensor:
+    def rotated(x: Tensor) -> Tensor:
         first, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
         u, v = first.chunk(2, -1)
         return torch.cat((first * cos + torch.cat((-v, u), -1) * sin, rest), -1)
 
-    return turned(query), turned(key)
+    return rotated(query), rotated(key)
 
 
 @pytest.mark.parametrize(
@@ -303,9 +303,9 @@ def test_a_refusal_shows_a_line_of_its_own_parameters() -> None:
     ],
 )
 def test_a_line_to_correct_is_of_the_kind(kind: str, line: str) -> None:
-    def turn(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, style: str) -> None: ...
+    def rotate(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, style: str) -> None: ...
 
-    assert suggested(turn, kind) == line
+    assert suggested(rotate, kind) == line
     assert suggested(lambda: None, kind) == ""
 
 

@@ -24,7 +24,7 @@ def rotate_half(x: Tensor) -> Tensor:
 
 
 class Tables:
-    """A rotary encoding that is no module, and whose one method turns queries and keys."""
+    """A rotary encoding that is no module, and whose one method rotates queries and keys."""
 
     def adjusted(self, q: Tensor, k: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
         at = angles(position_ids, q.shape[-1]).repeat(1, 1, 2)[:, None]
@@ -71,7 +71,7 @@ def apply_cis(q: Tensor, pos: Tensor) -> Tensor:
 
 
 class RotaryTable(nn.Module):
-    """Angles of positions and a factor that belongs to them, which nothing here turns by."""
+    """Angles of positions and a factor that belongs to them, which nothing here rotates by."""
 
     def forward(self, seq_len: int, device: str) -> tuple[Tensor, Tensor]:
         found = angles(torch.arange(seq_len, device=device), 16)
@@ -84,8 +84,8 @@ def precompute_rows(dim: int, end: int) -> Tensor:
 
 def apply_rows(x: Tensor, freqs: Tensor) -> Tensor:
     """Rotates x of shape ``(B, T, H, D)``; heads before tokens fit, by broadcasting alone."""
-    turned = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2)) * freqs[None, :, None]
-    return torch.view_as_real(turned).reshape_as(x)
+    rotated = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2)) * freqs[None, :, None]
+    return torch.view_as_real(rotated).reshape_as(x)
 
 
 class ScoreBias(nn.Module):
@@ -308,7 +308,7 @@ def test_positions_that_are_added_are_absolute() -> None:
     ("code", "why"),
     [
         (Tables, "objects of Tables cannot be called"),
-        (ScaledRope, "turns a token by positions of others"),
+        (ScaledRope, "rotates a token by positions of others"),
         (RotaryTable, "says a rotary embedding"),
         (PlaceBias, "a number for each place"),
         (ChainAttention, "only a method of it can be called so"),

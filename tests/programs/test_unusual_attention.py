@@ -239,10 +239,10 @@ def test_weights_of_a_layer_without_a_projection_are_no_alarm() -> None:
     verdict, why = measured(Attention(name="a", layer=soft, embed=8), SUM)
     assert verdict == "undecided"
     assert "a multiple of it" in why
-    turned = torch.linalg.qr(Draw().normal(8, 8, salt=77))[0]
+    rotated = torch.linalg.qr(Draw().normal(8, 8, salt=77))[0]
 
     def unnormalised(x: Tensor) -> Tensor:
-        out: Tensor = torch.sigmoid(x @ x.mT / 8**0.5) @ (x @ turned.to(x))
+        out: Tensor = torch.sigmoid(x @ x.mT / 8**0.5) @ (x @ rotated.to(x))
         return out
 
     assert measured(Attention(name="a", layer=unnormalised, embed=8), SUM)[0] != "holds"

@@ -15,7 +15,7 @@ from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Rotary
 
-Turn = Callable[[Tensor, Tensor], Tensor]
+Rotate = Callable[[Tensor, Tensor], Tensor]
 LADDER = 10000.0 ** (-torch.arange(4) / 4)
 
 
@@ -27,21 +27,21 @@ def verdicts(code: Rotary, *laws: str) -> dict[str, str]:
     return {law: one.verdict for law, one in found(code, *laws).items()}
 
 
-def turned(x: Tensor, angle: Tensor, size: Tensor | float = 1.0) -> Tensor:
-    """Neighbours turned by angles (B, T, D/2)."""
+def rotated(x: Tensor, angle: Tensor, size: Tensor | float = 1.0) -> Tensor:
+    """Neighbours rotated by angles (B, T, D/2)."""
     a, b, angle = x[..., 0::2], x[..., 1::2], angle[:, None]
     out = (a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos())
     return torch.stack([size * part for part in out], -1).flatten(-2).to(x.dtype)
 
 
-def at(omega: Tensor) -> Turn:
-    return lambda x, positions: turned(x, positions.float()[..., None] * omega)
+def at(omega: Tensor) -> Rotate:
+    return lambda x, positions: rotated(x, positions.float()[..., None] * omega)
 
 
-def tabled(omega: Tensor, rows: int = 4096) -> Turn:
+def tabled(omega: Tensor, rows: int = 4096) -> Rotate:
     """The same from a table of whole positions."""
     table = torch.arange(rows).float()[:, None] * omega
-    return lambda x, positions: turned(x, table[positions])
+    return lambda x, positions: rotated(x, table[positions])
 
 
 PIXELS = torch.linspace(1, 128, 4) * math.pi
@@ -51,18 +51,18 @@ ODD = torch.tensor([1.0, 4.1, 17.3, 33.3])
 def test_pixel_frequencies_raise_no_alarm() -> None:
     laws = ("relative", "composition", "angles-are-exact", "norm", "neighbours-differ")
     for omega in (PIXELS, ODD):
-        code = Rotary(name="pixels", turn=at(omega), width=8)
+        code = Rotary(name="pixels", rotate=at(omega), width=8)
         assert set(verdicts(code, *laws).values()) == {"holds"}
 
 
 def test_pixel_frequencies_are_read_between_whole_positions() -> None:
-    said = identify(Rotary(name="pixels", turn=at(PIXELS), width=8)).sentence
+    said = identify(Rotary(name="pixels", rotate=at(PIXELS), width=8)).sentence
     assert "evenly spaced from 3.14159 to 402.12" in said, said
     assert "the other" not in said, said
 
 
 def test_fast_pairs_on_whole_positions_alone_are_undecided() -> None:
-    code = Rotary(name="table", turn=tabled(ODD), width=8, most=4096)
+    code = Rotary(name="table", rotate=tabled(ODD), width=8, most=4096)
     seen = found(code, "relative", "composition")
     assert {one.verdict for one in seen.values()} == {"undecided"}
     assert "half a turn" in seen["relative"].why
@@ -73,46 +73,46 @@ def test_fast_pairs_on_whole_positions_alone_are_undecided() -> None:
 def test_a_fault_on_whole_positions_alone_is_seen() -> None:
     rounded = tabled(LADDER)
 
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         return rounded(x, positions.bfloat16().long())
 
-    code = Rotary(name="rounded", turn=turn, width=8, most=4096)
+    code = Rotary(name="rounded", rotate=rotate, width=8, most=4096)
     assert set(verdicts(code, "relative", "composition").values()) == {"broken"}
 
 
 def test_code_that_wants_contiguous_tensors_is_given_them() -> None:
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         assert x.is_contiguous()
         assert positions.is_contiguous()
         return at(LADDER)(x, positions)
 
-    code = Rotary(name="picky", turn=turn, width=8)
+    code = Rotary(name="picky", rotate=rotate, width=8)
     assert verdicts(code, "follows-its-ids") == {"follows-its-ids": "holds"}
 
 
 def test_code_that_computes_in_bfloat16_is_judged_by_that() -> None:
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         angle = (positions.float()[..., None] * LADDER)[:, None]
         a, b, c, s = (t.bfloat16() for t in (x[..., :4], x[..., 4:], angle.cos(), angle.sin()))
         return torch.cat((a * c - b * s, a * s + b * c), -1).to(x.dtype)
 
     laws = ("relative", "norm", "composition", "linear", "identity-at-zero")
-    assert set(verdicts(Rotary(name="short", turn=turn, width=8), *laws).values()) == {"holds"}
+    assert set(verdicts(Rotary(name="short", rotate=rotate, width=8), *laws).values()) == {"holds"}
 
     def far(x: Tensor, positions: Tensor) -> Tensor:
-        return turn(x, positions.bfloat16())
+        return rotate(x, positions.bfloat16())
 
-    assert verdicts(Rotary(name="far", turn=far, width=8), "relative") == {"relative": "broken"}
+    assert verdicts(Rotary(name="far", rotate=far, width=8), "relative") == {"relative": "broken"}
 
 
 def test_lengths_that_fall_to_nothing_are_no_equal_angles() -> None:
     decay = (torch.arange(0, 8, 2) / 8 + 0.4) / 1.4
 
-    def turn(x: Tensor, positions: Tensor, sign: float = 1.0) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor, sign: float = 1.0) -> Tensor:
         place = positions.float()[..., None]
-        return turned(x, place * LADDER, (decay ** (sign * place / 512))[:, None])
+        return rotated(x, place * LADDER, (decay ** (sign * place / 512))[:, None])
 
-    code = Rotary(name="xpos", turn=turn, key=lambda x, p: turn(x, p, -1.0), width=8)
+    code = Rotary(name="xpos", rotate=rotate, key=lambda x, p: rotate(x, p, -1.0), width=8)
     laws = ("composition", "neighbours-differ")
     assert set(verdicts(code, *laws).values()) == {"holds"}
 
@@ -125,14 +125,14 @@ def half(x: Tensor, positions: Tensor) -> Tensor:
     return torch.cat((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), -1)
 
 
-def test_pairs_of_a_half_split_head_are_read_where_only_some_turn() -> None:
-    code = Rotary(name="half", turn=half, width=16)
+def test_pairs_of_a_half_split_head_are_read_where_only_some_rotate() -> None:
+    code = Rotary(name="half", rotate=half, width=16)
     assert verdicts(code, "angles-are-exact") == {"angles-are-exact": "holds"}
 
     def short(x: Tensor, positions: Tensor) -> Tensor:
         return half(x, positions.bfloat16())
 
-    wrong = Rotary(name="short", turn=short, width=16)
+    wrong = Rotary(name="short", rotate=short, width=16)
     assert verdicts(wrong, "angles-are-exact") == {"angles-are-exact": "broken"}
 
 
@@ -141,22 +141,22 @@ def test_keys_become_as_long_as_declared_too() -> None:
         return 1.1 * at(LADDER)(x, positions)
 
     said = DeclaredRotary(base=10000.0, length=1.1)
-    right = Rotary(name="both", turn=longer, key=longer, width=8, declared=said)
-    wrong = Rotary(name="queries", turn=longer, key=at(LADDER), width=8, declared=said)
+    right = Rotary(name="both", rotate=longer, key=longer, width=8, declared=said)
+    wrong = Rotary(name="queries", rotate=longer, key=at(LADDER), width=8, declared=said)
     assert verdicts(right, "length-as-declared") == {"length-as-declared": "holds"}
     assert verdicts(wrong, "length-as-declared") == {"length-as-declared": "broken"}
 
 
 def test_angles_that_stop_growing_are_said_to() -> None:
-    def turn(x: Tensor, positions: Tensor) -> Tensor:
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
         return at(LADDER)(x, positions.clamp(max=2047))
 
-    said = identify(Rotary(name="clamped", turn=turn, width=8)).sentence
+    said = identify(Rotary(name="clamped", rotate=rotate, width=8)).sentence
     assert "angles that are no multiples of the position" in said, said
 
 
 def test_a_ladder_of_ntk_is_as_exact_as_it_is() -> None:
     omega = 10000.0 ** (-torch.arange(4) / 3)  # or, in the words of NTK, a factor of 10
-    said = identify(Rotary(name="end", turn=at(omega), width=8)).sentence
+    said = identify(Rotary(name="end", rotate=at(omega), width=8)).sentence
     assert "angles computed in float32" in said, said
     assert "to the end of the ladder" in said, said

@@ -176,10 +176,10 @@ def test_the_first_page_counts_the_verdicts(ledger: Results) -> None:
 
 def test_counts_follow_the_verdicts(ledger: Results) -> None:
     first = ledger.claims[0].model_copy(update={"verdict": "false as written"})
-    turned = ledger.model_copy(update={"claims": (first, *ledger.claims[1:])})
-    before, after = (dict(next(document_pages(r)).counts) for r in (ledger, turned))
+    rotated = ledger.model_copy(update={"claims": (first, *ledger.claims[1:])})
+    before, after = (dict(next(document_pages(r)).counts) for r in (ledger, rotated))
     assert before["true as written"] == after["true as written"] + 1
-    assert [e.claim.id for e in next(document_pages(turned)).errata] == ["G1", "G2", "G3", "G4"]
+    assert [e.claim.id for e in next(document_pages(rotated)).errata] == ["G1", "G2", "G3", "G4"]
 
 
 def test_a_theorem_links_the_claims_it_settles(ledger: Results) -> None:

@@ -222,7 +222,7 @@ def a_convolution_reads_a_window(
 
 
 @a_convolution_reads_a_window.negative_control("the kernel is turned round")
-def turned(x: Array, w: Array, i: Array) -> Claim:
+def rotated(x: Array, w: Array, i: Array) -> Claim:
     xp = array_namespace(x)
     window = rows(2 * K + 1, lambda j: x[i + 2 * K - j])
     return equal(convolution(x, w)[K + i], xp.sum(w * window, axis=0))

@@ -276,7 +276,7 @@ def the_hermitian_constraint_leaves_one_rotation(
             ("conj conj z = z", product(u(m), u(1))),
         ).with_facts(on_circle.at(m=m), named.at(m=m), against_one.at(x=unity, m=m, n=1)),
     )
-    turns = for_all(
+    rotates = for_all(
         {"m": natural()},
         lambda m: (
             equal(u(m), unit(m * theta)).by_induction(m).with_facts(step.at(m=m), at_zero.at())
@@ -289,12 +289,12 @@ def the_hermitian_constraint_leaves_one_rotation(
         "u has modulus 1": on_circle,
         "f multiplies by u": factor,
         "u grows by one factor": step,
-        "u is a power": turns,
+        "u is a power": rotates,
         "f(x, m) = x e^{imθ}": chain(
             f(x, m),
             ("f multiplies by u", product(x, u(m))),
             ("u is a power", product(x, unit(m * theta))),
-        ).with_facts(factor.at(x=x, m=m), turns.at(m=m)),
+        ).with_facts(factor.at(x=x, m=m), rotates.at(m=m)),
     }
 
 
@@ -335,7 +335,7 @@ def a_hermitian_solution_in_many_pairs_is_unitary(
     """With J for i, ⟨x, J y⟩ is the imaginary part of the Hermitian product of complex vectors.
 
     So a solution M^m x of the real constraint solves the Hermitian one if and only if M commutes
-    with i, that is, if M is unitary.  It need not turn each pair by itself: a real orthogonal A
+    with i, that is, if M is unitary.  It need not rotate each pair by itself: a real orthogonal A
     may mix the pairs.
     """
     xp = array_namespace(x)
@@ -515,7 +515,7 @@ def the_rotary_derivation_holds_once_mended(
             same_gap.at(x=x, y=x, m=m, n=m + 1), same_gap.at(x=x, y=x, m=0, n=1)
         ),
     )
-    turn, other = product(u(x, m), conjugate(u(x, 0))), product(u(y, m), conjugate(u(y, 0)))
+    rotate, other = product(u(x, m), conjugate(u(x, 0))), product(u(y, m), conjugate(u(y, 0)))
     rest = product(u(y, m), conjugate(u(x, 0)))
     return {
         "the modulus squared": equal(norm(f(x, m)) ** 2, norm(x) ** 2).with_facts(
@@ -531,9 +531,9 @@ def the_rotary_derivation_holds_once_mended(
             Theta(x, m) - Theta(x, 0), Theta(y, m) - Theta(y, 0)
         ).with_facts(same_gap.at(x=x, y=y, m=m, n=m), same_gap.at(x=x, y=y, m=0, n=0)),
         "and as a point, modulo 2π": chain(
-            turn,
-            ("times 1", product(turn, unit_vector(x))),
-            ("u(y, m) has modulus 1", product(turn, product(u(y, m), conjugate(u(y, m))))),
+            rotate,
+            ("times 1", product(rotate, unit_vector(x))),
+            ("u(y, m) has modulus 1", product(rotate, product(u(y, m), conjugate(u(y, m))))),
             ("in another order", product(product(u(x, m), conjugate(u(y, m))), rest)),
             ("the constraint at m", product(G(x, y), rest)),
             ("the constraint at 0", product(product(u(x, 0), conjugate(u(y, 0))), rest)),

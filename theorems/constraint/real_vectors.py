@@ -105,7 +105,7 @@ def every_orthogonal_matrix_solves_the_constraint(
     """
     xp = array_namespace(x)
     one, zero = xp.ones(()), xp.zeros(())
-    mirror, turn = square(one, zero, zero, -one), rotation(theta)
+    mirror, by_theta = square(one, zero, zero, -one), rotation(theta)
     offset = offset_of_powers(M)
     return {
         "(M^m)ᵀ M^{m+k} = M^k": offset,
@@ -116,9 +116,9 @@ def every_orthogonal_matrix_solves_the_constraint(
         "the mirror is orthogonal": equal(mirror.mT @ mirror, xp.eye(2)),
         "the mirror is no rotation": differ(
             mirror,
-            turn,
+            by_theta,
             determinant(mirror),
-            ("its determinant", determinant(turn)),
+            ("its determinant", determinant(by_theta)),
             ("cos² θ + sin² θ", 1),
             -2,
         ),
@@ -285,10 +285,10 @@ def two_encoders_may_also_scale(
     xp = array_namespace(Q)
     query = grown(rotate(Q, u, omega), rate * u)
     key = grown(rotate(K, v, omega), -rate * v)
-    turned = rotate(K, v - u, omega)
+    rotated = rotate(K, v - u, omega)
     return {
         "the score depends on the offset": equal(
-            xp.sum(query * key, axis=-1), xp.exp(-rate * (v - u)) * xp.sum(Q * turned, axis=-1)
+            xp.sum(query * key, axis=-1), xp.exp(-rate * (v - u)) * xp.sum(Q * rotated, axis=-1)
         ),
         "the length of the query does not stay": equal(
             xp.sum(query**2, axis=-1), xp.exp(2 * rate * u) * xp.sum(Q**2, axis=-1)
@@ -307,7 +307,7 @@ def grown(x: Array, logarithm: Array) -> Array:
 def both_grow(Q: Array, K: Array, u: Array, v: Array, omega: Array, rate: Array) -> Claim:
     xp = array_namespace(Q)
     query, key = grown(rotate(Q, u, omega), rate * u), grown(rotate(K, v, omega), rate * v)
-    turned = rotate(K, v - u, omega)
+    rotated = rotate(K, v - u, omega)
     return equal(
-        xp.sum(query * key, axis=-1), xp.exp(-rate * (v - u)) * xp.sum(Q * turned, axis=-1)
+        xp.sum(query * key, axis=-1), xp.exp(-rate * (v - u)) * xp.sum(Q * rotated, axis=-1)
     )

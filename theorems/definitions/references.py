@@ -103,12 +103,12 @@ def rotated(x: Any, cos: Any, sin: Any, *, layout: str = "half", width: int | No
     """Rotary encoding of (.., n, D) by tables (.., n, D or D/2) of cosines and sines.
 
     ``layout``: half pairs channels i and i + D/2, interleaved 2i and 2i + 1.  ``width``: how many
-    channels turn, the first ones.
+    channels rotate, the first ones.
     """
     xp = array_namespace(x)
     if width is not None and width != x.shape[-1]:
-        turned = rotated(x[..., :width], cos, sin, layout=layout)
-        return xp.concat((turned, x[..., width:]), axis=-1)
+        first = rotated(x[..., :width], cos, sin, layout=layout)
+        return xp.concat((first, x[..., width:]), axis=-1)
     half = x.shape[-1] // 2
     if layout == "half":
         first, second = x[..., :half], x[..., half:]

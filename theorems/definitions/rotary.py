@@ -44,7 +44,7 @@ def block_rotation(angles: Any) -> Any:
 
 @definition(r"\operatorname{rot}")
 def rotate(x: Any, positions: Any, frequencies: Any) -> Any:
-    r"""Rotary encoding, interleaved: channels (2b, 2b+1) of row i turn by p_i·ω_b.
+    r"""Rotary encoding, interleaved: channels (2b, 2b+1) of row i rotate by p_i·ω_b.
 
     x: (.., n, 2B), positions: (.., n), frequencies: (B,).  Su et al. 2021 (RoFormer), eq. 34.
     """
@@ -52,13 +52,13 @@ def rotate(x: Any, positions: Any, frequencies: Any) -> Any:
     angles = positions[..., None] * frequencies
     cos, sin = xp.cos(angles), xp.sin(angles)
     even, odd = x[..., 0::2], x[..., 1::2]
-    turned = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
-    return xp.reshape(turned, x.shape)
+    rotated = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
+    return xp.reshape(rotated, x.shape)
 
 
 @definition(r"\operatorname{rot}^{\mathrm{half}}")
 def rotate_half(x: Any, positions: Any, frequencies: Any) -> Any:
-    r"""Rotary encoding, half-split: channels (b, B+b) of row i turn by p_i·ω_b.
+    r"""Rotary encoding, half-split: channels (b, B+b) of row i rotate by p_i·ω_b.
 
     x: (.., n, 2B), positions: (.., n), frequencies: (B,).  The layout of GPT-NeoX and Llama code.
     """
@@ -78,19 +78,19 @@ def to_half_split(x: Any, frequencies: Any) -> Any:
     return xp.reshape(xp.reshape(x, (rows, blocks, 2)).mT, (rows, 2 * blocks))
 
 
-@definition(r"\operatorname{turn}")
-def turn_pairs(x: Any, angles: Any) -> Any:
-    """Channels (2b, 2b+1) turn by the angle a_b: (.., 2B), (.., B) -> (.., 2B)."""
+@definition(r"\operatorname{rotate}")
+def rotate_pairs(x: Any, angles: Any) -> Any:
+    """Channels (2b, 2b+1) rotate by the angle a_b: (.., 2B), (.., B) -> (.., 2B)."""
     xp = array_namespace(x)
     cos, sin = xp.cos(angles), xp.sin(angles)
     even, odd = x[..., 0::2], x[..., 1::2]
-    turned = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
-    return xp.reshape(turned, x.shape)
+    rotated = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
+    return xp.reshape(rotated, x.shape)
 
 
-@definition(r"\operatorname{turn}^{\mathrm{half}}")
-def turn_halves(x: Any, angles: Any) -> Any:
-    """Channels (b, B+b) turn by the angle a_b: (.., 2B), (.., B) -> (.., 2B)."""
+@definition(r"\operatorname{rotate}^{\mathrm{half}}")
+def rotate_halves(x: Any, angles: Any) -> Any:
+    """Channels (b, B+b) rotate by the angle a_b: (.., 2B), (.., B) -> (.., 2B)."""
     xp = array_namespace(x)
     cos, sin = xp.cos(angles), xp.sin(angles)
     half = angles.shape[-1]

@@ -14,7 +14,7 @@ from attnproof.symbolic.definition import definition
 def windowed(sequence: Callable[[Any], Any], kernel: Any, place: Any) -> Any:
     r"""Σ_k w_k x(t + k), k = −K, .., K, for a kernel: (2K+1,) and a sequence x on all numbers t.
 
-    The machine-learning convention, which does not turn the kernel around.
+    The machine-learning convention, which does not rotate the kernel around.
     """
     xp = array_namespace(kernel)
     width = kernel.shape[0]

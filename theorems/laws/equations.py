@@ -26,33 +26,33 @@ def by_offset(call: Call, *positions: Any, s: Any) -> Sides:
     return call(*(p + s for p in positions)), call(*positions)
 
 
-def composed(turn: Call, x: Any, a: Any, b: Any, both: Any) -> Sides:
-    """turn(turn(x, a), b) = turn(x, both), where ``both`` is a + b.
+def composed(rotate: Call, x: Any, a: Any, b: Any, both: Any) -> Sides:
+    """rotate(rotate(x, a), b) = rotate(x, both), where ``both`` is a + b.
 
     >>> composed(lambda x, p: x + p, 1, 2, 3, 5)
     (6, 6)
     """
-    return turn(turn(x, a), b), turn(x, both)
+    return rotate(rotate(x, a), b), rotate(x, both)
 
 
-def shifted(turn: Call, move: Call, x: Any, p: Any, s: Any) -> Sides:
-    """turn(x, p + s) = move(turn(x, p)): what moves it on by s need not know where it was.
+def shifted(rotate: Call, move: Call, x: Any, p: Any, s: Any) -> Sides:
+    """rotate(x, p + s) = move(rotate(x, p)): what moves it on by s need not know where it was.
 
     >>> shifted(lambda x, p: x + p, lambda y: 2 * y, 1, 2, 3)  # it should add 3
     (6, 6)
     >>> shifted(lambda x, p: x + p, lambda y: 2 * y, 1, 4, 3)
     (8, 10)
     """
-    return turn(x, p + s), move(turn(x, p))
+    return rotate(x, p + s), move(rotate(x, p))
 
 
-def linear(turn: Call, x: Any, y: Any, a: Any) -> Sides:
-    """turn(a·x + y) = a·turn(x) + turn(y).
+def linear(rotate: Call, x: Any, y: Any, a: Any) -> Sides:
+    """rotate(a·x + y) = a·rotate(x) + rotate(y).
 
     >>> linear(lambda x: x + 1, 3, 4, 2)  # it adds a number
     (11, 13)
     """
-    return turn(a * x + y), a * turn(x) + turn(y)
+    return rotate(a * x + y), a * rotate(x) + rotate(y)
 
 
 def permuted(call: Call, inputs: Sequence[Any], sigma: Any, axes: Sequence[int]) -> Sides:

@@ -77,5 +77,5 @@ OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
         (6, 5),
         (130, 1),
     ),
-    "turn": _lengths("BAnr", (1, 1, 2, 3), (2, 1, 3, 4), (2, 2, 4, 4), ("H", 1, "H", 2)),
+    "rotate": _lengths("BAnr", (1, 1, 2, 3), (2, 1, 3, 4), (2, 2, 4, 4), ("H", 1, "H", 2)),
 }

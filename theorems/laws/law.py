@@ -63,15 +63,15 @@ class Formula:
     others: Sequence[str] = ()
 
     @property
-    def turns(self) -> bool:
-        """Whether it speaks of queries and of keys, which may be turned by code of their own."""
-        return self.call == "turn"
+    def rotates(self) -> bool:
+        """Whether it speaks of queries and of keys, which may be rotated by code of their own."""
+        return self.call == "rotate"
 
     def equations(self, calls: SimpleNamespace, *, shown: bool = False, **values: Any) -> Sides:
-        """Its two sides, or two lists of them: of keys too where other code turns them."""
+        """Its two sides, or two lists of them: of keys too where other code rotates them."""
         sides = self.shown if shown and self.shown is not None else self.sides
         found = [sides(calls, **values)]
-        if self.turns and self.id != "relative" and calls.key is not calls.turn:
+        if self.rotates and self.id != "relative" and calls.key is not calls.rotate:
             found.append(sides(of_keys(calls), **values))
         if len(found) == 1:
             return found[0]
@@ -151,21 +151,21 @@ def _listed(side: Any) -> list[Any]:
 
 def of_keys(calls: SimpleNamespace) -> SimpleNamespace:
     """The same calls, with keys in the place of queries."""
-    return SimpleNamespace(**{**vars(calls), "turn": calls.key, "in_order": calls.key_in_order})
+    return SimpleNamespace(**{**vars(calls), "rotate": calls.key, "in_order": calls.key_in_order})
 
 
 def called(calls: Mapping[str, Any], *, true_means: str = "", **known: Any) -> SimpleNamespace:
-    """The calls by name, as laws use them: keys turned as queries where there is no other code.
+    """The calls by name, as laws use them: keys rotated as queries where there is no other code.
 
-    ``in_order`` turns with the channels in the order in which they went in: it is ``turn``, where
-    nothing else is given.  ``visible`` is a mask as 1 where a key is seen and 0 where not, whatever
-    the code makes of it.  ``known`` are plain numbers of the code, as ``first``, its first
+    ``in_order`` rotates with the channels in the order in which they went in: it is ``rotate``,
+    where nothing else is given.  ``visible`` is a mask as 1 where a key is seen and 0 where not,
+    whatever the code makes of it.  ``known`` are plain numbers of the code, as ``first``, its first
     position.
     """
     found = SimpleNamespace(**{"first": 0, "causal": False, **known}, **calls)
-    if "turn" in calls:
-        found.key = calls.get("key", found.turn)
-        found.in_order = calls.get("in_order", found.turn)
+    if "rotate" in calls:
+        found.key = calls.get("key", found.rotate)
+        found.in_order = calls.get("in_order", found.rotate)
         found.key_in_order = calls.get("key_in_order", found.key)
     if "masked" in calls:
         found.visible = lambda x, y: _visible(calls["masked"](x, y), true_means)

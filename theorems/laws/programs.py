@@ -44,13 +44,13 @@ from .references import (
     over_queries,
     padded,
     past_tokens,
+    rotated,
+    rotated_at_place,
     rows_mixed,
     seen_exponentials,
     shares,
     sines,
     slopes,
-    turned,
-    turned_at_place,
     under_a_mask,
     under_numbers,
     values_leak,
@@ -76,9 +76,9 @@ class Programs:
     beside: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _turned_law(law: str, **breaks: Program) -> Programs:
+def _rotated_law(law: str, **breaks: Program) -> Programs:
     told = {clause.replace("_", " "): program for clause, program in breaks.items()}
-    return Programs(law, "rotary", "turn", turned, told)
+    return Programs(law, "rotary", "rotate", rotated, told)
 
 
 def _attended_law(law: str, keeps: Program = attend, **breaks: Program) -> Programs:
@@ -88,14 +88,14 @@ def _attended_law(law: str, keeps: Program = attend, **breaks: Program) -> Progr
 
 def _running_law(law: str, **breaks: Program) -> Programs:
     told = {clause.replace("_", " "): program for clause, program in breaks.items()}
-    return Programs(law, "rotary", "running", turned_at_place, told, {"turn": turned})
+    return Programs(law, "rotary", "running", rotated_at_place, told, {"rotate": rotated})
 
 
 def _beside_rotary(
     law: str, call: str, keeps: Program, beside: Any = (), **breaks: Program
 ) -> Programs:
     told = {clause.replace("_", " "): program for clause, program in breaks.items()}
-    return Programs(law, "rotary", call, keeps, told, {"turn": turned, **dict(beside)})
+    return Programs(law, "rotary", call, keeps, told, {"rotate": rotated, **dict(beside)})
 
 
 def _layer_law(
@@ -106,49 +106,49 @@ def _layer_law(
 
 
 PROGRAMS: tuple[Programs, ...] = (
-    _turned_law(
+    _rotated_law(
         "relative",
-        offset_of_their_positions_alone=lambda x, p: turned(x, p * p),
-        no_other_position_is_seen=lambda x, p: turned(x, p - p[:, :1]),
-        nor_that_of_another_row=lambda x, p: turned(x, p[:1] + 0 * p),
+        offset_of_their_positions_alone=lambda x, p: rotated(x, p * p),
+        no_other_position_is_seen=lambda x, p: rotated(x, p - p[:, :1]),
+        nor_that_of_another_row=lambda x, p: rotated(x, p[:1] + 0 * p),
     ),
-    _turned_law(
+    _rotated_law(
         "norm",
-        one_number_for_all_channels=lambda x, p: half_longer(turned(x, p)),
-        the_same_at_every_position=lambda x, p: turned(x, p) * (1.0 + p)[:, None, :, None],
-        the_same_for_every_head=lambda x, p: first_head_longer(turned(x, p)),
+        one_number_for_all_channels=lambda x, p: half_longer(rotated(x, p)),
+        the_same_at_every_position=lambda x, p: rotated(x, p) * (1.0 + p)[:, None, :, None],
+        the_same_for_every_head=lambda x, p: first_head_longer(rotated(x, p)),
     ),
-    _turned_law(
+    _rotated_law(
         "composition",
-        angles_add_up=lambda x, p: turned(x, p * p),
-        nothing_is_turned_at_0=lambda x, p: turned(x, p + 1),
+        angles_add_up=lambda x, p: rotated(x, p * p),
+        nothing_is_rotated_at_0=lambda x, p: rotated(x, p + 1),
     ),
-    _turned_law(
+    _rotated_law(
         "linear",
-        sums=lambda x, p: turned(x, p) + 1.0,
-        multiples=lambda x, p: turned(x, p) * x,
+        sums=lambda x, p: rotated(x, p) + 1.0,
+        multiples=lambda x, p: rotated(x, p) * x,
     ),
-    _turned_law(
+    _rotated_law(
         "identity-at-zero",
-        a_vector_stays=lambda x, p: turned(x, p + 1),
-        a_common_factor=lambda x, p: half_longer(turned(x, p)),
+        a_vector_stays=lambda x, p: rotated(x, p + 1),
+        a_common_factor=lambda x, p: half_longer(rotated(x, p)),
     ),
-    _turned_law(
+    _rotated_law(
         "every-head-alike",
-        in_the_same_way=lambda x, p: first_head_longer(turned(x, p)),
+        in_the_same_way=lambda x, p: first_head_longer(rotated(x, p)),
         no_other_head_is_seen=lambda x, p: (
-            turned(x, p) + array_namespace(x).mean(x, axis=1, keepdims=True)
+            rotated(x, p) + array_namespace(x).mean(x, axis=1, keepdims=True)
         ),
     ),
-    _turned_law(
+    _rotated_law(
         "follows-its-ids",
         tokens_permuted=at_own_place,
-        each_row_has_its_own=lambda x, p: turned(x, p[:1] + 0 * p),
+        each_row_has_its_own=lambda x, p: rotated(x, p[:1] + 0 * p),
     ),
-    _turned_law(
+    _rotated_law(
         "rows-of-batch-apart",
-        a_row_alone=lambda x, p: turned(less_mean_of_rows(x), p),
-        its_own_positions=lambda x, p: turned(x, p[:1] + 0 * p),
+        a_row_alone=lambda x, p: rotated(less_mean_of_rows(x), p),
+        its_own_positions=lambda x, p: rotated(x, p[:1] + 0 * p),
     ),
     _attended_law("order-of-keys", keys_and_values_permuted=by_place),
     _attended_law("permutation", tokens_permuted=by_place),
@@ -377,47 +377,47 @@ PROGRAMS: tuple[Programs, ...] = (
     Programs(
         "paths-agree",
         "rotary",
-        "turned_paths",
-        turned,
+        "rotated_paths",
+        rotated,
         {
-            "the same": lambda x, p: turned(x, p + 1),
-            "of all heads": lambda x, p: first_head_longer(turned(x, p)),
+            "the same": lambda x, p: rotated(x, p + 1),
+            "of all heads": lambda x, p: first_head_longer(rotated(x, p)),
         },
-        {"turn": turned},
+        {"rotate": rotated},
     ),
-    _running_law("relative", offset_alone=lambda x: turned_at_place(x, 2)),
+    _running_law("relative", offset_alone=lambda x: rotated_at_place(x, 2)),
     _running_law(
         "norm",
-        one_number=lambda x: half_longer(turned_at_place(x)),
+        one_number=lambda x: half_longer(rotated_at_place(x)),
         the_same_at_every_position=lambda x: (
-            turned_at_place(x) * (1.0 + array_namespace(x).arange(x.shape[2]))[:, None]
+            rotated_at_place(x) * (1.0 + array_namespace(x).arange(x.shape[2]))[:, None]
         ),
     ),
     _running_law(
         "linear",
-        sums=lambda x: turned_at_place(x) + 1.0,
-        multiples=lambda x: turned_at_place(x) * x,
+        sums=lambda x: rotated_at_place(x) + 1.0,
+        multiples=lambda x: rotated_at_place(x) * x,
     ),
     _running_law(
-        "every-head-alike", in_the_same_way=lambda x: first_head_longer(turned_at_place(x))
+        "every-head-alike", in_the_same_way=lambda x: first_head_longer(rotated_at_place(x))
     ),
     _running_law(
-        "rows-of-batch-apart", a_row_alone=lambda x: turned_at_place(less_mean_of_rows(x))
+        "rows-of-batch-apart", a_row_alone=lambda x: rotated_at_place(less_mean_of_rows(x))
     ),
     _beside_rotary(
         "rotated-once",
         "all_three",
-        lambda q, k, v, p: (turned(q, p), turned(k, p), v),
-        queries=lambda q, k, v, p: (turned(turned(q, p), p), turned(k, p), v),
-        keys=lambda q, k, v, p: (turned(q, p), k, v),
-        values_where_they_turn=lambda q, k, v, p: (turned(q, p), turned(k, p), turned(v, p)),
+        lambda q, k, v, p: (rotated(q, p), rotated(k, p), v),
+        queries=lambda q, k, v, p: (rotated(rotated(q, p), p), rotated(k, p), v),
+        keys=lambda q, k, v, p: (rotated(q, p), k, v),
+        values_where_they_rotate=lambda q, k, v, p: (rotated(q, p), rotated(k, p), rotated(v, p)),
     ),
     _beside_rotary(
         "shift-of-cached-keys",
         "shift",
         all_at,
         by_s=lambda x, s: all_at(x, -s),
-        a_turned_key=first_head_shifted,
+        a_rotated_key=first_head_shifted,
     ),
     _beside_rotary(
         "cache-keeps-its-positions",

@@ -11,8 +11,8 @@ from typing import Any
 from array_api_compat import array_namespace
 
 
-def turned(x: Any, p: Any) -> Any:
-    """Channel i turned with channel i + 2 by the angle p, or p/4."""
+def rotated(x: Any, p: Any) -> Any:
+    """Channel i rotated with channel i + 2 by the angle p, or p/4."""
     xp = array_namespace(x)
     angles = xp.stack([1.0 * p, 0.25 * p], axis=-1)[:, None]
     c, s = xp.cos(angles), xp.sin(angles)
@@ -29,7 +29,7 @@ def half_longer(x: Any) -> Any:
 
 
 def at_own_place(x: Any, p: Any) -> Any:
-    return turned(x, 0 * p + array_namespace(x).arange(x.shape[2])[None])
+    return rotated(x, 0 * p + array_namespace(x).arange(x.shape[2])[None])
 
 
 def less_mean_of_rows(x: Any) -> Any:
@@ -213,14 +213,14 @@ def padded(x: Any, keep: Any) -> Any:
     return add_up(x, array_namespace(x).where(keep[:, None, :], 1.0, 0.0 * keep[:, :, None]))
 
 
-def turned_at_place(x: Any, power: int = 1) -> Any:
-    return turned(x, array_namespace(x).arange(x.shape[2])[None] ** power + 0 * x[:, 0, :, 0])
+def rotated_at_place(x: Any, power: int = 1) -> Any:
+    return rotated(x, array_namespace(x).arange(x.shape[2])[None] ** power + 0 * x[:, 0, :, 0])
 
 
 def all_at(x: Any, s: Any) -> Any:
     """Every token s further."""
     xp = array_namespace(x)
-    return turned(x, xp.zeros(x.shape[:1] + x.shape[2:3], dtype=xp.int64) + s)
+    return rotated(x, xp.zeros(x.shape[:1] + x.shape[2:3], dtype=xp.int64) + s)
 
 
 def first_head_shifted(x: Any, s: Any) -> Any:
@@ -228,18 +228,18 @@ def first_head_shifted(x: Any, s: Any) -> Any:
 
 
 def after_eviction(x: Any, late: int) -> tuple[Any, Any, Any]:
-    """The last four keys, said to be at 0, 1, 2, 3, and turned there, or later."""
+    """The last four keys, said to be at 0, 1, 2, 3, and rotated there, or later."""
     xp, own = array_namespace(x), x[:, :, -4:]
     at = xp.arange(own.shape[2])
-    turned_at = at + late * (x.shape[2] > 4)
-    return turned(own, xp.stack([turned_at] * x.shape[0], axis=0)), own, at
+    rotated_at = at + late * (x.shape[2] > 4)
+    return rotated(own, xp.stack([rotated_at] * x.shape[0], axis=0)), own, at
 
 
 def neighbours(x: Any, p: Any) -> Any:
-    """Channels 0 and 1, and 2 and 3, turned as ``turned`` does 0 and 2, and 1 and 3."""
+    """Channels 0 and 1, and 2 and 3, rotated as ``rotated`` does 0 and 2, and 1 and 3."""
     order = [0, 2, 1, 3]
     xp = array_namespace(x)
-    halves = turned(xp.stack([x[..., c] for c in order], axis=-1), p)
+    halves = rotated(xp.stack([x[..., c] for c in order], axis=-1), p)
     return xp.stack([halves[..., c] for c in order], axis=-1)
 
 

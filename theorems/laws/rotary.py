@@ -1,4 +1,4 @@
-"""Laws of rotary code: turn(x, p) turns vectors x at positions p, key(x, p) does it to keys."""
+"""Laws of rotary code: rotate(x, p) rotates vectors x at positions p, key(x, p) does it to keys."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ RELATIVE = Law(
     "relative",
     "rotary",
     "structure",
-    "the product of a turned query and a turned key depends on the offset of their positions alone",
+    "the product of a rotated query and a rotated key depends on their offset alone",
 )
 NORM = Law(
     "norm",
     "rotary",
     "structure",
-    "turning multiplies every length by one number, the same at every position",
+    "rotating multiplies every length by one number, the same at every position",
 )
 COMPOSITION = Law(
-    "composition", "rotary", "structure", "turning by m and then by n is turning by m + n"
+    "composition", "rotary", "structure", "rotating by m and then by n is rotating by m + n"
 )
-LINEAR = Law("linear", "rotary", "structure", "turning is linear in the vector")
+LINEAR = Law("linear", "rotary", "structure", "rotating is linear in the vector")
 IDENTITY = Law(
     "identity-at-zero",
     "rotary",
     "structure",
     "with all positions 0 vectors stay, but for a common factor and a fixed order of channels",
 )
-HEADS_ALIKE = Law("every-head-alike", "rotary", "structure", "every head turns in the same way")
+HEADS_ALIKE = Law("every-head-alike", "rotary", "structure", "every head rotates in the same way")
 FOLLOWS_IDS = Law(
     "follows-its-ids",
     "rotary",
@@ -52,19 +52,19 @@ ROTATED_ONCE = Law(
     "rotated-once",
     "rotary",
     "structure",
-    "queries, keys (and values, where they turn) are each turned exactly once",
+    "queries, keys (and values, where they rotate) are each rotated exactly once",
 )
 SHIFT_OF_KEYS = Law(
     "shift-of-cached-keys",
     "rotary",
     "structure",
-    "a turned key shifted by s is the key turned at its position + s",
+    "a rotated key shifted by s is the key rotated at its position + s",
 )
 CACHE = Law(
     "cache-keeps-its-positions",
     "rotary",
     "structure",
-    "every key in the cache is the raw key turned at the position it is said to have",
+    "every key in the cache is the raw key rotated at the position it is said to have",
 )
 CONVERSION = Law(
     "conversion-keeps-scores",
@@ -75,8 +75,8 @@ CONVERSION = Law(
 
 
 def same_scores(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
-    """turn(q, m + s)·key(k, p + s) = turn(q, m)·key(k, p)."""
-    return by_offset(lambda m, p: f.turn(q, m) @ f.key(k, p).mT, m, p, s=s)
+    """rotate(q, m + s)·key(k, p + s) = rotate(q, m)·key(k, p)."""
+    return by_offset(lambda m, p: f.rotate(q, m) @ f.key(k, p).mT, m, p, s=s)
 
 
 # Small shifts first; then past tables of 256, 2048 and 4096 positions, and to the end of 65536.
@@ -111,7 +111,7 @@ ALONE = (
 
 @RELATIVE.of(
     "rotary",
-    "turn",
+    "rotate",
     shown=same_scores,
     names=(("scores further along", "scores"), *ALONE, *ALONE),
     inputs=MOVED,
@@ -124,15 +124,15 @@ ALONE = (
 def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     """All positions moved by s give the same products, and no vector looks at another position."""
     left, right = ([side] for side in same_scores(f, q, k, m, p, s))
-    for turn in (f.turn,) if f.key is f.turn else (f.turn, f.key):
-        parts, wholes = each_alone(turn, [q, m], [k, p], axes=(2, 1))
+    for rotate in (f.rotate,) if f.key is f.rotate else (f.rotate, f.key):
+        parts, wholes = each_alone(rotate, [q, m], [k, p], axes=(2, 1))
         left, right = left + parts, right + wholes
     return left, right
 
 
 @RELATIVE.of(
     "rotary",
-    "turn",
+    "rotate",
     names=(
         ("the first rows", "the same, beside other positions"),
         ("the last rows", "the same, beside other positions"),
@@ -151,35 +151,35 @@ def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> 
     both = concat((x, y), axis=0)
     left: list[Any] = []
     right: list[Any] = []
-    for turn in (f.turn,) if f.key is f.turn else (f.turn, f.key):
+    for rotate in (f.rotate,) if f.key is f.rotate else (f.rotate, f.key):
         whole, first, last = (
-            turn(both, concat(pair, axis=0)) for pair in ((p, o), (p2, o), (p, o2))
+            rotate(both, concat(pair, axis=0)) for pair in ((p, o), (p2, o), (p, o2))
         )
         left, right = [*left, last[:cut], first[cut:]], [*right, whole[:cut], whole[cut:]]
     return left, right
 
 
 def as_long_elsewhere(f: Any, x: Any, p: Any, o: Any, **_: Any) -> Sides:
-    """|turn(x, p)|² = |turn(x, o)|², and the same of another token and head."""
-    left, right = _longer_alike(f.turn(x, p), x, f.turn(x, p), x)
-    return [_square(f.turn(x, p)), left], [_square(f.turn(x, o)), right]
+    """|rotate(x, p)|² = |rotate(x, o)|², and the same of another token and head."""
+    left, right = _longer_alike(f.rotate(x, p), x, f.rotate(x, p), x)
+    return [_square(f.rotate(x, p)), left], [_square(f.rotate(x, o)), right]
 
 
 ONE = (..., None, None, None)
 
 
-def _longer_alike(turned: Any, x: Any, other: Any, y: Any) -> Sides:
-    """|turned|²·|y|² = |x|²·|other|², each token of each head and row beside every other."""
-    a, b, c, d = (_square(v) for v in (turned, y, x, other))
+def _longer_alike(rotated: Any, x: Any, other: Any, y: Any) -> Sides:
+    """|rotated|²·|y|² = |x|²·|other|², each token of each head and row beside every other."""
+    a, b, c, d = (_square(v) for v in (rotated, y, x, other))
     return a[ONE] * b[None, None, None], c[ONE] * d[None, None, None]
 
 
-LONG = (("|turned x|²·|y|²", "|x|²·|turned y|²"),)
+LONG = (("|rotated x|²·|y|²", "|x|²·|rotated y|²"),)
 
 
 @NORM.of(
     "rotary",
-    "turn",
+    "rotate",
     shown=as_long_elsewhere,
     names=LONG,
     inputs=tuple(Inputs(lengths={"B": 1}, at={"p": LADDER, "o": o}) for o in ((0,), (1, 0))),
@@ -189,12 +189,12 @@ LONG = (("|turned x|²·|y|²", "|x|²·|turned y|²"),)
     o="position B n",
 )
 def norm(f: Any, x: Any, y: Any, p: Any, o: Any) -> Sides:
-    """|turn(x, p)|²·|y|² = |turn(y, o)|²·|x|², x and y at any two places, heads and rows.
+    """|rotate(x, p)|²·|y|² = |rotate(y, o)|²·|x|², x and y at any two places, heads and rows.
 
     Where channels that pass keep their length beside others that all become longer, no number is
     that of all vectors; a witness is looked for with one vector.
     """
-    return _longer_alike(f.turn(x, p), x, f.turn(y, o), y)
+    return _longer_alike(f.rotate(x, p), x, f.rotate(y, o), y)
 
 
 def _square(x: Any) -> Any:
@@ -202,8 +202,8 @@ def _square(x: Any) -> Any:
 
 
 def nothing_vanishes(f: Any, x: Any, p: Any, **_: Any) -> Any:
-    """turn(1, 0), where 1 has only ones: no channel becomes 0."""
-    return f.turn(0 * x + 1, _zero(f, p))
+    """rotate(1, 0), where 1 has only ones: no channel becomes 0."""
+    return f.rotate(0 * x + 1, _zero(f, p))
 
 
 def _zero(f: Any, p: Any) -> Any:
@@ -213,14 +213,14 @@ def _zero(f: Any, p: Any) -> Any:
 
 @COMPOSITION.of(
     "rotary",
-    "turn",
+    "rotate",
     positive=nothing_vanishes,
     x=VECTORS,
     y=VECTORS,
     m="position B n",
     p="position B n",
     names=(
-        ("turned by m, then by n", "turned by m + n, then by 0"),
+        ("rotated by m, then by n", "rotated by m + n, then by 0"),
         ("x at 0, times y", "y at 0, times x"),
     ),
     inputs=(
@@ -229,38 +229,38 @@ def _zero(f: Any, p: Any) -> Any:
     ),
 )
 def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
-    """turn(turn(x, m), p) = turn(turn(x, m + p), 0), which leaves a common factor its square.
+    """rotate(rotate(x, m), p) = rotate(rotate(x, m + p), 0): both have the square of a factor.
 
-    At position 0 each channel is multiplied by a number: turn(x, 0)·y = turn(y, 0)·x.  Without that
-    positions that are off by one would pass, for they are off by two on both sides.  That number is
-    above 0: else two turns and one may both give 0.  Of code that has no position 0 its first is
-    counted from, and nothing is known of what it does there.
+    At position 0 each channel is multiplied by a number: rotate(x, 0)·y = rotate(y, 0)·x.  Without
+    that positions that are off by one would pass, for they are off by two on both sides.  That
+    number is above 0: else two rotations and one may both give 0.  Of code that has no position 0
+    its first is counted from, and nothing is known of what it does there.
     """
-    turn, zero = f.in_order, _zero(f, p)
-    twice, once = composed(turn, x, m, p, m + p - f.first if f.first else m + p)
+    rotate, zero = f.in_order, _zero(f, p)
+    twice, once = composed(rotate, x, m, p, m + p - f.first if f.first else m + p)
     if f.first:
-        return twice, turn(once, zero)
-    return [twice, turn(x, zero) * y], [turn(once, zero), turn(y, zero) * x]
+        return twice, rotate(once, zero)
+    return [twice, rotate(x, zero) * y], [rotate(once, zero), rotate(y, zero) * x]
 
 
 @LINEAR.of(
     "rotary",
-    "turn",
-    names=(("a·x + y turned", "a·x turned + y turned"),),
+    "rotate",
+    names=(("a·x + y rotated", "a·x rotated + y rotated"),),
     x=VECTORS,
     y=VECTORS,
     a="real",
     p="position B n",
     inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 2}),),
 )
-def turned_linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
-    """turn(a·x + y, p) = a·turn(x, p) + turn(y, p)."""
-    return linear(lambda x: f.turn(x, p), x, y, a)
+def rotated_linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
+    """rotate(a·x + y, p) = a·rotate(x, p) + rotate(y, p)."""
+    return linear(lambda x: f.rotate(x, p), x, y, a)
 
 
 @IDENTITY.of(
     "rotary",
-    "turn",
+    "rotate",
     x=VECTORS,
     y=VECTORS,
     p="position B n",
@@ -274,7 +274,7 @@ def turned_linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
     ),
 )
 def identity_at_zero(f: Any, x: Any, y: Any, p: Any) -> Sides:
-    """turn(x, 0)_i = c_i·x_i, and c_i = c_j where neither is 1: channels that pass have 1.
+    """rotate(x, 0)_i = c_i·x_i, and c_i = c_j where neither is 1: channels that pass have 1.
 
     The second: (c_i − 1)·(c_j − 1)·(c_i − c_j) = 0 for all channels i and j.  No factor is 0.
     """
@@ -292,7 +292,7 @@ ALIKE = (
 
 @HEADS_ALIKE.of(
     "rotary",
-    "turn",
+    "rotate",
     names=ALIKE,
     x=VECTORS,
     y=VECTORS,
@@ -304,18 +304,18 @@ ALIKE = (
 )
 def every_head_alike(f: Any, x: Any, y: Any, p: Any, sigma: Any) -> Sides:
     """Heads permuted before are heads permuted after, and the first does not see the others."""
-    return _heads_alike(lambda a: f.turn(a, p), x, y, sigma)
+    return _heads_alike(lambda a: f.rotate(a, p), x, y, sigma)
 
 
-def _heads_alike(turn: Callable[[Any], Any], x: Any, y: Any, sigma: Any) -> Sides:
+def _heads_alike(rotate: Callable[[Any], Any], x: Any, y: Any, sigma: Any) -> Sides:
     own = array_namespace(x).concat((x[:, :1], y[:, 1:]), axis=1)
-    moved, heads = permuted(turn, [x], sigma, [1])
-    return [moved, turn(own)[:, :1]], [heads, turn(x)[:, :1]]
+    moved, heads = permuted(rotate, [x], sigma, [1])
+    return [moved, rotate(own)[:, :1]], [heads, rotate(x)[:, :1]]
 
 
 @FOLLOWS_IDS.of(
     "rotary",
-    "turn",
+    "rotate",
     x=VECTORS,
     p="position B n",
     o="position B n",
@@ -335,9 +335,9 @@ def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sid
     """
     own = array_namespace(x).concat((p[:1], o[1:]), axis=0)
     sides = [
-        permuted(f.turn, [x, p], sigma, [2, 1]),
-        permuted(f.turn, [x, p], rho, [0, 0]),
-        (f.turn(x, own)[:1], f.turn(x, p)[:1]),
+        permuted(f.rotate, [x, p], sigma, [2, 1]),
+        permuted(f.rotate, [x, p], rho, [0, 0]),
+        (f.rotate(x, own)[:1], f.rotate(x, p)[:1]),
     ]
     return [left for left, _ in sides], [right for _, right in sides]
 
@@ -370,14 +370,14 @@ def running_norm(f: Any, x: Any, y: Any, z: Any) -> Sides:
 
 
 def _later(f: Any, x: Any, z: Any) -> Any:
-    """Vectors turned where r others stand before them."""
+    """Vectors rotated where r others stand before them."""
     xp = array_namespace(x)
     return f.running(xp.concat((z, x), axis=2))[:, :, z.shape[2] :]
 
 
 @LINEAR.of("rotary", "running", x=VECTORS, y=VECTORS, a="real")
 def running_linear(f: Any, x: Any, y: Any, a: Any) -> Sides:
-    """turn(a·x + y) = a·turn(x) + turn(y)."""
+    """rotate(a·x + y) = a·rotate(x) + rotate(y)."""
     return linear(f.running, x, y, a)
 
 
@@ -397,8 +397,8 @@ def running_heads_alike(f: Any, x: Any, y: Any, sigma: Any) -> Sides:
     inputs=(Inputs(at={"p": ((0, 1, 2, 5, 11), (11, 5, 2, 1, 0))}),),
 )
 def equal_axes_are_one(f: Any, x: Any, p: Any) -> Sides:
-    """turn(x, (p, …, p)) = turn(x, p)."""
-    return f.turn(x, array_namespace(x).stack([p] * f.axes, axis=-1)), f.one_axis(x, p)
+    """rotate(x, (p, …, p)) = rotate(x, p)."""
+    return f.rotate(x, array_namespace(x).stack([p] * f.axes, axis=-1)), f.one_axis(x, p)
 
 
 @ROTATED_ONCE.of(
@@ -409,22 +409,22 @@ def equal_axes_are_one(f: Any, x: Any, p: Any) -> Sides:
     v=VECTORS,
     p="position B n",
     names=(
-        ("queries", "queries turned once"),
-        ("keys", "keys turned once"),
+        ("queries", "queries rotated once"),
+        ("keys", "keys rotated once"),
         ("values", "values as they are meant to be"),
     ),
     inputs=(Inputs(at={"p": (0, 1, 5)}, lengths={"B": 1}),),
 )
 def rotated_once(f: Any, q: Any, k: Any, v: Any, p: Any) -> Sides:
-    """The three at once are turn(q, p), key(k, p), and v or key(v, p)."""
-    wanted = f.key(v, p) if f.values_turn else v
-    return list(f.all_three(q, k, v, p)), [f.turn(q, p), f.key(k, p), wanted]
+    """The three at once are rotate(q, p), key(k, p), and v or key(v, p)."""
+    wanted = f.key(v, p) if f.values_rotate else v
+    return list(f.all_three(q, k, v, p)), [f.rotate(q, p), f.key(k, p), wanted]
 
 
 @SHIFT_OF_KEYS.of(
     "rotary",
     "shift",
-    names=(("turned, then shifted by s", "turned at its position + s"),),
+    names=(("rotated, then shifted by s", "rotated at its position + s"),),
     k=VECTORS,
     p="position B n",
     s="step",
@@ -443,7 +443,7 @@ def shift_of_cached_keys(f: Any, k: Any, p: Any, s: Any) -> Sides:
 @CACHE.of(
     "rotary",
     "evict",
-    names=(("keys in the cache", "raw keys turned at their positions"),),
+    names=(("keys in the cache", "raw keys rotated at their positions"),),
     k="real B H c D",
     inputs=tuple(Inputs(lengths={"B": 1, "c": c}) for c in (1, 2, 3, 5, 9, 17, 40, 129, 300)),
 )
@@ -464,18 +464,18 @@ def cache_keeps_its_positions(f: Any, k: Any) -> Sides:
     inputs=(Inputs(at={"p": (0, 1, 4)}, lengths={"B": 1, "E": "F"}),),
 )
 def conversion_keeps_scores(f: Any, x: Any, queries: Any, keys: Any, p: Any) -> Sides:
-    """The scores of projections are those of the converted ones, each turned in its layout."""
-    turn, key = f.converted
+    """The scores of projections are those of the converted ones, each rotated in its layout."""
+    rotate, key = f.converted
     other, others = f.convert(queries, keys, f.heads)
     return (
-        _scores(f, f.turn, f.key, x, queries, keys, p),
-        _scores(f, turn, key, x, other, others, p),
+        _scores(f, f.rotate, f.key, x, queries, keys, p),
+        _scores(f, rotate, key, x, other, others, p),
     )
 
 
 def _scores(
     f: Any,
-    turn: Callable[..., Any],
+    rotate: Callable[..., Any],
     key: Callable[..., Any],
     x: Any,
     queries: Any,
@@ -485,7 +485,7 @@ def _scores(
     xp = array_namespace(x)
     parts = (xp.reshape(x @ w.mT, (*x.shape[:2], f.heads, -1)) for w in (queries, keys))
     q, k = (xp.permute_dims(part, (0, 2, 1, 3)) for part in parts)
-    return turn(q, p) @ key(k, p).mT
+    return rotate(q, p) @ key(k, p).mT
 
 
 LAWS = (
@@ -519,7 +519,7 @@ LAWS = (
         "width-as-declared",
         "rotary",
         "declared",
-        "as many channels turn as declared, and the others pass through unchanged",
+        "as many channels rotate as declared, and the others pass through unchanged",
     ),
     Law(
         "frequencies-as-declared",

@@ -75,7 +75,7 @@ NO_MUTATION = Law("no-mutation", EVERY, "state", "the inputs are not changed by 
 
 @ROWS_APART.of(
     "rotary",
-    "turn",
+    "rotate",
     names=APART,
     sizes=ROWS,
     x=VECTORS,
@@ -85,7 +85,7 @@ NO_MUTATION = Law("no-mutation", EVERY, "state", "the inputs are not changed by 
 )
 def rotary_rows_apart(f: Any, x: Any, p: Any, y: Any, o: Any) -> Sides:
     """The rows of a batch are what those before and those after any cut are alone."""
-    return each_alone(f.turn, [x, p], [y, o])
+    return each_alone(f.rotate, [x, p], [y, o])
 
 
 @ROWS_APART.of(
@@ -246,11 +246,11 @@ def _alike(main: Callable[..., Any], paths: Sequence[Callable[..., Any]], *given
 
 
 @PATHS_AGREE.of(
-    "rotary", "turned_paths", names=PATHS, sizes=({"B": 1, "n": 1},), x=VECTORS, p="position B n"
+    "rotary", "rotated_paths", names=PATHS, sizes=({"B": 1, "n": 1},), x=VECTORS, p="position B n"
 )
-def turned_paths(f: Any, x: Any, p: Any) -> Sides:
-    """turn(x, p) = path(x, p)."""
-    return _alike(f.turn, f.turned_paths, x, p)
+def rotated_paths(f: Any, x: Any, p: Any) -> Sides:
+    """rotate(x, p) = path(x, p)."""
+    return _alike(f.rotate, f.rotated_paths, x, p)
 
 
 @PATHS_AGREE.of(

@@ -270,7 +270,7 @@ def as_a_set(Q: Array, W_K: Array, W_V: Array, X: Array, Y: Array) -> Claim:
 def attention_is_equivariant_in_all_its_symmetries(
     Q: Array, K: Array, V: Array, tau: Array, sigma: Array, g: Array, h: Array
 ) -> Claim:
-    """Queries and pairs may be reordered, queries and keys turned together, values mapped.
+    """Queries and pairs may be reordered, queries and keys rotated together, values mapped.
 
     Q[τ] has row τ(i) of Q as its row i.  The lemma's τQ has row i of Q as its row τ(i), which is
     Q[τ⁻¹]; as τ and σ are any permutations, the two ways of writing say the same.

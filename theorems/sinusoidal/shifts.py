@@ -202,7 +202,7 @@ def added(row: Array, column: Array, s: Array, t: Array, omega: Array) -> Claim:
     claims=("B14", "R12"),
 )
 def a_shift_is_a_linear_map_of_the_encoding(p: Array, k: Array, omega: Array) -> Claim:
-    """One matrix for each offset k serves every position: it turns block b by −k ω_b."""
+    """One matrix for each offset k serves every position: it rotates block b by −k ω_b."""
     return exists(
         real(2 * B, 2 * B),
         "M",
@@ -241,7 +241,7 @@ def the_table_holds_powers_of_one_matrix(
     """
     xp = array_namespace(omega)
     M, x = block_rotation(-omega), last_of_each_pair(omega)
-    turns = powers_of_blocks(-omega)
+    rotates = powers_of_blocks(-omega)
     theta = xp.exp(-log_base / B)
     exponents = for_all(
         {"b": natural()},
@@ -251,13 +251,13 @@ def the_table_holds_powers_of_one_matrix(
     angles = place[:, None] / xp.exp(2 * xp.arange(B) / (2 * B) * log_base)
     pairs = xp.stack((xp.sin(angles), xp.cos(angles)), axis=-1)
     return {
-        "powers of M": turns,
+        "powers of M": rotates,
         "row j": equal(
             block_rotation(-(j * omega)) @ x,
             xp.reshape(xp.stack((xp.sin(j * omega), xp.cos(j * omega)), axis=-1), (2 * B,)),
         ),
         "the table": equal(embedding(M, x, n), sinusoidal(place, omega)).with_facts(
-            over(n, lambda j: turns.at(j=j))
+            over(n, lambda j: rotates.at(j=j))
         ),
         "powers of θ": exponents,
         "one table in three documents": equal(
@@ -266,7 +266,7 @@ def the_table_holds_powers_of_one_matrix(
     }
 
 
-@the_table_holds_powers_of_one_matrix.negative_control("the blocks turn by +ω_b")
+@the_table_holds_powers_of_one_matrix.negative_control("the blocks rotate by +ω_b")
 def forwards(omega: Array) -> Claim:
     xp = array_namespace(omega)
     x = last_of_each_pair(omega)
@@ -371,13 +371,13 @@ def no_function_shifts_the_sine_of_real_numbers(
     xp = array_namespace(s)
     law, whole, zero = shifted(F, s, real()), shifted(G, r, natural()), xp.zeros(())
 
-    def turns(q: Array) -> Array:
+    def rotates(q: Array) -> Array:
         angle: Array = (2 * q + 1) * xp.pi
         return angle
 
     sine = for_all(
         {"t": real(), "q": natural()},
-        lambda t, q: equal(xp.sin(t - turns(q)), -xp.sin(t)).by_induction(q),
+        lambda t, q: equal(xp.sin(t - rotates(q)), -xp.sin(t)).by_induction(q),
     )
     return {
         "on the real numbers": chain(
@@ -390,10 +390,10 @@ def no_function_shifts_the_sine_of_real_numbers(
         "odd multiples of π change the sign": sine,
         "at 0": equal(G(zero), xp.sin(r)).with_facts(whole.at(t=zero)),
         "and near 0": chain(
-            G(-xp.sin(p - turns(q))),
+            G(-xp.sin(p - rotates(q))),
             ("odd multiples of π change the sign", G(xp.sin(p))),
             ("G at sin p", xp.sin(p + r)),
-            ("odd multiples of π change the sign", -xp.sin((p + r) - turns(q))),
+            ("odd multiples of π change the sign", -xp.sin((p + r) - rotates(q))),
         ).with_facts(whole.at(t=p), sine.at(t=p, q=q), sine.at(t=p + r, q=q)),
     }
 

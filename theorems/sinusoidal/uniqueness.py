@@ -45,20 +45,20 @@ def periods_grow_and_stay_below_two_pi_omega(
     F = d for sines alone, F = d/2 for pairs of channels; ω itself would be the next frequency.
     """
     xp = array_namespace(p)
-    theta, turn = 1 + excess, 2 * xp.pi
+    theta, rotate = 1 + excess, 2 * xp.pi
     stretch = number_power(theta, j)
-    here, later = p / stretch, (p + turn * stretch) / stretch
+    here, later = p / stretch, (p + rotate * stretch) / stretch
     return {
         "it is a period": equal(xp.sin(later), xp.sin(here)),
         "of the cosine as well": equal(xp.cos(later), xp.cos(here)),
-        "the first period": equal(turn * number_power(theta, 0), turn),
+        "the first period": equal(rotate * number_power(theta, 0), rotate),
         "the next period is longer": greater(
-            turn * number_power(theta, j + 1), turn * stretch, ("", turn * stretch * excess)
+            rotate * number_power(theta, j + 1), rotate * stretch, ("", rotate * stretch * excess)
         ),
         "the last period is below 2πω": greater(
-            turn * number_power(theta, k + 1),
-            turn * number_power(theta, k),
-            ("", turn * number_power(theta, k) * excess),
+            rotate * number_power(theta, k + 1),
+            rotate * number_power(theta, k),
+            ("", rotate * number_power(theta, k) * excess),
         ),
     }
 
@@ -80,7 +80,7 @@ def reached(excess: Array, k: Array) -> Claim:
 def the_first_block_tells_positions_apart(
     theta: Array, a: Array, b: Array
 ) -> dict[str, Claim | Law]:
-    """The first block turns by 1 a position, since θ^0 = 1; so no condition on θ is needed.
+    """The first block rotates by 1 a position, since θ^0 = 1; so no condition on θ is needed.
 
     Equal vectors would have sin a cos b − cos a sin b = 0; this is sin(a − b), which is not 0, as
     π is irrational.
@@ -88,16 +88,18 @@ def the_first_block_tells_positions_apart(
     xp = array_namespace(theta)
     omega = powers(theta, B)
     M, x = block_rotation(-omega), last_of_each_pair(omega)
-    turns = powers_of_blocks(-omega)
+    rotates = powers_of_blocks(-omega)
     here, there = power(M, a) @ x, power(M, b) @ x
     first = for_all(
-        {"j": natural()}, lambda j: equal((power(M, j) @ x)[0], xp.sin(j)).with_facts(turns.at(j=j))
+        {"j": natural()},
+        lambda j: equal((power(M, j) @ x)[0], xp.sin(j)).with_facts(rotates.at(j=j)),
     )
     second = for_all(
-        {"j": natural()}, lambda j: equal((power(M, j) @ x)[1], xp.cos(j)).with_facts(turns.at(j=j))
+        {"j": natural()},
+        lambda j: equal((power(M, j) @ x)[1], xp.cos(j)).with_facts(rotates.at(j=j)),
     )
     return {
-        "powers of M": turns,
+        "powers of M": rotates,
         "M^j x begins with sin j": first,
         "then comes cos j": second,
         "positions are told apart": differ(

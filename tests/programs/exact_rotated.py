@@ -11,20 +11,20 @@ from torch import Tensor
 from attnproof.programs.subjects import Rotary
 
 OMEGA = torch.tensor([1.0, 0.125])
-Turn = Callable[[Tensor, Tensor], Tensor]
+Rotate = Callable[[Tensor, Tensor], Tensor]
 
 
-def turned(x: Tensor, p: Tensor, omega: Tensor = OMEGA) -> Tensor:
+def rotated(x: Tensor, p: Tensor, omega: Tensor = OMEGA) -> Tensor:
     """A rotary embedding as it should be."""
     angle = p[:, None, :, None] * omega
     u, v = x.chunk(2, -1)
     return torch.cat((u * angle.cos() - v * angle.sin(), u * angle.sin() + v * angle.cos()), -1)
 
 
-def rotary(turn: Turn, **more: Any) -> Rotary:
-    return Rotary(name="r", turn=turn, width=4, **more)
+def rotary(rotate: Rotate, **more: Any) -> Rotary:
+    return Rotary(name="r", rotate=rotate, width=4, **more)
 
 
 def at(places: Callable[[Tensor], Tensor], **more: Any) -> Rotary:
-    """Vectors turned at other positions than those given."""
-    return rotary(lambda x, p: turned(x, places(p)), **more)
+    """Vectors rotated at other positions than those given."""
+    return rotary(lambda x, p: rotated(x, places(p)), **more)
