@@ -74,7 +74,7 @@ class CellRecord(Record):
     def conditions(self) -> tuple[Condition, ...]:
         """Everything under which the verdict holds: positions, hypotheses, divisors that are not 0.
 
-        That of a difference which is refuted has them too: its contrary is proved.
+        That of a difference which is refuted has them too: its negation is proved.
         """
         proofs = [part for part in self.evidence if isinstance(part, ProvedEvidence)]
         if any(isinstance(part, RefutedEvidence | UndecidedEvidence) for part in self.evidence):

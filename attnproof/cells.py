@@ -229,7 +229,7 @@ def _why(law: EncodingLaw, verdict: str, evidence: tuple[Evidence, ...]) -> str:
     if verdict == "proved":
         steps = sum(part.steps for part in evidence if isinstance(part, ProvedEvidence))
         told = f"for all sizes, {steps} kernel steps" if steps else SAME
-        return f"its contrary is proved: {told}" if law.some else told
+        return f"its negation is proved: {told}" if law.some else told
     if verdict == "refuted":
         part = _refutation(evidence)
         assert part is not None
@@ -281,7 +281,7 @@ def _answered(kind: type[Encoding], law: EncodingLaw, answer: Answer, start: flo
 
 DTYPES = ("float64", "float32", "bfloat16")
 SHOWN = "its witness, whose gap is certified, says more than a draw"
-FORM = "it is decided by the form of what the encoding makes, which is no equation to compute"
+FORM = "it is decided by the form of what the encoding makes, which is not an equation to compute"
 SOME = "it claims a difference for some inputs, which no draw refutes"
 UNDEFINED = (
     "the exact value is no number there either: every key of a row is hidden, or it is too large "

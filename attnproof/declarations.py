@@ -147,7 +147,7 @@ def _mistakes(cls: Any, base: type, hooks: Collection[str]) -> Iterator[str]:
     strange = sorted(set(cls.defaults) - set(cls.given))
     if strange:
         yield (
-            f"{cls.__name__}.defaults has {strange[0]!r}, which is no parameter; "
+            f"{cls.__name__}.defaults has {strange[0]!r}, which is not a parameter; "
             + (f"given declares {', '.join(cls.given)}" if cls.given else "declare it in given")
         )
     for name in sorted(set(cls.defaults) & set(cls.given)):

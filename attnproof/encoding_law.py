@@ -29,7 +29,7 @@ Body = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a law finds out by itself, where it is no statement for the kernel.
+    """What a law finds out by itself, where it is not a statement for the kernel.
 
     ``verdict`` is proved, refuted or undecided; ``how`` a line that says why, with the witness if
     it is refuted; ``claimed`` what was asked, in words; ``certified_by`` what vouches for it;

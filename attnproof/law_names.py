@@ -46,7 +46,7 @@ def require_own_names(encoding: Encoding) -> None:
     if taken:
         raise TypeError(
             f"{type(encoding).__name__} has a parameter {taken[0]!r}, which is the name of "
-            f"something that laws speak of; call it otherwise, none of {', '.join(sorted(NAMES))}"
+            f"something that laws speak of; choose a name other than {', '.join(sorted(NAMES))}"
         )
 
 

@@ -321,7 +321,7 @@ def _text(
 ) -> str:
     """What is wrong with a value that is to be words, or one of a few words."""
     if key not in table:
-        return f"{key}: wanted, and not there" if required else ""
+        return f"{key}: wanted, and missing" if required else ""
     value = table[key]
     if not isinstance(value, str) or (required and not value.strip()):
         return f"{key}: wanted words, got {value!r}"
@@ -348,7 +348,7 @@ def _sense(table: dict[str, Any]) -> Iterator[str]:
             "undecided or not_checkable; got none"
         )
     if {"unstated", "printed"} <= has:
-        yield "unstated: what is no statement by itself cannot be printed as one; name one of them"
+        yield "unstated: what is not a statement cannot be printed as one; name one of them"
     if "corrected" in has and not has & {"printed", "disproof", "demonstrations", "unstated"}:
         yield (
             "corrected: wanted what shows the printed form wrong as well: printed, disproof, "

@@ -296,7 +296,7 @@ def _claim_lines(claim: ClaimRecord, results: Results) -> Iterator[str]:
     yield from filled(f"{sign(claim.verdict)} ({expected})", 0)
     yield from (line for why in claim.why for line in filled(f"! {why}", 2, 2))
     yield from section("Claim", [filled(claim.says)])
-    yield from section("Why what is printed is no statement", [filled(claim.unstated)])
+    yield from section("Why what is printed is not a statement", [filled(claim.unstated)])
     mends = f", by another {claim.mends}" if claim.mends else ""
     yield from section(f"What is right{mends}", [filled(claim.correction)])
     yield from section(f"Why it is {claim.verdict}", [filled(claim.reason)])

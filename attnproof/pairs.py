@@ -79,7 +79,7 @@ def _rows(
     a: Any,
     b: Any,
 ) -> dict[str, Claim]:
-    """One of many tokens is as a row of one, and that as one that is no row."""
+    """One of many tokens is as a row of one, and that as one that is not a row."""
     query, key = Q[row][None], K[column][None]
     return {
         "a query among others": equal(

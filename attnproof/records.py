@@ -109,7 +109,7 @@ class ClaimRecord(Record):
     mends: Literal["", "hypothesis", "type", "convention", "wording"] = Field(
         description="What the correction changes; empty if it replaces the conclusion."
     )
-    unstated: str = Field(description="Why what is printed is no statement by itself.")
+    unstated: str = Field(description="Why what is printed is not a statement by itself.")
     reason: str = Field(description="Why it is not checkable or undecided, in words.")
 
 

@@ -171,7 +171,7 @@ def _evidence(claim: ClaimDecision, decision: Decision) -> Evidence:
 
 
 def _use(fact: Instance, conclusions: Mapping[object, str]) -> UseRecord:
-    """A fact that a proof rests on, and the conclusion that it is, if it is no hypothesis."""
+    """A fact that a proof rests on, and the conclusion that it is, if it is not a hypothesis."""
     from .symbolic.latex import fact_latex
     from .symbolic.plain import plain_fact
 

@@ -53,7 +53,7 @@ def _same_number(name: str, other: str) -> bool:
 
 
 def require_id(name: str, ids: Sequence[str], members: Sequence[str], kind: str) -> None:
-    """Refuse what is no id; for a subject or a document, ``members`` are the ids in it."""
+    """Refuse what is not an id; for a subject or a document, ``members`` are the ids in it."""
     if name not in ids and members:
         told = ", ".join(members)
         raise UsageError(f"show wants an id; {name} is a {kind}, its ids are {told}")

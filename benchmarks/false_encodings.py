@@ -89,7 +89,7 @@ def judged(path: Path, mutant: Mutant, seed: int = 0) -> Iterator[Verdict]:
     try:
         kind = loaded(path, mutant.source)
         kind()
-    except Exception:  # noqa: BLE001 (a mutant that is no encoding)
+    except Exception:  # noqa: BLE001 (a mutant that is not an encoding)
         return
     for law in LAWS:
         with np.errstate(all="ignore"):

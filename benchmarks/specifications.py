@@ -105,7 +105,7 @@ def _compared(thing: Any, name: str, text: str) -> dict[str, Any]:
 
 
 def _of_rotary(name: str, thing: Any, count: int) -> dict[str, Any]:
-    """What a rotary function is: the first specification of which it is no counterexample."""
+    """What a rotary function is: the first specification of which it is not a counterexample."""
     found: dict[str, Any] = {}
     for text in ROTARY:
         found = {**_compared(thing, name, text), "models": count}

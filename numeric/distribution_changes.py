@@ -279,7 +279,7 @@ def _times(factor: float) -> Callable[[_Tokens], dict[str, Tensor]]:
         share = math.sqrt(factor) if t.shared else factor
         sides = ("query", "key") if t.shared else ("query",)
         changed |= {name: t.arrays[name] * share for name in t.of(*sides)}
-        if not changed:  # scores of keys with a query that is no array of tokens
+        if not changed:  # scores of keys with a query that is not an array of tokens
             changed = {name: t.arrays[name] * factor for name in t.of("key")}
         return changed
 

@@ -36,9 +36,9 @@ class Judged:
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
-            raise ValueError(f"policy {self.policy!r} is none of {', '.join(POLICIES)}")
+            raise ValueError(f"policy {self.policy!r} is not one of {', '.join(POLICIES)}")
         if self.status not in STATUSES:
-            raise ValueError(f"status {self.status!r} is none of {', '.join(STATUSES)}")
+            raise ValueError(f"status {self.status!r} is not one of {', '.join(STATUSES)}")
         if self.status == "skipped" and not self.told:
             raise ValueError("a policy that was not applied must say why")
 
@@ -75,7 +75,7 @@ class Measurement:
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
-            raise ValueError(f"status {self.status!r} is none of {', '.join(STATUSES)}")
+            raise ValueError(f"status {self.status!r} is not one of {', '.join(STATUSES)}")
         if self.status == "skipped" and not self.reason:
             raise ValueError("a skipped measurement must say why")
 

@@ -38,7 +38,7 @@ class Integers(RowReading):
     def constant(self, value: Any) -> int:
         """A literal number that is whole."""
         if Fraction(value).denominator != 1:
-            raise TypeError(f"{value} is no whole number; floor division and % are of integers")
+            raise TypeError(f"{value} is not an integer; floor division and % are of integers")
         return int(value)
 
     def op_var(self, t: Term) -> Any:
@@ -46,7 +46,7 @@ class Integers(RowReading):
         if isinstance(value, Tensor) and not value.is_floating_point():
             return value.cpu()
         if type(value) is not int:
-            raise TypeError(f"{t.data[0]} is no whole number; floor division and % are of integers")
+            raise TypeError(f"{t.data[0]} is not an integer; floor division and % are of integers")
         return value
 
     def full(self, shape: Sequence[int], value: float) -> Tensor:

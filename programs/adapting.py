@@ -59,7 +59,7 @@ def adapt(
     ``shift=..``), which are set.  ``forms``: for each kind that is tried what guesses its call; a
     subject needs none.
 
-    Raises ``NoAdapter``, ``OtherKind`` where it is no code of which this is declared, and
+    Raises ``NoAdapter``, ``OtherKind`` where it is not a code of which this is declared, and
     ``CodeFault`` where it does not end.
 
     >>> from .subjects import Layer
@@ -112,7 +112,7 @@ def require_settings(thing: Any, settings: Mapping[str, Any], name: str = "") ->
     told = _name(thing, name)
     if not inspect.isclass(thing):
         raise NoSetting(
-            f"{told} is no class, and settings are those of a constructor; got "
+            f"{told} is not a class, and settings are arguments of a constructor; got "
             f"{', '.join(settings)}; name the class, or a factory that builds it"
         )
     try:
@@ -278,7 +278,7 @@ def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
     if kind == "attention" and placed:
         return "its name says a table of positions, and almost anything can be called so"
     if kind == "bias" and own == ["additive"]:
-        return "its name says a table of positions, of which a row is no query and its keys"
+        return "its name says a table of positions, a row of which is not a query and its keys"
     if kind == "layer" and named and not _weighs(code):
         return (
             f"almost anything can be called as layer code, and its names say "

@@ -167,7 +167,7 @@ def _no_truth(subject: Subject) -> str:
     if not isinstance(subject, Attention):
         return ""
     if subject.true_hides:
-        return "True says in its masks that a key is hidden; they are turned round here"
+        return "in its masks True means that a key is hidden; they are inverted here"
     if subject.attend is not None and "bool" in subject.masks:
         return ""
     takes = subject.hide is not None and subject.layer is not None

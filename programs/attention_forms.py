@@ -1,6 +1,6 @@
 """Call forms of attention: how it is called where nobody says so, as a table.
 
-Each form is a line of the signature language with roles in the place of names; what comes back is
+Each form is a line of the signature language with roles in the place of names; it returns
 read off the shapes of one call with lengths that all differ.
 """
 
@@ -186,7 +186,7 @@ def _tried_on_heads(code: Code, line: str, known: tuple[Parameter, ...]) -> Fit[
     q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
     out = on.attend(q, k, v)
     if out.shape != q.shape:
-        raise DoesNotFit(f"{tuple(q.shape)} was wanted, {tuple(out.shape)} came")
+        raise DoesNotFit(f"wanted shape {tuple(q.shape)}, got {tuple(out.shape)}")
     other = v.clone()
     other[1, :, 0] += 1.0
     mixed = bool((out != on.attend(q, k, other))[1, :, 1:].any())

@@ -101,7 +101,7 @@ def beside(code: Code, known: tuple[Parameter, ...], taken: set[str], *, square:
                 continue
             if kind not in BESIDE:
                 raise DoesNotFit(
-                    f"it must be given {one.name!r}, and what that is its name does not say; "
+                    f"it needs {one.name!r}, and its name does not say what that is; "
                     f"give arguments={{{one.name!r}: ..}}, or the whole --call"
                 )
             own = BESIDE[kind] if square or kind != "length" else " = r"
@@ -136,7 +136,7 @@ def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bo
     if not isinstance(value, tuple | list):
         return f"{line} -> {axes_of(value, lengths, line, pooled=pooled)}"
     if not value:
-        raise DoesNotFit("nothing came back")
+        raise DoesNotFit("it returned nothing")
     said = [axes_of(value[0], lengths, line, pooled=pooled)]
     for one in value[1:]:
         try:
@@ -154,7 +154,7 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
     Raises ``DoesNotFit``.
     """
     if not isinstance(value, Tensor):
-        raise DoesNotFit(f"a tensor was wanted, and {type(value).__name__} came back")
+        raise DoesNotFit(f"wanted a tensor back, got {type(value).__name__}")
     letters = parse(f"{line} -> 1").letters
     there = [c for c in "BHGVrnhwDEC" if c in letters]
     known = {lengths[c]: c for c in reversed(there)}
@@ -174,7 +174,7 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
         said[-1] = "F"
     if not all(said):
         raise DoesNotFit(
-            f"an array of shape {tuple(value.shape)} came back, and what its axes are is not seen"
+            f"it returned an array of shape {tuple(value.shape)}, whose axes are unknown"
         )
     return " ".join(said)
 

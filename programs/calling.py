@@ -41,7 +41,7 @@ def calm(call: Callable[..., Tensor], *given: Any, seed: int = 0, copied: bool =
         seeded(seed)
         result = call(*(own.get(id(x), x) for x in given))  # one tensor stays one
     if not isinstance(result, Tensor):
-        raise TypeError(f"a tensor was wanted, and {type(result).__name__} came back")
+        raise TypeError(f"wanted a tensor back, got {type(result).__name__}")
     return result.detach().to("cpu", torch.float64, copy=True)
 
 

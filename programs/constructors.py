@@ -160,8 +160,8 @@ def tried(cls: type[Any], given: Mapping[str, Any], options: Options) -> tuple[A
 
 def _unknown(cls: Callable[..., Any], name: str) -> DoesNotFit:
     return DoesNotFit(
-        f"{getattr(cls, '__name__', cls)} must be given {name!r}, and what that is its name "
-        f"does not say; give settings={{{name!r}: ..}}, or a factory without arguments"
+        f"{getattr(cls, '__name__', cls)} needs {name!r}, and its name does not say "
+        f"what that is; give settings={{{name!r}: ..}}, or a factory without arguments"
     )
 
 
@@ -224,7 +224,7 @@ def widths_built(
 
 
 def _parts_built(config: Any) -> Mapping[str, Any]:
-    """What was chosen of a config: what was read of a namespace, or what is no default."""
+    """What was chosen of a config: what was read of a namespace, or what is not a default."""
     if isinstance(config, Offered):
         return vars(config)
     small = _small(config)
@@ -467,7 +467,7 @@ def _config(
 def _configured(
     annotation: Any, told: Mapping[str, Any], options: Options, space: Mapping[str, Any]
 ) -> Any:
-    """A config of a class that is no model's, with what it must have and what is told of it."""
+    """A config of a class that is not a model's, with what it must have and what is told of it."""
     inner = dataclasses.replace(options, settings=told)
     return annotation(**settings_for(annotation, inner, space))
 

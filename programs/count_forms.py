@@ -188,8 +188,8 @@ def _backs(
 ) -> Iterator[tuple[str, str]]:
     """The axes of each array that comes back, and what is written of it behind the arrow.
 
-    ``own``: what an axis is that has the same length in both calls, and is none that went in.
-    Raises ``DoesNotFit``.
+    ``own``: what an axis is that has the same length in both calls, and are not lengths of its
+    inputs. Raises ``DoesNotFit``.
     """
     signature = parse(f"{told} -> 1{clause}")
     letters = [c for c in signature.letters if c != "p"]
@@ -211,13 +211,13 @@ def _backs(
     for back in (one for one in found[0] if one in found[1]):
         shapes = [one[back].shape for one in found]
         if len(shapes[0]) != len(shapes[1]):
-            raise DoesNotFit(f"of other lengths {shapes[1]} came for {shapes[0]}")
+            raise DoesNotFit(f"with other lengths it returned {shapes[1]} after {shapes[0]}")
         axes = []
         for pair in zip(*shapes, strict=True):
             fits = (c for c in names[0] if (names[0][c], names[1][c]) == pair)
             axes.append(next(fits, own if pair[0] == pair[1] and own not in letters else ""))
             if not axes[-1]:
-                told = f"an axis of length {pair[0]}, and {pair[1]}, is none that went in"
+                told = f"an axis of length {pair[0]}, then {pair[1]}, has no length of its inputs"
                 raise DoesNotFit(told)
         yield " ".join(axes), back % " ".join(axes)
 
@@ -234,7 +234,7 @@ def _arrays_in(value: Any) -> dict[str, Tensor]:
         held = {f"{{{name}: %s}}": one for name, one in fields.items()}
     found = {one: x for one, x in held.items() if isinstance(x, Tensor) and x.dim() > 1}
     if not found:
-        raise DoesNotFit(f"a tensor was wanted, and {type(value).__name__} came back")
+        raise DoesNotFit(f"wanted a tensor back, got {type(value).__name__}")
     return found
 
 
@@ -259,9 +259,9 @@ def _lines(
                 for axes, back in _backs(code, told, clause, own, more):
                     swapped = " n n" in f" {axes}" and ("= r" in told or " r " in told)
                     fits = _ROWS if " lengths" in told and allowed is _MASK else allowed
-                    spent = "= H" in told and "H" not in axes  # it is no number of heads
+                    spent = "= H" in told and "H" not in axes  # it is not a number of heads
                     if swapped or spent or not fits.fullmatch(axes) or axes.count("H") > 1:
-                        failed.append(f"called with ({told}), what came back is {axes}")
+                        failed.append(f"called with ({told}), it returned {axes}")
                         continue
                     lines.append(f"{told} -> {back}{clause}".strip())
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
@@ -446,7 +446,7 @@ def fit_additive(code: Code) -> Additive:
                     if _ADDED.fullmatch(axes):
                         lines.append(f"{told} -> {back}{clause}".strip())
                     else:
-                        failed.append(f"called with ({told}), what came back is {axes}")
+                        failed.append(f"called with ({told}), it returned {axes}")
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
                 failed.append(f"called with ({told}): {raised(code, error)}")
             if len(lines) > before:
@@ -466,7 +466,7 @@ def fit_additive(code: Code) -> Additive:
 
 
 def _maps_tokens(line: str) -> bool:
-    """Whether rows of tokens go in and come back: then they are no coordinates."""
+    """Whether rows of tokens go in and come back: then they are not coordinates."""
     call = parse(line)
     first, back = call.arrays[:1], [one for one in call.results if one.axes is not None]
     return bool(first) and first[0].axes == back[0].axes and {"B", "n", "E"} == set(back[0].letters)
@@ -519,9 +519,7 @@ def _added(code: Code) -> Iterator[str]:
         elif k == 0:
             choices.append(tokens)
         else:
-            raise DoesNotFit(
-                f"it must be given {one.name!r}, and what that is its name does not say"
-            )
+            raise DoesNotFit(f"it needs {one.name!r}, and its name does not say what that is")
     for chosen in product(*choices):
         yield short(", ".join(chosen))
 
@@ -561,8 +559,8 @@ def _adding(code: Code, line: str) -> Fit[Additive]:
     apart = bool((made[:, 1:] != made[:, :1]).any()) and torch.equal(made[0], made[1])
     if not apart and any(role(one) == "ids" for one in parse(line).arrays):
         raise DoesNotFit(
-            f"called as {line}, it gives each id its row, wherever that stands: these "
-            f"are no words in their places"
+            f"called as {line}, it gives each id its row, wherever that stands: it "
+            f"embeds words, not positions"
         )
     return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject)))
 

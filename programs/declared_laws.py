@@ -145,7 +145,7 @@ def _unread(said: Any, field: str, fields: set[str]) -> str:
     elif field == "base" and "frequencies" in fields:
         return "the frequencies are listed, and they are compared instead"
     if isinstance(said, DeclaredBias) and field == "name" and value not in ("alibi", "t5"):
-        return "it is no name of a bias that is known here: alibi or t5"
+        return "it is not the name of a known bias: alibi or t5"
     return ""
 
 

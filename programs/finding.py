@@ -11,7 +11,7 @@ from attnproof.verdict_line import Condition
 METHODS = ("traced", "exact", "measured")
 GUESSED = "broken as it was guessed to be called"  # and not as another line that fits says
 NOT_MEASURED = "not measured: the output is not finite"  # begins what is said of other laws
-UNLIKE = "the code does other than its graph"  # at lengths that are told before it
+UNLIKE = "the code differs from its graph"  # at lengths that are told before it
 VERDICTS = ("holds", "broken", "undecided", "not asked", "internal error")
 
 

@@ -1,4 +1,4 @@
-"""Numbers that are none: code that gives NaN or infinity at ordinary inputs is found out at once.
+"""NaN and infinity: code that gives NaN or infinity at ordinary inputs is found out at once.
 
 Every call of the code under test goes through one watch.  Inputs are ordinary where they are
 finite numbers of the size of normal draws, none of whose vectors is constant (a norm may divide by
@@ -26,7 +26,7 @@ S = TypeVar("S", bound=Subject)
 
 ORDINARY = 8.0  # beyond what a normal draw gives: larger ones may overflow a short format
 NEAR = 4096  # positions beyond may overflow in a short format
-HIDES = ("bias", "window", "mask")  # what comes back is added to scores, and may hide
+HIDES = ("bias", "window", "mask")  # it returns added to scores, and may hide
 STATES = ("step", "padded_step", "evict")  # of what comes back the first is numbers
 UNSEEN = ("make", "module", "index", "padded_step", "convert", "grid")
 """Not watched: what builds code, gives integers, pads rows, or is handed no vectors."""

@@ -109,7 +109,7 @@ def takes(
         return False
     came = [tuple(one.shape) for one in found.values()]
     if came != wanted:
-        told = f"{_shapes(came)} came back, and {_shapes(wanted)} was wanted"
+        told = f"wanted {_shapes(wanted)} back, got {_shapes(came)}"
         failed.setdefault("", f"called as {signature}, {told}")
         return False
     return True

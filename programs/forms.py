@@ -433,7 +433,7 @@ def _tried(code: Code, line: str) -> Fit[Rotating]:
                 raise DoesNotFit(f"coordinate {axis} of the positions does nothing in {line}")
     out, other = subject.rotate(x, at), subject.rotate(x, moved)
     if out.is_complex():
-        raise DoesNotFit(f"complex numbers came back, and no vectors, of {line}")
+        raise DoesNotFit(f"wanted vectors back, got complex numbers, of {line}")
     alone = torch.zeros(6, heads, 5, dtype=torch.bool)
     alone[1, :, 2] = True
     changed = out != other
@@ -450,7 +450,7 @@ def _tried(code: Code, line: str) -> Fit[Rotating]:
     if made_here and not keeps and 2 * rotated <= subject.width:
         raise DoesNotFit(
             f"{line} has a number for each pair, and no more channels are rotated than "
-            f"it has numbers: that is not what the table is"
+            f"it has numbers: so that is not what the table holds"
         )
     folded = PLAIN * bool(way.signature.source)  # into a row of a table, and no channel
     quality = (

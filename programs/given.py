@@ -12,7 +12,7 @@ from .subjects import Subject
 
 # What an array holds that code of lengths is given, which its call does not say.
 HOLDS = {
-    "ids": "all of {} are alike",
+    "ids": "all of {} are equal",
     "index": "all of {} are 0",
     "lengths": "{} says that no row is padded",
     "keep": "{} shows every key",
@@ -86,7 +86,7 @@ def not_its_own(subject: Subject, law: str) -> str:
     start = subject.given.get("start", "")
     if start and law == "last-rows":
         return (
-            f"where the first query stands is told by {start}, which the call leaves out: "
+            f"the position of the first query is given by {start}, which the call leaves out: "
             f"--call with {start} = (n - r) asks it"
         )
     if law in OF_CONTEXT and "context" in subject.given:

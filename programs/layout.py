@@ -11,7 +11,7 @@ from .signature import Axis, SignatureError
 
 
 def labels(axes: Sequence[Axis]) -> tuple[str, ...]:
-    """What each axis holds, the slowest first: its letters, or itself where it is no product."""
+    """What each axis holds, the slowest first: its letters, or itself where it is not a product."""
     return tuple(c for axis in axes for c in parts(axis))
 
 

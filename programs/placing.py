@@ -121,7 +121,9 @@ def at_start(
         positions = held(positions)
         running = torch.arange(tokens, device=positions.device).expand(rows, tokens)
         if least and torch.compiler.is_exporting():
-            raise TypeError("a graph of one token in a long call is none of the code's calls")
+            raise TypeError(
+                "the graph of one token in a long call is not that of any call of the code"
+            )
         if torch.compiler.is_exporting() or (torch.equal(positions, running) and not least):
             return plain(*xs)
         same = (positions[:, :, None] == positions[:, None, :]).tril(-1)

@@ -474,7 +474,7 @@ def _drift(way: Rotating) -> float:
 
 
 def heads_beside(width: int) -> int:
-    """A number of heads that is no length of another axis, as a table of D/2 angles has."""
+    """A number of heads that is not a length of another axis, as a table of D/2 angles has."""
     return 6 if width not in (6, 12) else 10
 
 

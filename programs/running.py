@@ -269,7 +269,7 @@ def guarded(
     if tensor and not isinstance(value, Tensor):
         raise fault(
             "no tensor",
-            f"a tensor was wanted, and {_what(value)} came back.  Return the "
+            f"wanted a tensor back, got {_what(value)}.  Return the "
             "tensor, or wrap the code in a function that does.",
         )
     if isinstance(value, Tensor):
@@ -306,8 +306,8 @@ def _look(
     if shape is not None and tuple(value.shape) != tuple(shape):
         raise fault(
             "shape",
-            f"shape {tuple(shape)} was wanted, and {tuple(value.shape)} came "
-            "back.  Say the order of the axes, or give the code its own sizes.",
+            f"wanted shape {tuple(shape)} back, got {tuple(value.shape)}.  "
+            "Say the order of the axes, or give the code its own sizes.",
         )
     if finite and (value.is_floating_point() or value.is_complex()):
         bad = ~torch.isfinite(value)

@@ -57,7 +57,7 @@ KINDS = {
     "value": "values",
     "tokens": "tokens",
     "positions": "positions of the tokens",
-    "coordinates": "positions of the tokens that are no integers",
+    "coordinates": "positions of the tokens that are not integers",
     "ids": "ids of the words of a vocabulary",
     "index": "an index into a table",
     "lengths": "how many tokens each row has",
@@ -121,7 +121,7 @@ class Axis:
         return None
 
     def size(self, lengths: Mapping[str, int]) -> int:
-        """Its length.  Raises :class:`SignatureError` where that is no whole number."""
+        """Its length.  Raises :class:`SignatureError` where that is not a whole number."""
         whole, counts = self._counted
         found: int = sum(n * math.prod(lengths[c] for c in letters) for n, letters in counts)
         if whole > 1 and found % whole:

@@ -49,7 +49,7 @@ def stepping(on: OnTokens, width: int) -> Step:
         if held is None:
             raise SignatureError(
                 f"wanted what a step leaves to the next, such as cache, in {call}: {on.code.name} "
-                "is no module with state of its own"
+                "is not a module with state of its own"
             )
         held = _with_its_own(held)
         out, _ = type(on)(replace(on.code, call=held, module=held), call).run(x, None, past)

@@ -69,7 +69,7 @@ def subject_of(
     told = kind or kind_of(signature, code.name)
     if told not in KINDS:
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")
-    Program(code.call, signature, code.name)  # refuses names that are no parameters
+    Program(code.call, signature, code.name)  # refuses names that are not parameters
     return _MADE[told](code, signature)
 
 
@@ -155,7 +155,7 @@ def _padded_table(signature: Signature, name: str) -> bool:
 
 
 def _scores(signature: Signature) -> bool:
-    """Whether what comes back is a number for each query and key, or for each pair of places."""
+    """Whether it returns a number for each query and key, or for each pair of places."""
     back = next(one for one in signature.results if one.axes is not None)
     axes = [str(one) for one in back.axes or ()]
     whole = {"D", "E"} & set(back.letters)

@@ -427,7 +427,7 @@ def _tables_of(
 def read_table(value: Any) -> tuple[str, tuple[Tensor, ...], bool]:
     """The form of what came back, its tensors, and whether a number stands behind them.
 
-    Raises ``DoesNotFit`` where it is no table.
+    Raises ``DoesNotFit`` where it is not a table.
     """
     if isinstance(value, tuple | list) and len(value) == 2:
         first, second = value
@@ -485,7 +485,7 @@ def _given(made: Code, known: tuple[Parameter, ...], rows: str, placed: bool) ->
         elif plain and (one.required or one.role == "width" or one.name == "layer_type"):
             choices.append([plain])
         elif one.required:
-            raise DoesNotFit(f"what {one.name} is its name does not say")
+            raise DoesNotFit(f"the name of {one.name} does not say what it is")
     yield from (", ".join(chosen) for chosen in product(*choices))
 
 

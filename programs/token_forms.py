@@ -1,6 +1,6 @@
 """How layers, and attention with its own projections, are called where nobody says so.
 
-A line of the signature language for tokens, tables, masks and steps; what comes back is read off
+A line of the signature language for tokens, tables, masks and steps; it returns read off
 the shapes of one call.
 """
 
@@ -105,7 +105,7 @@ def _line(code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, k
 
 
 def _crosses(line: str) -> bool:
-    """Whether tokens read a context: then it is no fault of the line that they read no others."""
+    """Whether tokens read a context: then the line is not at fault that they read no others."""
     return bool(of_one_length(parse(line))[1])
 
 
@@ -304,7 +304,7 @@ def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, ke
     for count in (7, 10):  # what takes squares, or multiples, may take the first length by chance
         on(x[:, :count])
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
-        raise DoesNotFit(f"{tuple(x.shape)} was wanted, {tuple(out.shape)} came")
+        raise DoesNotFit(f"wanted shape {tuple(x.shape)}, got {tuple(out.shape)}")
     arrays, lengths = on.given(x / embed**0.5)  # of length 1: no softmax leaves but one token
     require_meaning(on.program.run, arrays, on.line, lengths, "B")
     return whole

@@ -206,7 +206,7 @@ def _one_polynomial(claim: Claim, sizes: Mapping[str, int], values: Values) -> b
     try:
         sides = np.broadcast_arrays(read(claim.left), read(claim.right))
         return all(_zero(x - y) for x, y in zip(*(s.ravel() for s in sides), strict=True))
-    except (Unclear, TypeError):  # what is no polynomial is left open
+    except (Unclear, TypeError):  # what is not a polynomial is left open
         return False
 
 

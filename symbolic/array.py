@@ -88,7 +88,7 @@ class Array(ArrayApiOnly):
     def __hash__(self) -> NoReturn:
         ask("the hash of a symbolic array, as a dict and a set do")
         raise TypeError(
-            f"a symbolic array is no key, and {self!r} is one: no number in a dict or a set would "
+            f"a symbolic array cannot be a key, as {self!r} is: no number in a dict or a set would "
             "be found equal to it.  Write xp.where(n == 3, a, b) for {3: a}.get(n, b), and x == a "
             "for x in {a}; a function that takes it goes without functools.cache"
         )
@@ -164,7 +164,7 @@ class Array(ArrayApiOnly):
 
     def __neg__(self) -> Array:
         if self.term is MINUS_INFINITY:
-            raise TypeError("+inf is no number here; what is hidden from a maximum is -xp.inf")
+            raise TypeError("+inf is not a number here; what is hidden from a maximum is -xp.inf")
         return self * -1
 
     def __add__(self, other: Any) -> Array:
@@ -301,20 +301,20 @@ def as_array(value: Any) -> Array:
     if isinstance(value, Term):
         return Array(value)
     if isinstance(value, bool):
-        raise TypeError(f"{value} is no number; write {int(value)}, or a comparison of arrays")
+        raise TypeError(f"{value} is not a number; write {int(value)}, or a comparison of arrays")
     if isinstance(value, python_numbers.Integral):
         return Array(num(int(value)))
     if isinstance(value, Fraction):
         return Array(num(value))
     if not isinstance(value, python_numbers.Real) or float(value) != value:
         if isinstance(value, python_numbers.Real) and isnan(value):
-            raise TypeError("NaN is no number: state the line where it has a value")
+            raise TypeError("NaN is not a number: state the line where it has a value")
         raise TypeError(
             f"expected an array or a number, got {type(value).__name__}: {value!r}"
             + ("; write xp.stack(..), or rows(n, lambda i: ..)" if _is_many(value) else "")
         )
     if float(value) == float("inf"):
-        raise TypeError("+inf is no number here; what is hidden from a maximum is -xp.inf")
+        raise TypeError("+inf is not a number here; what is hidden from a maximum is -xp.inf")
     if float(value) == float("-inf"):
         return Array(MINUS_INFINITY)
     return Array(num(Fraction(float(value))))
@@ -325,7 +325,7 @@ def _is_many(value: object) -> bool:
 
 
 def axis_at(axis: Any, ndim: int) -> int:
-    """An axis counted from the front.  Raises for one that is no integer, or is not there.
+    """An axis counted from the front.  Raises for one that is not an integer, or is not there.
 
     >>> axis_at(-1, 3)
     2

@@ -113,7 +113,7 @@ class Unclear(ArithmeticError):
 
 
 class NotANumber(TypeError):
-    """Something that is no certified number stands where one is needed."""
+    """Something that is not a certified number stands where one is needed."""
 
 
 class MinusInfinity:

@@ -6,7 +6,8 @@ nothing, permutations that move and that do not; whole multiples of 1/16, so tha
 them are equal in floating point too.
 
 Compared are the variables, the relation, and every side and step: entry by entry, in shape, and in
-where it is no number.  Rounding hides what is less than 1e-9 of the largest number met on the way.
+where it is not a number.  Rounding hides what is less than 1e-9 of the largest number met on the
+way.
 """
 
 from __future__ import annotations
@@ -318,7 +319,7 @@ def _compared_side(part: str, term: Term, value: Any, read: TermValues, *, exact
     here = np.asarray(value)
     if here.dtype.kind not in "bfiu":
         raise NotRun(
-            f"the {part} has entries that are no real numbers on numpy arrays: "
+            f"the {part} has entries that are not real numbers on numpy arrays: "
             f"{type(value).__name__} of {here.dtype}"
         )
     try:

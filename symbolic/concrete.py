@@ -230,7 +230,7 @@ def either(build: Callable[P, R]) -> Callable[P, R]:
 def concrete_claim(said: Any) -> ConcreteClaim:
     """What a body returned, as a claim; a pair of arrays says that they are equal.
 
-    Raises ``TypeError`` for what is no claim.
+    Raises ``TypeError`` for what is not a claim.
     """
     if isinstance(said, ConcreteLaw):
         return said.claim

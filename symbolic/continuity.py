@@ -192,7 +192,7 @@ def continuous(
         raise ValueError("continuity is asked of a closed term")
     for variable in variables:
         if variable.op != "var" or variable.data[1] not in NUMBERS:
-            raise ValueError(f"continuity is in real numbers, and {variable!r} is none")
+            raise ValueError(f"continuity is in real numbers, and {variable!r} is not one")
     walk = _Walk(facts)
     walk(term, variables)
     return walk.rules

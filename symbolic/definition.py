@@ -25,7 +25,7 @@ DEFINITIONS: dict[str, Definition[Any, Any]] = {}
 class Definition(Generic[P, R]):
     """A named function on arrays, with the LaTeX of its name.
 
-    A notation that is no name with brackets holds its arguments: #1, #2; {#1} where they need no
+    A notation that is not a name with brackets holds its arguments: #1, #2; {#1} where they need no
     brackets.
     """
 

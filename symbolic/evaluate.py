@@ -176,7 +176,7 @@ class Evaluator(Recurrences):
         """
         value = self(term)
         if int(value) != value:
-            raise TypeError(f"{term!r} counts something and is {value}, which is no integer")
+            raise TypeError(f"{term!r} counts something and is {value}, which is not an integer")
         return int(value)
 
     # leaves

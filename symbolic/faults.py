@@ -25,7 +25,7 @@ from opcode import opmap
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
-REPORT = "this is a fault of attnproof, please report it"
+REPORT = "this is a bug in attnproof; please report it"
 LONG = 20_000  # characters of a traceback that are kept, those at its end
 OURS, THEIRS, LIBRARY = "ours", "theirs", "library"
 LIBRARIES = frozenset({

@@ -2,14 +2,14 @@
 
 A proof is about a term, and a term is what symbolic arrays made of somebody's code.  Before any
 verdict the code itself is run on plain arrays, and every side of every conclusion and hypothesis is
-compared with its term at the same values: entry by entry, in shape, in where it is no number, and
-in the relation that is claimed.  What disagrees is *misread*; it is neither proved nor refuted.
+compared with its term at the same values: entry by entry, in shape, in where it is not a number,
+and in the relation that is claimed.  What disagrees is *misread*; it is neither proved nor refuted.
 
 What it cannot see: a difference at sizes beyond those of :func:`~.comparison.crossing` and the
 whole numbers that stand in the code, one that shows in a few values alone, and one that rounding
 hides (less than 1e-9 of the largest number met on the way).  Code that could make such a difference
-asks for what is no array, and is refused before (``asked``).  A side that is nowhere all numbers,
-or nowhere larger than what rounding hides, was compared nowhere, and is not taken.
+asks for what is not an array, and is refused before (``asked``).  A side that is nowhere all
+numbers, or nowhere larger than what rounding hides, was compared nowhere, and is not taken.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class _Look:
         if not self.ran:
             return (
                 "no sizes and values were found at which every slice and index stays inside of its "
-                "axis: the code was run nowhere; are the hypotheses on lengths true at any sizes?"
+                "axis: the code was not run; are the hypotheses on lengths true at any sizes?"
             )
         told = ", ".join(
             ", ".join(filter(None, (says and f"{says!r}", one, part)))

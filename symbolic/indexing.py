@@ -81,7 +81,7 @@ def _places(k: Any) -> Array:
     at = as_array(k)
     if is_truth(at.term):
         raise WrongIndex(
-            f"how many entries the mask {at!r} keeps is no length; write xp.where(mask, x, 0) for "
+            f"how many entries {at!r} keeps is not a length; write xp.where(mask, x, 0) for "
             "a sum of what is kept, -xp.inf for a softmax, or an injection(k, n) that is given"
         )
     if not (is_whole(at.term) or at.term.op == "index"):

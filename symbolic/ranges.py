@@ -45,7 +45,7 @@ class Range:
     def told(self) -> str:
         """What is not certain, and the hypothesis that would show it."""
         if self.number is NEVER:
-            return f"{self.what}: it is no whole number by its form"
+            return f"{self.what}: it is not an integer by its form"
         parts = self.number.args if self.number.op == "add" else (self.number,)
         less = [_opposite(p) for p in parts if _is_negative(p)]
         more = [p for p in parts if not _is_negative(p)]

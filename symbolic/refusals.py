@@ -90,7 +90,7 @@ def kind_of(dtype: Any) -> str:
     kind = KINDS.get(str(shown).removeprefix("torch."))
     if kind is None:
         raise TypeError(
-            f"{dtype!r} is no dtype of symbolic arrays: they hold real numbers (float64), whole "
+            f"{dtype!r} is not a dtype of symbolic arrays: they hold real numbers (float64), whole "
             "numbers (int64) and truth values (bool), and neither round nor wrap round; take "
             "x.dtype of an array at hand"
         )
@@ -271,7 +271,7 @@ NO_ORDER = (
     "map that is given, such as permutation(n)"
 )
 LARGEST = (
-    "xp.maximum(a, b) of two arrays; the largest entry of an axis is no term: state the law for "
+    "xp.maximum(a, b) of two arrays; the largest entry of an axis is not a term: state the law for "
     "any number in its place, or for one with at_least(m, x) assumed"
 )
 SPREAD = "xp.mean((x - xp.mean(x, axis=a, keepdims=True)) ** 2, axis=a), and xp.sqrt of it"
@@ -392,7 +392,7 @@ LOOP = (
     "for a loop, and x[0], x[1] where a row is meant"
 )
 NUMBER = (
-    "a symbolic array is no Python number: write xp.sqrt(x) for math.sqrt(x), xp.floor(x) for "
+    "a symbolic array is not a Python number: write xp.sqrt(x) for math.sqrt(x), xp.floor(x) for "
     "int(x) of x >= 0, and rows(n, ..) or iterate(n, ..) for range(n)"
 )
 REFUSED = {
@@ -402,7 +402,7 @@ REFUSED = {
         "len(x.shape)"
     ),
     ("__contains__",): (
-        "whether a number is in a symbolic array is no truth value: write xp.isin(x, table), or "
+        "whether a number is in a symbolic array is not a truth value: write xp.isin(x, table), or "
         "compare, x == a"
     ),
     ("__bool__",): (

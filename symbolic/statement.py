@@ -35,7 +35,7 @@ class OutsideAxis(IndexError):
 class Statement:
     """Givens and conclusions; ``assume`` holds equations of arrays taken as true.
 
-    ``laws`` are the hypotheses that are no plain equation of the givens: for all values of
+    ``laws`` are the hypotheses that are not a plain equation of the givens: for all values of
     further variables, or with another relation.  ``code`` is what the statement was made from:
     the gate runs it; a statement made of terms has none.
     """

@@ -288,11 +288,11 @@ def a_vector_that_repeats_under_a_matrix_repeats_for_ever(
 ) -> dict[str, Claim | Law]:
     """So M^{a+p} x = M^a x implies M^{b+a+kp} x = M^{b+a} x for all b and k.
 
-    Such x, with p >= 1, are those that are no evaluation point of M.  If x has the exponents a, p
-    and y has b, q, then c x + y has a + b, pq: they form a subspace of ℝ^d.  If all unit vectors
-    e_i are among them, with exponents a_i, p_i, then all have Σ a_i and Π p_i as well, so that
-    two powers of M agree in every column.  If no two powers agree, then a unit vector is an
-    evaluation point, and so is every vector outside a proper subspace.
+    Such x, with p >= 1, are those that are not evaluation points of M.  If x has the exponents a,
+    p and y has b, q, then c x + y has a + b, pq: they form a subspace of ℝ^d.  If all unit vectors
+    e_i are among them, with exponents a_i, p_i, then all have Σ a_i and Π p_i as well, so that two
+    powers of M agree in every column.  If no two powers agree, then a unit vector is an evaluation
+    point, and so is every vector outside a proper subspace.
     """
     xp = array_namespace(M)
     one = xp.eye(d)

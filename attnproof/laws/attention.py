@@ -90,7 +90,7 @@ def travels_with_tokens(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any)
     return equal(*permuted(e.attention, [Q, K, V, p, p], sigma, [0] * 5))
 
 
-@travels_with_tokens.negative_control("the positions of the keys stay")
+@travels_with_tokens.negative_control("the positions of the keys are unchanged")
 def positions_stay(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
     moving = partial(e.attention, n=p)
     return equal(*permuted(moving, [Q, K, V, p], sigma, [0] * 4))

@@ -69,7 +69,7 @@ def some_matrix(
 def encodes(kind: type[Encoding]) -> str:
     """Why there is nothing that moves with the position, if so."""
     acts = kind.acts("add", "rotate", "query", "key")
-    none = "it makes nothing of a position alone: there is nothing to move"
+    none = "it does nothing with a position alone: there is nothing to move"
     return of_tokens(kind) if acts else none
 
 

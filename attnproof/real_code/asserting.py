@@ -263,7 +263,7 @@ def known_seed(seed: Any) -> int:
 
 
 def settings_of(words: Iterable[str]) -> dict[str, Any]:
-    """Settings of a constructor, as they are written; what is no literal of Python is a text.
+    """Settings of a constructor, as they are written; what is not a literal of Python is a text.
 
     ``config.width=8`` is a part of the argument ``config``.  Raises ``ValueError``.
 

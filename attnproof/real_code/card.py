@@ -121,7 +121,7 @@ def _told(
         told = f"{steps} kernel steps"
         return _holding(
             "refuted" if law.some else "proved",
-            f"its contrary is proved: {told}" if law.some else told,
+            f"its negation is proved: {told}" if law.some else told,
             hooks,
             tuple(t for claim in found.claims for t in claim.readings),
         )

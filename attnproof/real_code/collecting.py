@@ -114,7 +114,9 @@ def _unasked(law: CodeLaw, findings: Sequence[FindingRecord]) -> str:
     ran = [one.why for one in findings if one.method == "measured"]
     why = ran[0] if ran else "nothing says that it should hold"
     broken = any(one.verdict == "broken" for one in findings)
-    return f"it does not hold, which is no fault ({why}); --law {law.id} asks it" if broken else why
+    return (
+        f"it does not hold, which is not a fault ({why}); --law {law.id} asks it" if broken else why
+    )
 
 
 def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:

@@ -220,7 +220,7 @@ def _listen(
             event = json.loads(line)
             heard.hear(event)
         except (ValueError, KeyError, TypeError):
-            return Stopped(f"what it told cannot be read: {one_line(repr(line), 80)}")
+            return Stopped(f"its output cannot be read: {one_line(repr(line), 80)}")
         tell(heard, event)
         if event["event"] == "ended":
             return None

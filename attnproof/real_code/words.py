@@ -106,7 +106,7 @@ def outcome_told(record: CodeRecord) -> str:
     if not record.asked:
         failed = [f"{method.method}: {method.why}" for method in record.methods if method.why]
         told = f" ({'; '.join(failed)})" if failed else ""
-        return f"no law was asked of it, so nothing is known of it{told}"
+        return f"no law was asked of it, so nothing is known about it{told}"
     if record.raises:
         return f"it cannot be run: {record.raises}, for every law"
     if record.unasked:
@@ -131,7 +131,7 @@ def outcome_told(record: CodeRecord) -> str:
 
 
 def printed_told(record: CodeRecord) -> str:
-    """What the code printed, told once; it is no fault."""
+    """What the code printed, told once; it is not a fault."""
     if not record.printed:
         return ""
     lines = f"{record.printed} line{'s' * (record.printed > 1)}"
@@ -273,9 +273,9 @@ def stopped_told(heard: Collected, stopped: Stopped, limit: str = "--limit") -> 
     method, law = heard.at
     target = heard.asked.target
     if law:
-        doing = f"while the law {law} was looked at ({_method(method)})"
+        doing = f"while the law {law} was being checked ({_method(method)})"
     elif method:
-        doing = f"while it was looked at as a whole ({_method(method)})"
+        doing = f"while it was being examined as a whole ({_method(method)})"
     else:
         doing = f"while {heard.does or 'starting'}"
     told = [f"{target} was stopped {doing}: {stopped.why}" + _at(stopped.line) + "."]

@@ -97,7 +97,7 @@ class Cell:
 
     @property
     def vouched(self) -> list[ProvedEvidence]:
-        """Proofs that are no chain of equations: what vouches for them."""
+        """Proofs that are not a chain of equations: what vouches for them."""
         proofs = [e for e in self.record.evidence if isinstance(e, ProvedEvidence)]
         return [] if self.record.chain else proofs
 

@@ -69,7 +69,7 @@ class Rounded(np.ndarray[Any, np.dtype[Any]]):
         return _meeting(type(self), inputs, ufunc.__name__).every(result)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        """The same for functions that are no element-wise operation."""
+        """The same for functions that are not an element-wise operation."""
         del types
         kind = _meeting(type(self), (*args, *options.values()), function.__name__)
         return kind.every(function(*_plain(args), **_plain(options)))

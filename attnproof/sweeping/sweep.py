@@ -60,7 +60,7 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
         expected = cast("Expected", entry.theorem.expected)
         for control in (False, True)[: 1 + asked.controls]:
             if expected == "ill-typed" and not control:
-                told = "it is said to be ill-typed, so there is nothing to measure"
+                told = "it is declared ill-typed, so there is nothing to measure"
                 plan.unusable.append(_unusable(entry.id, control, told, broken=False))
                 continue
             try:

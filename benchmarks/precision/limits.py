@@ -79,7 +79,7 @@ class Errors:
     ``rms`` and ``largest`` against the declared score, ``identity`` the root mean square of the
     difference to the same content and offsets at shift 0.  ``share`` is the largest error over
     its bound, of ``checked`` scores whose bound is finite ``violations`` are above it; likewise
-    of the identity.  An error that is no number is NaN.
+    of the identity.  An error that is not a number is NaN.
     """
 
     form: str

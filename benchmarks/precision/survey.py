@@ -134,10 +134,10 @@ def compare(
 
 
 def _unrotated(found: Rotated, bound: Bound) -> str:
-    """What is wrong with the channels of no pair, or with numbers that are none."""
+    """What is wrong with the channels of no pair, or with NaN or infinity."""
     if not bool(found.angles.isfinite().all()):
         place = int((~found.angles.isfinite()).any(1).nonzero()[0])
-        return f"at position {int(found.positions[place])} it gives numbers that are none"
+        return f"at position {int(found.positions[place])} it gives NaN or infinity"
     if bool((found.rest > bound.rotating).any()):
         row = int(found.rest.argmax())
         place = int(found.positions[row])

@@ -238,7 +238,7 @@ def _policies(found: Measurement) -> list[Said]:
 
 
 def largest(error: Tensor, radius: Tensor) -> float:
-    """The largest error over its radius; where it is no number, infinite."""
+    """The largest error over its radius; where it is not a number, infinite."""
     ratio = torch.where(error == 0, 0.0, error.abs() / radius)
     return float(ratio.nan_to_num(nan=math.inf, posinf=math.inf).max())
 

@@ -43,7 +43,7 @@ OTHERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("bias", "beit.BeitRelativePositionBias", {}),
     ("additive", "whisper.sinusoids", {}),
 )
-# Configs, as they come, give these classes odd widths, or sections that are no part of the width.
+# Configs, as they come, give these classes odd widths, or sections that are not part of the width.
 SECTIONS = {
     "rope_type": "default",
     "rope_theta": 10000.0,

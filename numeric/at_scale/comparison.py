@@ -55,7 +55,7 @@ class Found:
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
-            raise ValueError(f"status {self.status!r} is none of {', '.join(STATUSES)}")
+            raise ValueError(f"status {self.status!r} is not one of {', '.join(STATUSES)}")
         if self.status == "skipped" and not self.reason:
             raise ValueError("a check that was skipped must say why")
 

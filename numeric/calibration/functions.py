@@ -2,7 +2,7 @@
 
 With v the exact value, u the roundoff inside the function and U that of the dtype, the constant c
 is the least with |computed − v| ≤ c u |v| + (U − u) |v| + least on what was sampled.  In bfloat16
-and float16 every number was tried, which is no sample; float32 has its exponents and mantissas
+and float16 every number was tried, which is not a sample; float32 has its exponents and mantissas
 drawn uniformly, float64 is held against balls of python-flint.
 
 An attention kernel is called as it is, on queries and keys whose scores are exact: with width 16

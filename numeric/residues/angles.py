@@ -189,7 +189,7 @@ class AngleReading(RowReading):
         counts = [arg for arg in term.args if whole(arg)]
         angles = [arg for arg in term.args if not whole(arg)]
         if len(angles) != 1:
-            raise NoResidue("an angle that is no whole multiple of a frequency")
+            raise NoResidue("an angle that is not an integer multiple of a frequency")
         rotated = any(part.op == "pi" for part in postorder(angles[0]))
         if rotated and (found := positions_in(*counts)):
             raise NoResidue(f"π times {found[0]}, which may be any real number")

@@ -71,7 +71,7 @@ def chance_of(
         found = _one_softmax(sides, values, read)
     if found is not None:
         return _at_whole(_of_determinants(found, read.draws.determinants), sides)
-    return Chance(None, "no bound is known: exponentials are no polynomials of low degree")
+    return Chance(None, "no bound is known: exponentials are not polynomials of low degree")
 
 
 def _of_determinants(chance: Chance, signs: dict[str, int]) -> Chance:

@@ -11,7 +11,7 @@ is told with the process that has it.  (What one process computes wrongly others
 
 A sum over an axis that is shared out is summed in each share, then over the p processes: a term
 meets at most p − 1 roundings more than the k ≥ 1 of the profile, and k + p − 1 ≤ k p.  So every
-radius is taken p times.  What is no equation is skipped, and says so.
+radius is taken p times.  What is not an equation is skipped, and says so.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ def _overflows(both: Two, here: Tensor, there: Tensor, dtype: torch.dtype, found
     side = both.first if not here.isfinite().all() else both.second
     name = str(dtype).removeprefix("torch.")
     found.overflows = found.overflows or (
-        f"of large inputs {side.program.name} gives what is no number in {name}, the other does not"
+        f"of large inputs {side.program.name} is not finite in {name}, the other does not"
     )
     return True
 

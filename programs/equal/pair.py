@@ -212,7 +212,7 @@ def _read(told: Told) -> _Read:
     except NoAdapter:
         if not call:
             raise SignatureError(
-                f"how {told.name} is called is not seen from its names; write it in axis letters, "
+                f"how {told.name} is called does not follow from its names; write it in axes, "
                 "as --call 'q: B H r D, k: B H n D, v: B H n D -> B H r D'"
             ) from None
     except Exception:  # it may be of no kind that is known, and be called all the same
@@ -224,7 +224,7 @@ def _read(told: Told) -> _Read:
     signature = parse(line)
     if signature.then is not None:
         raise SignatureError(
-            f"{told.name}: what is called behind it cannot be compared yet; write "
+            f"{told.name}: what is called after it cannot be compared yet; write "
             "a function that calls both"
         )
     thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
@@ -285,7 +285,7 @@ def _weighted(
         return replace(first, weights=dict(maps), source=second.module), second, tuple(maps)
     wrong = sorted(names - set(own))
     raise SignatureError(
-        f"--weights names {', '.join(wrong)}, which is no weight of {first.program.name}; "
+        f"--weights names {', '.join(wrong)}, which is not a weight of {first.program.name}; "
         f"it has {', '.join(own) or 'none'}"
     )
 
@@ -304,8 +304,8 @@ def _of_one_name(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict
         left = [f"{name} {tuple(one[name].shape)}" for name in one if name not in other]
         told = ", ".join(f"{name} {tuple(other[name].shape)}" for name in alone)
         raise SignatureError(
-            f"the second program has weights that the first has not: {told}; of the first are "
-            f"left {', '.join(left) or 'none'}; write --weights '{alone[0]} = ..'"
+            f"the second program has weights that the first lacks: {told}; unmatched in "
+            f"the first: {', '.join(left) or 'none'}; write --weights '{alone[0]} = ..'"
         )
     return {name: expressions(f"{name} = {name}")[name] for name in other}
 

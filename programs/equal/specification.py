@@ -67,7 +67,7 @@ class Specified:
 
 
 class WrongSpecification(ValueError):
-    """What is no specification, or does not fit the program: what was wanted, and what came."""
+    """What is not a specification, or does not fit the program: what was wanted, and what came."""
 
 
 SPECIFIED = ("attention", "rope", "linear", "delta", "mla")
@@ -88,7 +88,7 @@ def specified(
 ) -> tuple[Told, dict[str, Expression]]:
     """The reference, called as the other program is, and which of its weights is which.
 
-    Raises :class:`WrongSpecification` for what is no specification, and :class:`SignatureError`
+    Raises :class:`WrongSpecification` for what is not a specification, and :class:`SignatureError`
     where the other program does not take what it needs.
     """
     name, _, rest = text.partition(":")

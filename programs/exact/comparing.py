@@ -184,7 +184,7 @@ def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
     elif asked.functions:
         why += f"; {', '.join(asked.functions)} as unknown functions; no bound is known for chance"
     else:
-        why += "; no bound is known for chance: exponentials are no polynomials of low degree"
+        why += "; no bound is known for chance: exponentials are not polynomials of low degree"
     if asked.error > asked.bound:
         why += f"; the numbers differ by {asked.error:.1e}, which is rounding"
     return "holds", why
@@ -208,7 +208,9 @@ def doubt(name: str, seen: Compared, plain: bool) -> tuple[str, bool]:
     if plain:
         return "its cosines came as plain numbers: the field knows no angles in them", False
     if seen.unknown and not seen.differ:
-        told = "an entry that is a number in one run is none in the field, or on the other side"
+        told = (
+            "an entry that is a number in one run is undefined in the field, or on the other side"
+        )
         return f"{name}: {told}", True
     told = "agree in numbers and differ in the field, which does not know all relations of"
     return f"{name}: the sides {told} the constants and functions that the code uses", True

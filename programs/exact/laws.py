@@ -100,7 +100,7 @@ ROTATED = {"n": 3, "r": 4, "c": 8}
 SHIFT, SPAN = 5, 11
 ANGLES = "its table holds plain numbers: the field knows no angles in it"
 PLAIN_BIAS = "the bias is made of plain numbers: the field knows no positions in it"
-VANISHES = "channels vanish, or change their sign: of those the law says nothing"
+VANISHES = "channels vanish, or change their sign: the law says nothing about those"
 Calls = SimpleNamespace
 
 
@@ -307,7 +307,7 @@ def _of_positions(lab: Lab, found: Any, x: Tensor, y: Tensor) -> Any:
     numbers = numbers_of(found)
     if x.shape[0] > 1 and bool((numbers == numbers.flatten()[0]).all()):
         told = f"the bias is {float(numbers.flatten()[0]):g} everywhere"
-        raise NotAsked(f"{told}: of that the law says nothing")
+        raise NotAsked(f"{told}: the law says nothing about that")
     return found
 
 

@@ -275,13 +275,13 @@ class Residues:
         raise NoMeaning("torch.floor_divide has no meaning in a finite field")
 
     def power(self, a: Any, exponent: Any) -> Value:
-        """A power that is no whole one, as an unknown function; of known numbers it is known."""
+        """A power that is not a whole one, as an unknown function; of known numbers it is known."""
         a, told = plain(a), self.literal(exponent)
         if is_number(a) and is_number(plain(exponent)):
             raise KnownAlone
         if told is None:
             raise NoMeaning(
-                "torch.pow with an exponent that is no number has no meaning in a field"
+                "torch.pow with an exponent that is not a number has no meaning in a field"
             )
         named = {0.5: "sqrt", -0.5: "rsqrt"}.get(float(told), f"pow/{told}")
         return self.unknown(named, a)

@@ -76,7 +76,7 @@ def _of_grid(code: Additive, draw: Draw) -> Identity:
                     "table",
                     "learned" if code.learned else "unknown",
                     "a learned table" if code.learned else "a table of no known formula",
-                    "two axes change the same channels, or one of them none",
+                    "two axes change the same channels, or one changes none",
                     certain=code.learned,
                 ),
             ),

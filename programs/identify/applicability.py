@@ -75,7 +75,7 @@ def _no_products(subject: Any, draw: Draw) -> str:
     zero = torch.zeros(1, 9, subject.width, dtype=draw.dtype, device=draw.device)
     lengths = subject.added(zero)[0].double().norm(dim=-1)
     alike = bool((lengths - lengths.mean()).abs().max() <= 1e-3 * lengths.mean())
-    return "" if alike else "its rows are not equally long: they are no sines and cosines"
+    return "" if alike else "its rows are not equally long, so they are not sines and cosines"
 
 
 def of_its_length(subject: Any, draw: Draw) -> str:
@@ -98,7 +98,7 @@ def of_its_length(subject: Any, draw: Draw) -> str:
 def _no_ratios(subject: Any, draw: Draw) -> str:
     """Why the ratio of two weights says nothing of their scores; "" where it does."""
     own = weights_are(subject, draw) == OWN
-    return "the weights are no softmax: what a mask adds is not seen in their ratios" * own
+    return "the weights are not a softmax: what a mask adds is not seen in their ratios" * own
 
 
 def _none_went(subject: Any, draw: Draw) -> str:
@@ -129,7 +129,7 @@ SHOWN: dict[str, Callable[[Any], str]] = {
 
 
 def _no_one_axis(subject: Any) -> str:
-    """Why code of several axes has no rotating by one: sizes that all differ show what it takes."""
+    """Why code of several axes has no rotation by one; sizes that all differ show what it takes."""
     x = Draw().normal(2, subject.heads, 5, subject.width)
     ids = torch.tensor([0, 1, 2, 5, 11]).clamp(max=max(1, subject.most - 1 - subject.first))
     ids = torch.stack((ids, ids.flip(0))) + subject.first
@@ -141,7 +141,7 @@ def _no_one_axis(subject: Any) -> str:
         except Exception as error:  # noqa: BLE001 (any code may raise anything)
             return f"it takes no positions of one axis ({type(error).__name__})"
         alike = one.shape == x.shape and torch.allclose(one[1:, :, 1:2], single, 1e-4, 1e-4)
-    return "" if alike else "what it does with positions (B, T) is no rotation of each token"
+    return "" if alike else "what it does with positions (B, T) is not a rotation of each token"
 
 
 def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
@@ -246,7 +246,7 @@ def _tokens(subject: Any, call: Callable[[Tensor], Tensor], draw: Draw, floor: f
     reached = influences(call, x, draw) > 0
     if not bool(reached.all()):
         hidden = (
-            "permuted tokens gave other outputs, and some tokens do not reach others "
+            "permuted tokens gave different outputs, and some tokens do not reach others "
             f"({' '.join(told_matrix(reached))}): a mask that is not declared, or tokens "
             f"that are mixed with heads; {DECLARE}"
         )
@@ -258,6 +258,6 @@ def _tokens(subject: Any, call: Callable[[Tensor], Tensor], draw: Draw, floor: f
         return ""
     words = "relative" if alike else "absolute"
     return (
-        f"permuted tokens gave other outputs: the code looks at positions ({words}) that are "
-        f"not declared, or is at fault; {DECLARE}"
+        f"permuted tokens gave different outputs: the code looks at positions ({words}) that are "
+        f"not declared, or is wrong; {DECLARE}"
     )

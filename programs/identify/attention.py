@@ -102,7 +102,7 @@ def _softmax(w: Tensor, unit: float) -> Part:
     # of the sum they are divided by, kept in float32 at least
     tol = 16 * unit + w.shape[-1] * unit_roundoff(torch.float32)
     if not bool(w.isfinite().all()):
-        return Part("softmax", None, "weights that are no numbers", "NaN or inf among the weights")
+        return Part("softmax", None, "weights that are not finite", "NaN or inf among the weights")
     names = ("rows of the batch", "heads", "queries", "keys")
     for dim in (3, 2, 1, 0):
         off = float((w.sum(dim) - 1).abs().max())
@@ -118,7 +118,7 @@ def _softmax(w: Tensor, unit: float) -> Part:
 
 def _scale(code: Attention, scale: Scale | None, cap: Cap | None, usual: bool) -> Iterator[Part]:
     if scale is None or not usual:
-        seen = "too few weights are above 0" if usual else "weights are no softmax over keys"
+        seen = "too few weights are above 0" if usual else "weights are not a softmax over keys"
         yield Part("scale", None, "scale not read", seen, certain=False)
         return
     read = f"logarithms of weights are the scale times q·k within {scale.off:.1g}"
@@ -194,7 +194,7 @@ def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
             "keys",
             True,
             "scores with a part that is the key's own",
-            f"queries that are 0 weigh other keys otherwise, by {off:.2g} of the weight",
+            f"queries that are 0 weigh the other keys differently, by {off:.2g} of the weight",
             certain=False,
         )
 

@@ -73,7 +73,7 @@ def _function(code: Bias, found: ByOffset, heads: int) -> Iterator[Part]:
         yield Part(
             "function",
             "other",
-            "a function of the offset that is no line",
+            "a function of the offset that is not linear",
             f"{FAR} keys were refused: {type(error).__name__}",
             certain=False,
         )

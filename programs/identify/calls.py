@@ -357,7 +357,7 @@ def _of_last(seen: Tensor, keys: Sequence[int], many: int) -> Tensor:
 def pulled(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., Any]:
     """n and inputs -> the gradients of what the first n outputs are along a fixed vector.
 
-    Raises ``NotFinite`` for one that is no number: that is no influence.
+    Raises ``NotFinite`` for one that is not a number: that is not an influence.
     """
 
     def found(n: int, *given: Tensor) -> Any:

@@ -47,7 +47,7 @@ class Ladders:
             yield Part(
                 "steady",
                 False,
-                "angles that are no multiples of the position",
+                "angles that are not multiples of the position",
                 f"at {self.places} positions; what follows is of the first of them",
                 certain=False,
             )

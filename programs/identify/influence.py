@@ -211,9 +211,13 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
         other = torch.cat((draw.normal(1, TOKENS - 1, code.embed, salt=35).to(x), x[:, -1:]), 1)
         if torch.equal(layer(other)[:, -1], layer(x)[:, -1]):
             return None, "the last output reads no other token, which would show an order", False
-        return False, "with the other tokens permuted the last output stays to the bit", False
+        return (
+            False,
+            "with the other tokens permuted the last output is unchanged bit for bit",
+            False,
+        )
     if not offs:
-        return None, "the last output is no number", False
+        return None, "the last output is not finite", False
     seen = (
         f"with the other tokens permuted the last output changes by {offs[0]:.1g}, and at "
         f"{LARGER[len(offs) - 1]:g} times the weights and tokens by {offs[-1]:.1g}: rounding "

@@ -38,7 +38,7 @@ def precision_parts(
 ) -> list[Part]:
     """In which precision angles are computed, and up to where they are exact."""
     if found.formula is None:
-        words = "in a precision that is not told, as no formula for the frequencies is known"
+        words = "in an unknown precision, as no formula for the frequencies is known"
         return [Part("angles", None, words, "", certain=False)]
     axis = int(found.axis[0])
     mine = found.axis == axis

@@ -63,7 +63,7 @@ def identify_rotary(code: Rotary, draw: Draw) -> Identity:
         part = Part(
             "overflow",
             lost,
-            f"no numbers from position {told(lost)} on",
+            f"NaN or infinity from position {told(lost)} on",
             "inf or NaN in the image of a unit vector",
         )
         return replace(found, parts=(*found.parts, part))
@@ -294,7 +294,7 @@ def _heads(every: Sequence[Images], noise: float) -> list[Part]:
         Part(
             "heads",
             "differ",
-            "heads rotated differently (the first is told)",
+            "heads are rotated differently (the first is described)",
             f"images of one vector differ by {off:.2g} between heads",
         )
     ]
@@ -329,7 +329,7 @@ def _keys(code: Rotary, draw: Draw, first: Images, noise: float) -> list[Part]:
     some = first.positions[:8]
     keys = images(code, some, draw, key=True).at
     off = float((keys - first.at[:8]).abs().max())
-    words = "" if off <= 4 * noise else "keys treated otherwise than queries"
+    words = "" if off <= 4 * noise else "keys are treated differently from queries"
     return [
         Part(
             "keys",

@@ -225,17 +225,17 @@ def cap_of(code: Attention, draw: Draw, keys: tuple[int, ...], seen: Tensor) -> 
 
 DECLARE = "declare attention:causal=false,positions=none to have it asked"
 STEPS = (-1.0, 0.0, 1.0)  # from a query: what is linear in it has no second difference
-CURVED = 1e-3  # of a logarithm; a kernel that is no exponential is off by far more
+CURVED = 1e-3  # of a logarithm; a kernel that is not an exponential is off by far more
 OTHER = (
-    "its weights are no softmax: their ratios are no exponentials of what is linear in the "
-    "query, and it is not declared to be attention"
+    "its weights are not a softmax: their ratios are not exponentials of a linear function "
+    "of the query, and it is not declared to be attention"
 )
 OWN = (
     "each weight is a function of its own query and key alone, as in sigmoid attention, where "
     "nothing makes them add up to 1; if that is not meant, the softmax is missing"
 )
 SINK = (
-    "a sink, a number that is no key's, stands in each denominator; if that is not meant, "
+    "a sink, a number that is not a key's, stands in each denominator; if that is not meant, "
     "something is counted that should not be"
 )
 COUNTED = (

@@ -56,7 +56,7 @@ def of_each_axis(look: Look) -> Look:
         with evaluating(subject):
             each = along_each_axis(subject)
         if not each:
-            return not_asked("two axes of its grid change the same channels, or one of them none")
+            return not_asked("two axes of its grid change the same channels, or one changes none")
         found = {name: look(one, draw) for name, one in each.items()}
         name, worst = max(found.items(), key=lambda one: _weight(one[1]))
         if worst.witness is None and not worst.doubtful and not worst.skipped:
@@ -269,7 +269,7 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     """The best matrix that takes every row to the next, and what it leaves.
 
     The true matrix leaves no more than the rounding of the rows, and the best one no more than
-    that; with more rows than channels a matrix cannot fit what is no shift.
+    that; with more rows than channels a matrix cannot fit what is not a shift.
     """
     if why := of_its_length(subject, draw):
         return not_asked(why)
@@ -279,7 +279,7 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
         return not_asked(f"{wanted} rows tell a shift from chance; the table has {len(table)}")
     before, after = table[:-1], table[1:]
     if not bool(table.isfinite().all()):
-        return undecided("its table has numbers that are none")
+        return undecided("its table holds NaN or infinity")
     matrix = torch.linalg.lstsq(before, after, driver="gelsd").solution
     left = after - before @ matrix
     scale = max(1.0, float(table.abs().max()))

@@ -54,7 +54,7 @@ def slopes(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is draw
             ("a line with slope", slope),
             abs(first[2] + 2 * slope),
         )
-        return broken("the bias is no line in the distance", seen, keys=NEAR)
+        return broken("the bias is not linear in the distance", seen, keys=NEAR)
     have, radius = found
     # a slope is computed as a power in float32 by most code: 8 roundings, and once stored
     allowed = radius + (8 * 2.0**-24 + unit_roundoff(dtype)) * want.abs()
@@ -87,7 +87,7 @@ def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is dra
     values, offset = found.values, torch.arange(-(n - 1), n)
     every = found if not (code.causal and not both) else _square(code, n)[0]
     if float(every.values.nan_to_num().abs().max()) <= every.tol:
-        return undecided("all entries are alike, so that no bucket can be told from another")
+        return undecided("all entries are equal, so the buckets cannot be told apart")
     number = t5_bucket(offset, count, distance, both=both)
     # of each bucket the offset that is nearest to 0 stands for it
     order = offset.abs().argsort(stable=True).tolist()

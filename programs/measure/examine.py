@@ -90,7 +90,7 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
     if nan is not None:
         seen = undecided(f"{NOT_MEASURED}: {nan}")
     if _passes_by_none(seen):
-        seen = undecided(f"{NOT_MEASURED}: the difference is no number, or its bound is none")
+        seen = undecided(f"{NOT_MEASURED}: the difference or its bound is not a finite number")
 
     def finding(law: str, seen: Outcome) -> Finding:
         verdict = (

@@ -32,7 +32,7 @@ from .scene import LOW, Scene, in_formats
 from .sides import NOTHING, Apart, Beyond, Look, Values, accused, letters_of, of_side, shown
 
 OF_NUMBERS = ("past-is-used", "window-as-declared")
-HIDES = "this format may round a small influence away, and the code does not take a finer one"
+HIDES = "this format may round away a small influence, and the code takes no finer one"
 
 
 SeenBy = Callable[[Scene], Outcome]

@@ -96,7 +96,9 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
     least = 1e-7 / max(1, int(positions[-1]))
     slow = min((int((one.abs() < least).sum()) for one in ladders.values()), default=0)
     if wanted - 2 * slow <= count <= wanted:
-        return held(f"{count} of {D} channels rotate, the others stay to the bit", 0.0, 0.0, D=D)
+        return held(
+            f"{count} of {D} channels rotate, the others are unchanged bit for bit", 0.0, 0.0, D=D
+        )
     why = f"{count} channels rotate, and {said} are declared"
     first = found.moving[0] if found.moving else 0
     if count < wanted:

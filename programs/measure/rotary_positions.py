@@ -57,7 +57,7 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
         bound = 2 * rounding.rotating * max(float(r.norm().nan_to_num()) for r in results)
         apart = max(float((r - results[0]).norm()) for r in results[1:])
         if not all(bool(r.isfinite().all()) for r in results):
-            return undecided(f"{words} gives numbers that are none")
+            return undecided(f"{words} gives NaN or infinity")
         if apart == 0.0:
             return broken(
                 f"{words} gives the same at positions {', '.join(str(told(p)) for p in points)}",
@@ -312,7 +312,7 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
             if made is None or made.away > 4 * found.rounding.rotating:
                 if one is draw:
                     return undecided(
-                        "the pairs of channels could not be told, so no angle was read"
+                        "the pairs of channels could not be identified, so no angle was read"
                     )
                 continue
             positions, angles = made.blocks.positions, made.blocks.angles

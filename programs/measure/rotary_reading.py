@@ -23,7 +23,7 @@ from ..tolerance import Rounding, rounding_of
 
 FURTHEST = 1 << 16
 EXTRA = (255, 257, 1857, 2047, 2049)  # where short dtypes of positions and angles lose most
-UNREAD = "the pairs of channels could not be told, so no frequency was read"
+UNREAD = "the pairs of channels could not be identified, so no frequency was read"
 Pair = tuple[Tensor, Tensor]  # the first and the second channel of each pair
 
 

@@ -265,8 +265,8 @@ def on_a_line(scene: Scene) -> Outcome:
     _, _, passed = torch.linalg.svd(torch.stack(rows), full_matrices=False)
     if _outside(target, passed) <= FAR:  # it is in the span whatever the weights are
         return undecided(
-            "what the layer makes of one token is a multiple of it: its values are "
-            "not told from a residual"
+            "what the layer makes of one token is a multiple of it: its values "
+            "cannot be told from a residual"
         )
     for turn in range(2):
         for base, through in ((first, x), (second, y)):

@@ -132,7 +132,7 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                 except Exception as error:  # noqa: BLE001 (any code may raise anything)
                     text = " ".join(str(error).split())[:160]
                     return broken(
-                        f"after {told} a call raises that did not before",
+                        f"after {told} a call raises an error that it did not raise before",
                         Seen(
                             {"before": told, "call": way.attribute, "inputs": shown(target)},
                             ("after it", f"{type(error).__name__}: {text}"),
@@ -152,7 +152,7 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                         for x in (again, first)
                     )
                     return broken(
-                        f"a call gives another result after {told}",
+                        f"a call gives a different result after {told}",
                         Seen(
                             {
                                 "before": told,
@@ -256,9 +256,9 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
             off, bound, given, sides = _gap(way, draw, axis, subject, call)
             raises = isinstance(sides[0], str)
             return broken(
-                f"after {told} a call raises that did not before"
+                f"after {told} a call raises an error that it did not raise before"
                 if raises
-                else f"a call gives another result after {told}",
+                else f"a call gives a different result after {told}",
                 Seen(
                     {"before": told, "call": way.attribute, "inputs": shown(given)},
                     (f"after {told}", sides[0]),
@@ -344,7 +344,7 @@ def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
                     first,
                     _repeats(first, draw),
                     lambda *place, at=at: (
-                        "the second of two equal calls in evaluation gives other numbers",
+                        "the second of two equal calls in evaluation gives different numbers",
                         {**at, "place": list(place)},
                         "the second of two equal calls",
                     ),

@@ -250,9 +250,9 @@ def _index(module: Any) -> Tensor | None:
 def _windowed(subject: Bias) -> Iterator[Call]:
     """The bias (H, *window, *window) of the window that a module has, without axes of length 1.
 
-    Nothing for code that is no module with a window and an index, or has no bias of its own without
-    further inputs.  The module is a copy with numbers drawn for its parameters: a table is made
-    of zeros, for which every law holds.
+    Nothing for code that is not a module with a window and an index, or has no bias of its own
+    without further inputs.  The module is a copy with numbers drawn for its parameters: a table is
+    made of zeros, for which every law holds.
     """
     module: Any = subject.module
     sizes = _sizes(getattr(module, "window_size", None))

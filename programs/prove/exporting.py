@@ -306,7 +306,7 @@ def read(trace: Trace, place: int | None = None) -> Exported:
     for kept in program.graph_signature.output_specs:
         if kept.kind not in (OutputKind.USER_OUTPUT, OutputKind.USER_INPUT_MUTATION):
             told = f"the code writes to {kept.target}"
-            raise NotTraced(f"{told}: what it gives depends on earlier calls")
+            raise NotTraced(f"{told}: its result depends on earlier calls")
     for spec in program.graph_signature.input_specs:
         name = spec.arg.name
         if spec.kind == InputKind.USER_INPUT:

@@ -68,7 +68,7 @@ OVERWRITES = "a later call of the code writes over what an earlier one gave"
 
 @dataclass
 class Gate:
-    """At which lengths the code does other than its graph, and where it raises and the graph not.
+    """At which lengths the code differs from its graph, and where it raises and the graph not.
 
     ``unlike`` has lengths by letter, and ``how`` says how the call was made, if in no plain way.
     ``changes``: why what an earlier call gave is given no more.

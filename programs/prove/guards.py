@@ -101,7 +101,7 @@ def ranges_told(
 
 
 def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:
-    """Which letters stand for one length that is no literal number, as a condition."""
+    """Which letters stand for one length that is not a literal number, as a condition."""
     named = [(name, term) for name, term in letters.items() if number_of(term) is None]
     return tuple(
         "as many queries as keys" if {a, b} == {"n", "r"} else f"{a} = {b}"

@@ -79,7 +79,7 @@ def _furthest(left: Tensor, right: Tensor) -> float:
 def away(left: Tensor, right: Tensor) -> Tensor:
     """How far entries are apart: those that hide a key on both sides, -inf, not at all.
 
-    What is no number shows no difference; that code gives it is found elsewhere.
+    What is not a number shows no difference; that code gives it is found elsewhere.
     """
     apart = (left - right).abs().nan_to_num(nan=float("inf"))
     return apart.masked_fill((left == right) | left.isnan() | right.isnan(), 0.0)
@@ -179,7 +179,7 @@ def witness_of(
 ) -> Seen | None:
     """Inputs for which the code itself breaks the law by more than rounding, made small.
 
-    ``at``: lengths by letter at which the code does other than its graph; they come first, and
+    ``at``: lengths by letter at which the code differs from its graph; they come first, and
     ``alone`` says that there are no others.  ``after``: further ones, that come last.
     """
     run = Run(law, calls_by_name(calls, subject), operations)

@@ -95,8 +95,8 @@ class Graph:
 def named_apart(calls: list[tuple[Call, Exported]], *, by_value: bool = False) -> tuple[Graph, ...]:
     """The graphs of several calls; tables of one name that differ get a name of their own.
 
-    ``by_value``: tables that are no parameters and hold the same numbers are one, whatever they are
-    called; who asks for that says so.
+    ``by_value``: tables that are not parameters and hold the same numbers are one, whatever they
+    are called; who asks for that says so.
     """
     known: dict[str, torch.Tensor] = {}
     found = []

@@ -127,7 +127,7 @@ class OfOffsets:
 
 
 def _whole(table: Tensor) -> Tensor | None:
-    """The table in 64 bits; None for one that is no table of moderate whole numbers.
+    """The table in 64 bits; None for one that is not a table of moderate whole numbers.
 
     What is computed in 8 or 16 bits wraps round, and no formula does.
     """

@@ -209,7 +209,7 @@ class Expressions:
     def __index__(self) -> int:
         value = self.item()
         if not isinstance(value, sp.Integer):
-            raise TypeError(f"a whole number was wanted here, and {value} is none")
+            raise TypeError(f"wanted an integer here, got {value}")
         return int(value)
 
     def __int__(self) -> int:

@@ -95,7 +95,7 @@ class Polynomials:
         if e.is_Pow and e.exp.is_Integer:
             base, n = self.fraction(e.base), int(e.exp)
             return self._power(base if n > 0 else self._inverse(base), abs(n))
-        raise ValueError(f"{e} is no rational expression in {', '.join(map(str, self.symbols))}")
+        raise ValueError(f"{e} is not a rational expression in {', '.join(map(str, self.symbols))}")
 
     def _sum(self, parts: list[Fraction]) -> Fraction:
         common: dict[PolyElement, int] = {}

@@ -31,7 +31,7 @@ _PLAIN_PARTS_OF_PI = (1, 2, 3, 4, 6)
 
 
 class Unreadable(ValueError):
-    """An expression that is no real number, or of a kind that no generator stands for."""
+    """An expression that is not a real number, or of a kind that no generator stands for."""
 
 
 class Finer(Exception):

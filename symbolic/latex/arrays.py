@@ -35,7 +35,7 @@ from .printer import (
 
 
 def power_base(stack: Term) -> Term | None:
-    """What the stack is the power of; None if it is no power.
+    """What the stack is the power of; None if it is not a power.
 
     Only Y ↦ M Y from the identity counts, not Y ↦ Y M, and not a start other than 1: that these
     are powers too is a theorem, whose two sides must not look alike.

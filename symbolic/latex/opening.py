@@ -100,7 +100,7 @@ def letter(length: Term, taken: Iterable[Term]) -> str:
 
 
 def letter_of(letters: str, names: Collection[str]) -> str:
-    """The first of the letters that is no name yet, with a number if all of them are."""
+    """The first of the letters that is not a name yet, with a number if all of them are."""
     numbered = (f"{c}{k}" for k in range(1, 99) for c in letters)
     return next(c for source in (letters, numbered) for c in source if c not in names)
 

@@ -22,7 +22,7 @@ from .corpus import bug
 
 
 class OneSeries(Alibi):
-    """One geometric series for every number of heads, also where it is no power of two."""
+    """One geometric series for every number of heads, also where it is not a power of two."""
 
     def slopes(self) -> list[float]:
         return geometric(self.heads)

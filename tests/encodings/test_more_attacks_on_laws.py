@@ -49,7 +49,7 @@ def one_key_supposed() -> type[Encoding]:
 
 
 def marks_from_elsewhere() -> type[Encoding]:
-    """m + 2 n is added; a class that is no encoding rewrites the marks that laws look at."""
+    """m + 2 n is added; a class that is not an encoding rewrites the marks that laws look at."""
 
     class Elsewhere:
         def marks(self, Q: Any, K: Any, m: Any, n: Any) -> Any:

@@ -356,4 +356,4 @@ def test_a_helper_called_rotate_beside_turn_is_refused() -> None:
         return x
 
     with pytest.raises(TypeError, match="Mine has both rotate and turn, the former name"):
-        type("Mine", (Encoding,), {"turn": unlike, "rotate": lambda self, x, p: -x})
+        type("Mine", (Encoding,), {"turn": unlike, "rotate": lambda _self, x, _p: -x})

@@ -121,7 +121,7 @@ def test_code_that_never_ends_or_dies_is_stopped_and_the_rest_is_kept(
     assert said.splitlines()[-1] == "the file is read"
     (at,) = [law for law in record.laws if law.why.startswith(told)]
     assert at.verdict == "undecided"
-    assert f"while the law {at.law} was looked at (by running it): {told}" in record.stopped
+    assert f"while the law {at.law} was being checked (by running it): {told}" in record.stopped
     assert "measured" in {law.verdict for law in record.laws}
     assert at.law not in record.unfinished
     assert not record.ok
@@ -138,7 +138,7 @@ def test_code_that_never_ends_or_dies_is_stopped_and_the_rest_is_kept(
         ("import sys; sys.exit(5)", "cannot be imported: SystemExit: it leaves by sys.exit(5)"),
         (
             JUNK,
-            "what it told cannot be read: b'junk",
+            "its output cannot be read: b'junk",
         ),
         ("raise KeyboardInterrupt", "the code raised KeyboardInterrupt"),
     ],

@@ -191,13 +191,13 @@ def test_what_is_refuted_by_a_proof_has_its_conditions_in_its_line() -> None:
     law = CardLawRecord(
         law="acts-on-scores",
         verdict="refuted",
-        why="its contrary is proved",
+        why="its negation is proved",
         seconds=0.0,
         says="",
         assuming=(Condition(text="D = 8", kind="for"),),
     )
     (_, line) = card_lines(CardRecord(why="", laws=(law,)))
-    assert line == "  refuted for D = 8: acts-on-scores: its contrary is proved"
+    assert line == "  refuted for D = 8: acts-on-scores: its negation is proved"
 
 
 def test_conditions_stand_once_for_all_laws_that_share_them() -> None:

@@ -106,7 +106,7 @@ def test_a_law_that_correct_code_may_break_is_a_fault_only_where_it_applies(
     methods.measured["equal-axes-are-one"], methods.exact["equal-axes-are-one"] = "not asked", exact
     row = recorded().law("equal-axes-are-one")
     assert row.verdict == "not asked"
-    assert ("no fault" in row.why) == (exact == "broken")
+    assert ("not a fault" in row.why) == (exact == "broken")
     assert exit_code(recorded()) == 0
     assert recorded("equal-axes-are-one").law("equal-axes-are-one").verdict == exact
     methods.measured["equal-axes-are-one"] = "broken"
@@ -219,7 +219,7 @@ def test_what_was_not_reached_is_not_called_asked_or_held(methods: Methods) -> N
     assert set(record.unfinished) == {law.id for law in laws_of("rotary")} - {"linear"}
     assert exit_code(record) == 2
     told = page(record)
-    assert "while the law linear was looked at (by running it)" in " ".join(told.split())
+    assert "while the law linear was being checked (by running it)" in " ".join(told.split())
     assert "? not reached: finite, relative, norm" in told
     assert "attnproof check rope.py::rope --as rotary --law linear --seed 0" in told
 

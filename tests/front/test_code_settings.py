@@ -87,7 +87,7 @@ def test_a_function_has_no_constructor(tmp_path: Path, capsys: pytest.CaptureFix
     file = tmp_path / "plain.py"
     file.write_text("def f(x):\n    return x\n", encoding="utf-8")
     assert main(["check", f"{file}::f", "--as", "layer", "--set", "a=1"]) == 2
-    assert "f is no class, and settings are those of a constructor; got a" in " ".join(
+    assert "f is not a class, and settings are arguments of a constructor; got a" in " ".join(
         capsys.readouterr().out.split()
     )
 

@@ -92,7 +92,7 @@ def test_a_specification_is_taken_and_strict_wants_a_proof(code: Path, capsys: O
         (["::once", "::again", "--call", "q B"], "wanted"),
         (["::once", "::again", "--call", LINE, "--call", LINE, "--call", LINE], "got it 3 times"),
         (["::once", "::again", "--where", "k = keys"], "keys"),
-        (["::once", "::again", "--weights", "w = a.b"], "no weight"),
+        (["::once", "::again", "--weights", "w = a.b"], "not a weight"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

@@ -82,7 +82,7 @@ def test_a_reference_names_a_theorem_a_control_or_a_conclusion(
             ),
         ),
         ("place =", "palce =", "Z1: palce: there is no such key; nearest: place"),
-        ("place =", "palce =", "Z1: place: wanted, and not there"),
+        ("place =", "palce =", "Z1: place: wanted, and missing"),
         ('says = "Addition of numbers commutes."', 'says = " "', "Z1: says: wanted words, got ' '"),
         ('says = "Addition of numbers commutes."', "says = 3", "Z1: says: wanted words, got 3"),
         (
@@ -117,10 +117,7 @@ def test_a_reference_names_a_theorem_a_control_or_a_conclusion(
         (
             "printed",
             'unstated = "a"\ncorrection = "b"\nprinted',
-            (
-                "Z1: unstated: what is no statement by itself cannot be printed as one; "
-                "name one of them"
-            ),
+            ("Z1: unstated: what is not a statement cannot be printed as one; name one of them"),
         ),
         (
             "printed",
@@ -142,7 +139,7 @@ def test_a_reference_names_a_theorem_a_control_or_a_conclusion(
             "Z1: correction: wanted, in words, what is right; got none",
         ),
         ('id = "Z1"', 'id = ""', "claim 1: id: wanted words, got ''"),
-        ('id = "Z1"', "", "claim 1: id: wanted, and not there"),
+        ('id = "Z1"', "", "claim 1: id: wanted, and missing"),
     ],
 )
 def test_a_wrong_claim_is_told_with_its_id_its_key_and_what_came(
@@ -158,7 +155,7 @@ def test_a_wrong_claim_is_told_with_its_id_its_key_and_what_came(
     ("document", "told"),
     [
         ("", "wanted the table [document] with id, title and kind; there is none"),
-        ('[document]\nid = "900"\ntitle = "x"', "[document]: kind: wanted, and not there"),
+        ('[document]\nid = "900"\ntitle = "x"', "[document]: kind: wanted, and missing"),
         (
             '[document]\nid = "900"\ntitle = "x"\nkind = "y"\nyear = 1',
             "[document]: year: there is no such key; there are 3, none like it",

@@ -1,4 +1,4 @@
-"""The store: nothing finished is lost or mixed, and nothing that is no store is read."""
+"""The store: nothing finished is lost or mixed, and nothing that is not a store is read."""
 
 from __future__ import annotations
 

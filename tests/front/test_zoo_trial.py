@@ -63,12 +63,12 @@ def test_the_page_counts_ways_laws_and_judgements(ran: Any) -> None:
 
 def test_a_wrong_proof_and_a_call_that_is_not_the_codes_are_counted(ran: Any) -> None:
     known, told, rows = ran
-    first = Target(**{**vars(known[0]), "misread": "it is no mask", "wrong": ("causal",)})
+    first = Target(**{**vars(known[0]), "misread": "it is not a mask", "wrong": ("causal",)})
     text = page(told, rows, (first, *known[1:]), ())
     assert "Called: 1 (0 by the bare name, 1 with a line, 0 with a line after a call that" in text
     assert "1 called in a way that is not" in text
     assert "Proved of code for which it does not hold: 1." in text
-    assert ": it is no mask" in text
+    assert ": it is not a mask" in text
 
 
 def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_count(
@@ -77,8 +77,8 @@ def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_cou
     known, told, rows = ran
     write(tmp_path / "trial.json", told, rows)
     line = "--as layer --call 'x: B n E, how = \"not\" -> B n E' --law no-mutation"
-    mask = Target(**{**vars(known[0]), "misread": "it is no mask", "line": "--law causal"})
-    layer = Target(**{**vars(known[1]), "misread": "it is no layer", "line": line})
+    mask = Target(**{**vars(known[0]), "misread": "it is not a mask", "line": "--law causal"})
+    layer = Target(**{**vars(known[1]), "misread": "it is not a layer", "line": line})
     again = (mask, layer, known[2])
     run(again, tmp_path, seconds=120)
     found = read(tmp_path / "trial.json")[1]
@@ -86,8 +86,8 @@ def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_cou
     assert found[layer.target]["corrected"]["called"] == ""  # the line is refused
     text = page(told, found, again, ())
     assert "Called: 1 (0 by the bare name, 0 with a line, 1 with a line after" in text
-    assert "it is no mask; with its line: called as the code is" in text
-    assert "it is no layer; refused with its line" in text
+    assert "it is not a mask; with its line: called as the code is" in text
+    assert "it is not a layer; refused with its line" in text
     still = (Target(**{**vars(mask), "still": "it is none"}), *again[1:])
     assert "Called: 0 (0 by the bare name, 0 with a line, 0 with" in page(told, found, still, ())
     run(again, tmp_path, seconds=120)  # nothing is run twice

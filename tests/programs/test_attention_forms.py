@@ -265,7 +265,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "a step without a state": (
         code.by_key,
         "q: B n E, k: B n E, v: B n E -> q; step: q: B n E, k: B n E, v: B n E -> q",
-        "is no module with state of its own",
+        "is not a module with state of its own",
     ),
     "an object of no such name": (
         code.GivesBack,

@@ -245,7 +245,7 @@ def test_layers_additive_code_biases_and_masks() -> None:
 
 
 REFUSED: dict[str, tuple[Any, str, str]] = {
-    "a name that is no parameter": (
+    "a name that is not a parameter": (
         both,
         "q: B H n D, k: B H n D, cosine: n D, sin: n D -> q, k",
         "no parameter 'cosine'",

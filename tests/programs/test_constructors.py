@@ -83,5 +83,5 @@ def test_what_was_guessed_is_told_and_what_is_told_is_kept() -> None:
 
 
 def test_a_parameter_that_says_nothing_is_refused_by_name() -> None:
-    with pytest.raises(NoAdapter, match="'colour', and what that is its name does not say"):
+    with pytest.raises(NoAdapter, match="'colour', and its name does not say what that is"):
         adapted_as(Coloured, "")

@@ -285,11 +285,11 @@ def packed(segment_ids: Tensor) -> Tensor:
 
 def test_what_arrays_hold_that_we_choose_is_a_condition() -> None:
     subject = adapted_as(packed, "segment_ids: B n ids -> B n n keep", kind="mask")
-    assert subject.given["values"] == "all of segment_ids are alike"
-    assert "all of segment_ids are alike" in subject.adapted
+    assert subject.given["values"] == "all of segment_ids are equal"
+    assert "all of segment_ids are equal" in subject.adapted
     (found,) = prove(subject, laws=["true-means-visible"]).findings
     assert found.verdict == "holds"
-    assert "all of segment_ids are alike" in [one.text for one in found.assuming]
+    assert "all of segment_ids are equal" in [one.text for one in found.assuming]
 
 
 def test_tables_of_tokens_alone_have_no_such_condition() -> None:
@@ -306,7 +306,7 @@ def of_rows_and_heads(lengths: Tensor, heads: int, max_length: int) -> Tensor:
 
 
 def of_each_head(lengths: Tensor, heads: int, max_length: int) -> Tensor:
-    """Another for each head, which is no mask of all."""
+    """Another for each head, which is not a mask of all."""
     ends = (lengths[:, None] - torch.arange(heads)).reshape(-1, 1)
     return (torch.arange(max_length)[None] >= ends).unsqueeze(1)
 

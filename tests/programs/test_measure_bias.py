@@ -143,7 +143,7 @@ def test_right_code_holds(law: str, code: Bias) -> None:
         ("last-rows", lines("query length"), "the last rows of all differ by"),
         ("last-rows", lines("hides"), "alone hides a key that the last rows of all shows"),
         ("slopes-as-declared", lines("series", declared=ALIBI), "the slope of head 0 of 6"),
-        ("slopes-as-declared", lines("squared", declared=ALIBI), "no line"),
+        ("slopes-as-declared", lines("squared", declared=ALIBI), "not linear"),
         ("slopes-as-declared", lines(declared=DeclaredBias(slopes=(0.5, 0.25))), "another number"),
         ("buckets-as-declared", t5("swapped"), "offsets 0 and 1: two buckets are declared"),
         ("buckets-as-declared", t5("swapped", causal=True), "two buckets are declared"),

@@ -98,7 +98,7 @@ def mask() -> Mask:
 RIGHT: dict[str, Callable[[], Subject]] = {
     "functions": lambda: functions(paths={"by hand": by_hand}),
     "a layer with dropout": layer,
-    "a layer that is no attention": plain_layer,
+    "a layer that is not an attention": plain_layer,
     "bias": bias,
     "mask": mask,
 }
@@ -118,7 +118,7 @@ def test_right_code_is_left_alone(name: str, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize("name", ["a layer with dropout", "a layer that is no attention"])
+@pytest.mark.parametrize("name", ["a layer with dropout", "a layer that is not an attention"])
 def test_a_module_is_cast_for_the_look_and_is_then_as_it_was(name: str, dtype: torch.dtype) -> None:
     subject = RIGHT[name]()
     assert subject.module is not None

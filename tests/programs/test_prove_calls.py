@@ -127,7 +127,7 @@ def test_what_a_buffer_holds_is_told_where_it_is_used(gate: Tensor, told: str) -
 
 
 class Attributes(nn.Module):
-    """Rows are mixed as far as tensors say that are no buffers: of the module, or in a list."""
+    """Rows are mixed as far as tensors say that are not buffers: of the module, or in a list."""
 
     def __init__(self, gate: Tensor, how: str) -> None:
         super().__init__()

@@ -90,7 +90,7 @@ def two_slopes(x: Tensor) -> Tensor:
 
 
 class Plain:
-    """An object that is no module and has a parameter."""
+    """An object that is not a module and has a parameter."""
 
     def __init__(self) -> None:
         self.gain = nn.Parameter(torch.zeros(4))

@@ -221,7 +221,7 @@ def test_the_last_place_may_be_counted_from_the_end() -> None:
 
 
 def test_any_whole_numbers_and_any_truth_values() -> None:
-    """Of a table that is no formula holds what holds for any numbers."""
+    """Of a table that is not a formula holds what holds for any numbers."""
     gate, numbers = torch.tensor([True, False, True, True]), torch.tensor([2, 0, 2, 7])
     for call in (lambda x: torch.where(gate, x, 0), lambda x: x * numbers):
         assert verdicts(prove(layer(call), seconds=SECONDS)) == {

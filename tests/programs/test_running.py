@@ -68,7 +68,7 @@ def test_an_interrupt_is_not_kept_from_the_user() -> None:
 
 def test_a_wrong_shape_is_told() -> None:
     text = faulty("shape", lambda x: x[0], torch.zeros(2, 3), shape=(2, 3))
-    assert "(2, 3) was wanted, and (3,) came" in text
+    assert "wanted shape (2, 3) back, got (3,)" in text
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
@@ -81,7 +81,7 @@ def test_numbers_that_are_not_finite_are_told_with_their_place(bad: float) -> No
 
 @pytest.mark.parametrize("value", [None, 3.0, (torch.zeros(1), torch.zeros(1))])
 def test_what_is_no_tensor_is_told(value: Any) -> None:
-    assert "a tensor was wanted" in faulty("no tensor", lambda _: value, torch.zeros(1))
+    assert "wanted a tensor back" in faulty("no tensor", lambda _: value, torch.zeros(1))
     assert guarded(lambda _: value, torch.zeros(1), tensor=False).value is value
 
 

@@ -24,7 +24,7 @@ def rotate_half(x: Tensor) -> Tensor:
 
 
 class Tables:
-    """A rotary encoding that is no module, and whose one method rotates queries and keys."""
+    """A rotary encoding that is not a module, and whose one method rotates queries and keys."""
 
     def adjusted(self, q: Tensor, k: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
         at = angles(position_ids, q.shape[-1]).repeat(1, 1, 2)[:, None]

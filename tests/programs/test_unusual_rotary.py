@@ -152,7 +152,7 @@ def test_angles_that_stop_growing_are_said_to() -> None:
         return at(LADDER)(x, positions.clamp(max=2047))
 
     said = identify(Rotary(name="clamped", rotate=rotate, width=8)).sentence
-    assert "angles that are no multiples of the position" in said, said
+    assert "angles that are not multiples of the position" in said, said
 
 
 def test_a_ladder_of_ntk_is_as_exact_as_it_is() -> None:

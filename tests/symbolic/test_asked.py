@@ -1,4 +1,4 @@
-"""Code that asks for what is no array, or keeps something, is refused; honest code is not."""
+"""Code that asks for what is not an array, or keeps something, is refused; honest code is not."""
 
 from __future__ import annotations
 

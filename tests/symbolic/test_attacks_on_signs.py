@@ -157,7 +157,7 @@ PAIRS: dict[str, tuple[Claims, Claims]] = {
         (at_least(one(k < l) * (l - k), one(k < l)),),
         (at_least(one(x < y) * (y - x), one(x < y)),),
     ),
-    "a floor that is compared with what is no whole number": (
+    "a floor that is compared with what is not a whole number": (
         (at_least(one(k < l) * (l - k - 1), 0),),
         (at_least(one(x // 1 < y) * (y - x // 1 - 1), 0),),
     ),

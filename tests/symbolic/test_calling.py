@@ -1,4 +1,4 @@
-"""A public function that is called wrongly says what it wants; it is no fault of attnproof."""
+"""A public function that is called wrongly says what it wants; it is not a fault of attnproof."""
 
 # ruff: noqa: ARG005 (hypotheses take givens, whether they look at them or not)
 

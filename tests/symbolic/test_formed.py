@@ -1,4 +1,4 @@
-"""A term that means nothing is refused wherever it turns up, and so is what is no term."""
+"""A term that means nothing is refused wherever it turns up, and so is what is not a term."""
 
 from __future__ import annotations
 

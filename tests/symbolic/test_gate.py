@@ -163,7 +163,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
         body_of(lambda X: equal(X, X), lambda X: equal(X - (np.arange(len(X)) == 2), X)),
         "left side",
     ),
-    "where it is no number": (
+    "where it is not a number": (
         body_of(lambda X: equal(X, X), lambda X: equal(np.where(X == 0, np.nan, X), X)),
         "left side",
     ),
@@ -339,7 +339,7 @@ def test_sizes_at_which_no_slice_stays_inside_are_no_agreement() -> None:
     statement = stated(
         lambda X: equal(X[: n - 10**7], X[: n - 10**7]), lambda: [at_least(n, 10**7)]
     )
-    with pytest.raises(NotRun, match="the code was run nowhere"):
+    with pytest.raises(NotRun, match="the code was not run"):
         misreading(statement)
 
 
@@ -376,7 +376,7 @@ def test_a_side_that_stays_symbolic_is_no_agreement() -> None:
     outside = real(n).named("X") * 2
     with pytest.raises(NotRun, match="2·X, a symbolic array that was made outside of it"):
         gate(lambda X: equal(X, outside), X=real(n))
-    with pytest.raises(NotRun, match="entries that are no real numbers on numpy"):
+    with pytest.raises(NotRun, match="entries that are not real numbers on numpy"):
         gate(lambda X: equal(X, real(n).named("X") if not here(X) else X * 1j), X=real(n))
 
 

@@ -1,4 +1,4 @@
-"""The LaTeX and the text of claims that are no plain equation, of powers and random arrays."""
+"""The LaTeX and the text of claims that are not a plain equation, of powers and random arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Induction on a natural number: from 0, from m to m + 1, and for nothing that is no natural."""
+"""Induction on a natural number: from 0, from m to m + 1, and for nothing that is not a natural."""
 
 from __future__ import annotations
 

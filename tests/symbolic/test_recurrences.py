@@ -175,7 +175,7 @@ def test_a_count_that_is_no_integer_is_refused() -> None:
     x = real().named("x")
     term = make("iterate", (x.term, x.term, x.term))
     half = np.array(Fraction(1, 2), dtype=object)
-    with pytest.raises(TypeError, match="no integer"):
+    with pytest.raises(TypeError, match="not an integer"):
         Evaluator(np, {}, {"x": np.asarray(0.5)})(term)
     with pytest.raises(Unclear, match="counts something"):
         Balls({}, {"x": half})(term)

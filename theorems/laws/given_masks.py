@@ -23,7 +23,7 @@ HIDDEN = Law(
     "attention",
     "masks",
     "keys that are hidden have no influence, however large the numbers in them (inf "
-    "and NaN are told)",
+    "and NaN are reported)",
 )
 MASK_ADDS = Law(
     "mask-adds", "attention", "masks", "a mask of numbers adds exactly these to the scores"

@@ -31,7 +31,7 @@ IDENTITY = Law(
     "identity-at-zero",
     "rotary",
     "structure",
-    "with all positions 0 vectors stay, but for a common factor and a fixed order of channels",
+    "with all positions 0 vectors are unchanged, up to one factor and a fixed order of channels",
 )
 HEADS_ALIKE = Law("every-head-alike", "rotary", "structure", "every head rotates in the same way")
 FOLLOWS_IDS = Law(
@@ -495,7 +495,12 @@ LAWS = (
     LINEAR,
     IDENTITY,
     HEADS_ALIKE,
-    Law("sees-positions", "rotary additive", "structure", "another position gives another result"),
+    Law(
+        "sees-positions",
+        "rotary additive",
+        "structure",
+        "different positions give different results",
+    ),
     FOLLOWS_IDS,
     Law(
         "every-axis-matters",
@@ -537,7 +542,7 @@ LAWS = (
         "follows-its-arguments",
         "rotary",
         "declared",
-        "another base, or another scaling, gives other frequencies, and those declared",
+        "another base, or another scaling, gives other frequencies, those that are declared",
     ),
     Law(
         "odd-widths",

@@ -70,7 +70,7 @@ WITHOUT_DROPOUT = Law(
     "state",
     "without dropout training gives what evaluation gives",
 )
-NO_MUTATION = Law("no-mutation", EVERY, "state", "the inputs are not changed by a call")
+NO_MUTATION = Law("no-mutation", EVERY, "state", "a call does not modify its inputs")
 
 
 @ROWS_APART.of(

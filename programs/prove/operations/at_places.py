@@ -48,7 +48,7 @@ Stored = Callable[[Array, int, Array], Array | None]
 def taken(a: Array, axis: int, where: Array, stored: Stored) -> Array:
     """The rows of an array at these places: the axes of the places, then the others of the array.
 
-    ``stored`` gives the rows of a table that is no formula, or None for what is none.  Raises
+    ``stored`` gives the rows of a table that is not a formula, or None for what is none.  Raises
     ``Unread`` where an operation does not act row by row.
     """
     return _Taken(where, stored)(a.term, axis)
@@ -345,7 +345,9 @@ def _inside_all(a: Array, axis: int, wheres: Sequence[Array]) -> bool:
         if of - set(notes().stored) and not stored:
             raise Unread("an array that was computed, read at places which are inputs")
         if (of or any(t.op == "call" for t in postorder(where.term))) and not stored:
-            raise Unread("an array that was computed, read at places of a table that is no formula")
+            raise Unread(
+                "an array that was computed, read at places of a table that is not a formula"
+            )
     return inside
 
 

@@ -193,7 +193,7 @@ def scalar(value: Any, **_: Any) -> Array:
 def eye(*lengths: Any, **_: Any) -> Array:
     """The identity matrix."""
     if len(lengths) == 2 and lengths[0] is not lengths[1]:
-        raise Unread("an eye that is no square")
+        raise Unread("an eye that is not square")
     return xp.eye(sized(lengths[0]))
 
 

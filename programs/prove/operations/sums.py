@@ -127,7 +127,7 @@ def flex_attention(
     changed = xp.broadcast_to(constant(score(scores, *places, *beside_score)), scores.axes)
     seen = constant(visible(*places, *beside_mask))
     if not is_truth(seen.term) or is_truth(changed.term):
-        raise Unread("a score that is no number, or a mask that is no truth value")
+        raise Unread("a score that is not a number, or a mask that is not a truth value")
     if any(t.op in ("arange", "var") for t in postorder(seen.term)):
         assume("the blocks of a block mask are those of its function")
     shown = xp.where(xp.broadcast_to(seen, scores.axes), changed, -xp.inf)

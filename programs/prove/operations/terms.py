@@ -92,7 +92,7 @@ def multiply(a: Any, b: Any) -> Any:
             continue
         gate = constant(other)
         if not (is_truth(gate.term) or gate.term.op == "indicator"):
-            continue  # what is no gate multiplies the number that it is
+            continue  # what is not a gate multiplies the number that it is
         x = constant(one)
         if not x.term.finite:
             return where(gate if is_truth(gate.term) else Array(gate.term.args[0]), x, 0)
