@@ -28,7 +28,7 @@ def chosen(signature: Signature) -> dict[str, str]:
 
     >>> from .grammar import parse
     >>> chosen(parse("segment_ids: B n ids -> B n n keep"))
-    {'values': 'all of segment_ids are alike'}
+    {'values': 'all of segment_ids are equal'}
     >>> chosen(parse("x: B n E tokens -> B n E"))
     {}
     """
