@@ -76,7 +76,7 @@ def _rename_turn(cls: type[Encoding]) -> None:
     """Let ``turn``, the former name, stand for ``rotate``, with a warning."""
     former, present = (vars(cls).get(name) for name in ("turn", "rotate"))
     if former is None and present is not None:
-        cls.turn = present  # type: ignore[method-assign]
+        cls.turn = present
     elif former is not None and present is None:
         note = f"{cls.__name__}.turn is called rotate now; rename it"
         warnings.warn(note, FutureWarning, stacklevel=3)

@@ -126,7 +126,7 @@ def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequ
         if file.is_dir() or file.suffix != ".py":
             raise UsageError(f"wanted a .py file with encodings, got {file}; name the file")
     with held_back():
-        for part in ("encoding_table", "laws", "cells"):
+        for part in ("encoding_table", "laws", "law_verdicts"):
             import_module(f".{part}", __package__)
     from .cards import laws_of
     from .registry import load_encodings
@@ -173,7 +173,12 @@ def _decide(
     """Decide with a bar; an interrupt before anything was decided leaves nothing."""
     require_file(json)
     if numeric:
-        load("--numeric needs", "cells", "numeric.check", instead="leave it out, or install torch")
+        load(
+            "--numeric needs",
+            "law_verdicts",
+            "numeric.check",
+            instead="leave it out, or install torch",
+        )
     from rich.console import Console
 
     from .encoding_table import LIMIT, tabulate

@@ -178,7 +178,7 @@ def cell(
     raises, the cell is undecided and says what was raised and where; an error of attnproof is
     told as that.
     """
-    from .cells import decided
+    from .law_verdicts import decided
 
     start = perf_counter()
     try:
@@ -196,7 +196,7 @@ def cell(
         )
     if not numeric:
         return found
-    from .cells import measured
+    from .law_verdicts import measured
 
     try:
         return measured(kind, law, found)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from . import __version__
-from .real_code.asked import AT_WORK, DTYPES, Run
+from .real_code.request import AT_WORK, DTYPES, Run
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from attnproof import encodings
-from attnproof.cells import decided
 from attnproof.encoding import Encoding
 from attnproof.encoding_law import EncodingLaw, letters
 from attnproof.law_names import LAW_SIZES, named
+from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.bodies import Code

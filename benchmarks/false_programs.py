@@ -35,7 +35,7 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.declared import parse
+from attnproof.programs.declarations import parse
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import proofs, prove
 from attnproof.programs.subject import adapted_as

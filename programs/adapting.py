@@ -17,13 +17,13 @@ import torch
 from .building import code_of
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, place_of
 from .constructors import placed
-from .declared import Declared, declares, sizes_declared
+from .declarations import Declared, declares, sizes_declared
 from .names import parameters
 from .no_adapter import NoAdapter
 from .pretrained import is_config, of_config
 from .running import CodeFault, fault_in, limited, seeded
 from .subjects import KINDS, Additive, Rotary, Subject
-from .suggested import suggested
+from .suggested_calls import suggested
 
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from .code import Code
-from .given import chosen, of_image, told
 from .grammar import parse
 from .layout import labels, laid_out, read_back
 from .masks import is_mask, shown_whole
@@ -30,6 +29,7 @@ from .roles import (
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Additive
+from .supplied_inputs import chosen, of_image, told
 from .token_axes import of_one_length, whole_of
 
 LONGEST = 4096

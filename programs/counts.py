@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from .code import Code
-from .given import chosen, told
 from .grammar import parse
 from .layout import labels, laid_out, read_back
 from .names import parameters, sizes_of
 from .roles import SIZES, WORD, common, lengths_of, result_axes, returned, role, runs
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
+from .supplied_inputs import chosen, told
 
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"

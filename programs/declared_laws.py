@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .declared import DeclaredAdditive, DeclaredBias, DeclaredRotary, parse
+from .declarations import DeclaredAdditive, DeclaredBias, DeclaredRotary, parse
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
-from .declared import DeclaredAttention
+from .declarations import DeclaredAttention
 from .draw import Draw
 from .subjects import Mask
 

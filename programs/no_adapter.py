@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from .running import WANTS_DEVICE, wants_device
-from .suggested import UNKNOWN
+from .suggested_calls import UNKNOWN
 
 CALLED: dict[str, tuple[str, str, str]] = {  # the class, the call as a lambda, and its sizes
     "rotary": ("Rotary", "rotate=lambda x, positions: {}(x, positions)", "width=64"),

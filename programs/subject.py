@@ -14,7 +14,7 @@ from .building import code_of
 from .code import Ambiguous, Code, Options
 from .count_forms import fit_additive, fit_bias, fit_mask
 from .counts import bias, fixed_size, mask
-from .declared import Declared, sizes_declared
+from .declarations import Declared, sizes_declared
 from .grammar import parse
 from .program import Program
 from .roles import MASKS, PLACES, ROTATED, TABLES, role, said

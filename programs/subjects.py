@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from attnproof.theorems.laws import Formula, laws_of
 
-from .declared import (
+from .declarations import (
     DeclaredAdditive,
     DeclaredAttention,
     DeclaredBias,

@@ -15,8 +15,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from .attention import dropout_of, masks_given, on_heads, spare
 from .code import Code
-from .declared import DeclaredAttention
-from .given import of_image
+from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import handed, is_mask, masks_in, per_query, shown_whole, telling
 from .names import sizes_of
@@ -37,6 +36,7 @@ from .rotary import Rotating
 from .signature import Argument, Axis, Signature, SignatureError
 from .states import stepping
 from .subjects import Attention, Layer
+from .supplied_inputs import of_image
 from .tables import tables
 from .token_axes import TOKENS, encoding, mapped, of_one_length, times, whole_of
 

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..faults import internal_errors
 from ..usage import UsageError, require_known
-from .asked import AT_WORK, DTYPES, METHODS, SAME, Asked
+from .request import AT_WORK, DTYPES, METHODS, SAME, Asked
 
 if TYPE_CHECKING:
     import torch
 
-    from ..programs.declared import Declared
+    from ..programs.declarations import Declared
     from .records import CodeRecord, LawOfCodeRecord
 
 
@@ -73,7 +73,7 @@ def check_code(
     import torch
 
     from ..numeric.devices import chosen
-    from ..programs.declared import parse, require_sound
+    from ..programs.declarations import parse, require_sound
     from ..programs.settings import given_back
     from ..programs.subject import adapted_as
     from .checking import look
@@ -299,7 +299,7 @@ def as_written(declared: str | Declared) -> str:
         return declared
     from dataclasses import fields
 
-    from ..programs.declared import DECLARED
+    from ..programs.declarations import DECLARED
 
     word = next(name for name, kind in DECLARED.items() if isinstance(declared, kind))
     parts = []

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cells import idle, settled
 from ..conformance import read_elsewhere, require_no_state
 from ..encoding import Encoding
 from ..encoding_law import Answer, EncodingLaw
+from ..law_verdicts import idle, settled
 from ..laws import LAWS
 from ..laws.positions import RUN
 from ..symbolic import namespace as xp

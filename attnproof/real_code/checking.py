@@ -38,7 +38,7 @@ from .plain import raised
 if TYPE_CHECKING:
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
-    from .asked import Asked
+    from .request import Asked
 
 PROOF = 1 / 6  # of the limit of a law is for its proof; code is run and a witness found beside it
 Event = dict[str, Any]
@@ -52,7 +52,7 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
     Raises ``NoAdapter`` if none fits, ``OtherKind``, ``SignatureError`` where its call is told and
     is another, ``NoSetting``, or what the code raises.
     """
-    from ..programs.declared import declares, parse
+    from ..programs.declarations import declares, parse
     from ..programs.subject import adapted_as
 
     declared = parse(asked.declared) if asked.declared else None
@@ -117,7 +117,7 @@ def _under(subject: Subject, tell: Tell, event: Event) -> None:
 
     What is broken may hang on that: then it is undecided.
     """
-    from ..programs.given import under, unsaid
+    from ..programs.supplied_inputs import under, unsaid
 
     if event["event"] == "found" and event["finding"]["verdict"] != "not asked":
         finding = event["finding"]
@@ -138,7 +138,7 @@ def _noted(verdicts: dict[str, set[tuple[str, str]]], tell: Tell, event: Event) 
 
 def _called(thing: Any, subject: Subject, asked: Asked, line: str) -> Subject:
     """The same code, called by another line."""
-    from ..programs.declared import parse
+    from ..programs.declarations import parse
     from ..programs.subject import adapted_as
 
     return adapted_as(

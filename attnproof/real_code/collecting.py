@@ -10,7 +10,6 @@ from ..programs.finding import GUESSED, NOT_MEASURED, UNLIKE
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from ..verdict_line import Condition, clauses, verdict_line
-from .asked import Asked
 from .plain import readable
 from .records import (
     RAISED,
@@ -26,6 +25,7 @@ from .records import (
     RemarkRecord,
     TracedRecord,
 )
+from .request import Asked
 
 BEST = ("traced", "exact", "measured")
 VERDICTS: dict[str, LawVerdict] = {"traced": "proved", "exact": "exact", "measured": "measured"}

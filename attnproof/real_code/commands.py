@@ -11,7 +11,7 @@ import typer
 
 from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app, completed
 from ..usage import UsageError, require_device, require_file, require_known
-from .asked import KINDS, LIMIT, Asked
+from .request import KINDS, LIMIT, Asked
 from .targets import Kept, in_rotate
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def _asked(
     if kind:
         require_known([kind], KINDS, "a kind of code", ", ".join(KINDS))
     if declare:
-        from ..programs.declared import declares, parse
+        from ..programs.declarations import declares, parse
 
         try:
             parse(declare)

@@ -26,8 +26,8 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, Any
 
 from ..symbolic.faults import fault_of
-from .asked import LIMIT, Asked
 from .plain import MOST, one_line, raised, readable
+from .request import LIMIT, Asked
 
 if TYPE_CHECKING:
     from .collecting import Collected

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..sweeping.store import Store
-    from .asked import Asked
     from .collecting import Collected
     from .records import CodeRecord
+    from .request import Asked
     from .running import Limits
 
 

@@ -29,7 +29,7 @@ from .records import CodeRecord
 
 if TYPE_CHECKING:
     from ..sweeping.store import Key, Store
-    from .asked import Asked
+    from .request import Asked
 
 PACKAGE = Path(__file__).resolve().parent.parent
 

@@ -22,11 +22,11 @@ from typing import Any
 import torch
 
 from attnproof.programs.subjects import Layer, Rotary, Subject
-from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.plain import raised
 from attnproof.real_code.records import CodeRecord
+from attnproof.real_code.request import Asked
 
 Maker = Callable[[], Subject]
 METHODS = ("identity", "measured", "exact", "traced")  # what a class is, first: it costs least

@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import (
+from attnproof.programs.declarations import (
     DeclaredAdditive,
     DeclaredAttention,
     DeclaredRotary,

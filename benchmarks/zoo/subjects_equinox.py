@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredAttention, DeclaredRotary
+from attnproof.programs.declarations import DeclaredAttention, DeclaredRotary
 from attnproof.programs.subjects import Attention, Rotary, Subject
 
 PACKAGES = ("equinox", "jax", "torch")

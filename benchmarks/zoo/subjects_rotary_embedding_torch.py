@@ -9,7 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.declared import DeclaredAttention, DeclaredRotary
+from attnproof.programs.declarations import DeclaredAttention, DeclaredRotary
 from attnproof.programs.subjects import Attention, Rotary, Subject
 
 from .placed import at_places, in_runs

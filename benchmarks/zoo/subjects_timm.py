@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import (
+from attnproof.programs.declarations import (
     DeclaredAdditive,
     DeclaredAttention,
     DeclaredRotary,

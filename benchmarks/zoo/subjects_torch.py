@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (its usual name)
 from torch.utils._python_dispatch import _disable_current_modes
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention, Mask, Subject
 
 from .examining import Maker

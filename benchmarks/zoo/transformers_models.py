@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention, Subject
 
 EMBED, HEADS, WIDTH, WINDOW = 32, 4, 8, 3

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.declared import DeclaredAdditive, DeclaredBias
+from attnproof.programs.declarations import DeclaredAdditive, DeclaredBias
 from attnproof.programs.subjects import Additive, Bias, Subject
 
 WIDTH, ROWS, HEADS = 16, 256, 4

@@ -28,8 +28,8 @@ from torch import Tensor, nn
 
 from attnproof.theorems.definitions import references
 
-from ..declared import DeclaredRotary, fields_of
-from ..declared import parse as parse_declared
+from ..declarations import DeclaredRotary, fields_of
+from ..declarations import parse as parse_declared
 from ..grammar import parse
 from ..identify.scalings import attention_factor
 from ..measure.rotary_reading import ladders_of

@@ -13,7 +13,7 @@ from attnproof.theorems.laws import laws_of
 
 from ...numeric.devices import one_thread
 from ...numeric.residues.towers import NoTower
-from ..asked import promised
+from ..applicable_laws import promised
 from ..finding import Finding, Seen
 from ..identify.calls import NotAsked
 from ..running import fault_in

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attnproof.theorems.laws import Formula
 
-from ..asked import IN_ORDER, declared_of, in_order, not_asked
+from ..applicable_laws import IN_ORDER, declared_of, in_order, not_asked
 from ..draw import Draw
 from ..influence import influences, told_matrix
 from ..response import allowance, gap

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from attnproof.theorems.laws import called
 
+from ..applicable_laws import declared_of
 from ..arranging import arranged, modules_of
-from ..asked import declared_of
 from ..draw import Draw
 from ..finite import finite_gradients
 from ..influence import changes, sees

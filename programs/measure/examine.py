@@ -12,7 +12,7 @@ import torch
 from attnproof.theorems.laws import laws_of
 
 from ...numeric.devices import one_thread
-from ..asked import not_asked as not_asked_of
+from ..applicable_laws import not_asked as not_asked_of
 from ..draw import Draw
 from ..finding import NOT_MEASURED, Finding, Seen
 from ..finite import NotFinite, watching

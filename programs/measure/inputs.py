@@ -18,7 +18,7 @@ from attnproof.theorems.laws import Formula, Law
 from attnproof.theorems.laws.inputs import BEYOND_EXP, OF_CALLS, Inputs
 
 from ...numeric.rounded import Rounded
-from ..asked import declared_of
+from ..applicable_laws import declared_of
 from ..draw import Draw
 from ..identify.calls import NotAsked
 from ..rotary_matrices import lengths_of, matrices, point, rounding_for

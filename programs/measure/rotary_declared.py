@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...numeric.rotary_precision.extraction import wrapped
 from ..calling import evaluating, fresh
-from ..declared import DeclaredRotary
+from ..declarations import DeclaredRotary
 from ..draw import Draw
 from ..finding import Seen
 from ..identify import scalings

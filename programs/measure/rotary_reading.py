@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.rotary_precision.extraction import Rotated, frequencies_of, pairs_in, places
-from ..declared import DeclaredRotary
+from ..declarations import DeclaredRotary
 from ..draw import Draw
 from ..identify import scalings
 from ..identify.rotations import Blocks, Images

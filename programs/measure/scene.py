@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..arranging import arranged
-from ..declared import DeclaredAttention
+from ..declarations import DeclaredAttention
 from ..draw import Draw
 from ..response import Allowed, Unsteady, allowance
 from ..subjects import Attention, Layer, Subject

@@ -21,7 +21,7 @@ from time import process_time
 import torch
 from torch import Tensor, nn
 
-from .compared import CHANGES, apart, run_of, runs_of
+from .comparison import CHANGES, apart, run_of, runs_of
 from .exporting import modules_in
 from .guards import met
 from .lengths import Lengths, every, named, pairs, small

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .calls import Call
-from .compared import result_of
+from .comparison import result_of
 from .guards import met
 from .stating import Graph
 

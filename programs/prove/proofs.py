@@ -26,7 +26,7 @@ from ..identify.applicability import no_formula
 from ..running import fault_in
 from ..subjects import Pair, Rotary, Subject
 from .calls import Call
-from .compared import CHANGES, gives_otherwise, result_of, wrong_reading
+from .comparison import CHANGES, gives_otherwise, result_of, wrong_reading
 from .gate import Gate, gate
 from .guards import Binding, alike, meets, possible, ranges_told
 from .guards import told as told_at

@@ -19,7 +19,7 @@ from attnproof.verdict_line import Condition
 from ..finding import Finding
 from ..subjects import Pair, Rotary, Subject, formulas_of
 from .calls import Call, calls_of, symbolic
-from .compared import gives_otherwise, result_of
+from .comparison import gives_otherwise, result_of
 from .exporting import Exported, NotTraced, Trace, exported, modules_in, read, traced
 from .hooks import Hooks
 from .nodes import unread_of

@@ -18,7 +18,7 @@ from attnproof.theorems.laws import Formula
 from ..finding import Seen
 from ..subjects import Pair, Rotary, Subject
 from .calls import CodeRaised
-from .compared import COARSE
+from .comparison import COARSE
 from .stating import LIKE, Axes, calls_by_name, lengths_of
 
 SMALL = (2, 3)

@@ -9,11 +9,11 @@ import pytest
 from rich.console import Console
 
 from attnproof.numeric.devices import one_thread
-from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import adapted, look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.loading import load
 from attnproof.real_code.records import CodeRecord
+from attnproof.real_code.request import Asked
 from attnproof.real_code.table import WIDE, code_page
 from attnproof.real_code.words import exit_code
 

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.declared import DeclaredAdditive
+from attnproof.programs.declarations import DeclaredAdditive
 from attnproof.programs.subjects import Additive
 
 from .corpus import bug

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredAttention, DeclaredBias
+from attnproof.programs.declarations import DeclaredAttention, DeclaredBias
 from attnproof.programs.subjects import Attention, Bias, Mask
 
 from .attention_code import Eager, attention

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.declared import DeclaredBias
+from attnproof.programs.declarations import DeclaredBias
 from attnproof.programs.subjects import Bias
 
 from .attention_code import HEADS, AttentionLayer, Cache

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from attnproof.programs.subjects import Subject
-from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import CodeRecord
+from attnproof.real_code.request import Asked
 
 from .corpus import Bug, all_bugs, all_controls
 

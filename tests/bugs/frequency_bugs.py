@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredRotary
+from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.subjects import Rotary
 
 from .corpus import bug

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention
 
 from .attention_code import EMBED, HEADS, AttentionLayer, Cache, Eager, attention, layered, seeded

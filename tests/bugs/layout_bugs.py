@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredRotary
+from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.subjects import Rotary
 
 from .corpus import bug

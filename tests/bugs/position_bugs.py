@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredBias
+from attnproof.programs.declarations import DeclaredBias
 from attnproof.programs.subjects import Attention, Bias, Rotary
 
 from .corpus import bug

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from attnproof import Encoding, Law, equal, for_all, natural
-from attnproof.cells import decided
 from attnproof.conformance import require_read
 from attnproof.encodings.binary_digits import BinaryDigits
 from attnproof.encodings.block_powers import BlockPowers
@@ -24,6 +23,7 @@ from attnproof.encodings.normalised_index import NormalisedIndex
 from attnproof.encodings.plane_rotation import PlaneRotation
 from attnproof.encodings.sine_only import SineOnly
 from attnproof.encodings.sinusoidal import Sinusoidal
+from attnproof.law_verdicts import decided
 from attnproof.laws.attention import (
     independent_of_length,
     sees_order,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from attnproof import Encoding
-from attnproof.cells import decided
 from attnproof.encoding_law import EncodingLaw, law
+from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
 from attnproof.registry import load_encodings
 from attnproof.symbolic.claim import Claim, equal

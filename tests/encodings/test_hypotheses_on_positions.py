@@ -8,7 +8,6 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, differ, equal, for_all, hypothesis, natural
-from attnproof.cells import decided
 from attnproof.conformance import require_read
 from attnproof.encodings.binary_digits import BinaryDigits, number
 from attnproof.encodings.learned_table import LearnedTable
@@ -18,6 +17,7 @@ from attnproof.encodings.rope_axial import RopeAxial
 from attnproof.encodings.rope_interpolated import RopeInterpolated
 from attnproof.encodings.sinusoidal import Sinusoidal
 from attnproof.hypotheses import ways
+from attnproof.law_verdicts import decided
 from attnproof.laws.positions import bounded, unique
 from attnproof.laws.scores import relative
 from attnproof.pairs import of_tokens

@@ -8,8 +8,8 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, positive, real
-from attnproof.cells import decided
 from attnproof.encoding_law import EncodingLaw
+from attnproof.law_verdicts import decided
 from attnproof.laws import attention
 from attnproof.laws.attention import (
     acts_on_scores,

@@ -9,7 +9,6 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, function, hypothesis, positive, real
-from attnproof.cells import decided
 from attnproof.encoding_law import EncodingLaw
 from attnproof.encodings.alibi import Alibi
 from attnproof.encodings.learned_table import LearnedTable
@@ -18,6 +17,7 @@ from attnproof.encodings.nope_causal import NopeCausal
 from attnproof.encodings.rope import Rope
 from attnproof.encodings.t5_buckets import T5Buckets
 from attnproof.evidence import ProvedEvidence
+from attnproof.law_verdicts import decided
 from attnproof.laws import positions
 from attnproof.registry import load_encodings
 from attnproof.symbolic.array import as_array

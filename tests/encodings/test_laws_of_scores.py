@@ -8,8 +8,8 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, nonnegative, positions, real
-from attnproof.cells import decided
 from attnproof.encoding_law import EncodingLaw
+from attnproof.law_verdicts import decided
 from attnproof.laws import scores
 from attnproof.laws.scores import (
     even,

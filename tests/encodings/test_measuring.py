@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from attnproof import Encoding, real
-from attnproof.cells import FORM, SHOWN, decided, measured
 from attnproof.encoding_law import EncodingLaw, law
 from attnproof.encodings.learned_table import LearnedTable
 from attnproof.encodings.matrix_powers import MatrixPowers
@@ -19,6 +18,7 @@ from attnproof.encodings.shaw import Shaw
 from attnproof.encodings.t5_buckets import T5Buckets
 from attnproof.encodings.xpos import Xpos
 from attnproof.evidence import MeasuredEvidence
+from attnproof.law_verdicts import FORM, SHOWN, decided, measured
 from attnproof.laws.attention import acts_on_scores, independent_of_length, translation
 from attnproof.laws.positions import bounded
 from attnproof.laws.scores import even, relative

@@ -13,7 +13,7 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, hypothesis, natural, real, sizes
-from attnproof.cells import decided
+from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
 from attnproof.symbolic import index_below
 from attnproof.symbolic.array import as_array

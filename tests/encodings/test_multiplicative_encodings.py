@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnproof.cells import decided
 from attnproof.encoding import Encoding
 from attnproof.encodings.m_rope import MRope
 from attnproof.encodings.multiplicative import Multiplicative
@@ -28,6 +27,7 @@ from attnproof.encodings.rope_partial import RopePartial
 from attnproof.encodings.rope_yarn import Yarn, YarnByIndex
 from attnproof.encodings.string_rope import String
 from attnproof.encodings.xpos import Xpos
+from attnproof.law_verdicts import decided
 from attnproof.laws.scores import relative
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]

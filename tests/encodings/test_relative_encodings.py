@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from attnproof import Encoding
-from attnproof.cells import decided
 from attnproof.conformance import require_read
 from attnproof.encodings.alibi import Alibi
 from attnproof.encodings.alibi_key_bias import AlibiKeyBias
@@ -29,6 +28,7 @@ from attnproof.encodings.shaw import Shaw
 from attnproof.encodings.t5_buckets import T5Buckets
 from attnproof.encodings.t5_causal_buckets import T5CausalBuckets
 from attnproof.encodings.transformer_xl import TransformerXL
+from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
 
 TOKENS, WIDTH, VALUES = 24, 64, 5

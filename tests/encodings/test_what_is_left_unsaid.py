@@ -12,7 +12,7 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, hypothesis, positive, real, sizes
-from attnproof.cells import decided
+from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
 from attnproof.symbolic.array import as_array
 

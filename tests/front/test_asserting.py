@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from attnproof import testing
-from attnproof.programs.declared import DeclaredRotary
-from attnproof.real_code.asked import AT_WORK, Run
+from attnproof.programs.declarations import DeclaredRotary
 from attnproof.real_code.asserting import as_written, target_of
+from attnproof.real_code.request import AT_WORK, Run
 from attnproof.testing import (
     CodeBreaksLaw,
     assert_attention,

@@ -13,9 +13,9 @@ import pytest
 
 from attnproof.cli import main
 from attnproof.real_code import running
-from attnproof.real_code.asked import Asked
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import CodeRecord, CodesRecord
+from attnproof.real_code.request import Asked
 from attnproof.real_code.running import Child, Limits, Stopped, run
 from attnproof.real_code.words import exit_code, stopped_told
 from tests.front.code_files import CODE, write_code

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.cells import settled
 from attnproof.cli import main
+from attnproof.law_verdicts import settled
 from attnproof.laws import LAWS
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.prove.hooks import Hooks

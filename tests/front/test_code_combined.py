@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import UNLIKE
 from attnproof.programs.subjects import Attention
-from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import combined
 from attnproof.real_code.records import FindingRecord
+from attnproof.real_code.request import Asked
 from attnproof.real_code.words import how
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.programs.declared import parse
+from attnproof.programs.declarations import parse
 
 
 @pytest.fixture(scope="module")

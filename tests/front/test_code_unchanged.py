@@ -13,7 +13,7 @@ import pytest
 
 from attnproof.cli import main
 from attnproof.real_code import unchanged
-from attnproof.real_code.asked import Asked
+from attnproof.real_code.request import Asked
 from attnproof.real_code.unchanged import key_of, sources_loaded
 
 CODE = """

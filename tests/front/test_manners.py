@@ -17,16 +17,16 @@ from torch import Tensor
 from attnproof.cli import main
 from attnproof.options import write_json
 from attnproof.programs.adapting import OtherKind, adapt
-from attnproof.programs.declared import DeclaredAttention, DeclaredRotary, declares
+from attnproof.programs.declarations import DeclaredAttention, DeclaredRotary, declares
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Mask
 from attnproof.real_code import targets
-from attnproof.real_code.asked import Asked
 from attnproof.real_code.asserting import check_rotary
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.loading import CannotLoad, load, require_target
 from attnproof.real_code.records import CodesRecord, codes_record
+from attnproof.real_code.request import Asked
 from attnproof.real_code.running import Child, Limits, run
 from tests.front.code_files import CODE, write_code
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention
 from tests.programs.exact_code import D, H, rotate
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.declared import DeclaredRotary
+from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.running import CodeFault
 from attnproof.programs.subject import adapted_as

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.declared import parse
+from attnproof.programs.declarations import parse
 from attnproof.programs.no_adapter import CALLED, NoAdapter
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import KINDS, Bias, Rotary

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.programs.asked import not_asked
+from attnproof.programs.applicable_laws import not_asked
 from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
 from attnproof.programs.identify.influence import layer_parts

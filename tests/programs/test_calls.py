@@ -288,7 +288,7 @@ def test_an_error_of_ours_is_not_told_as_the_code_s(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_is_declared_is_held_against_it() -> None:
-    from attnproof.programs.declared import parse
+    from attnproof.programs.declarations import parse
 
     call = ROTARY["positions"][1]
     found = adapted_as(at_positions, call, declared=parse("rope:base=10000,width=16"))

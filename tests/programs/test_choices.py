@@ -12,10 +12,10 @@ from attnproof.programs.choices import Choice, choices, weighed
 from attnproof.programs.finding import Finding, Seen
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
-from attnproof.real_code.asked import Asked
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import LawOfCodeRecord
+from attnproof.real_code.request import Asked
 
 SEEN = Seen({}, ("a", 1), ("b", 2), 1.0)
 BROKEN = Finding("norm", "measured", "broken", "they differ", witness=SEEN)

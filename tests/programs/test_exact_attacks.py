@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention, Layer, Subject
 from tests.programs.exact_asked import of, verdict
 from tests.programs.exact_rotated import rotary, rotated

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.exact import exact
 from attnproof.programs.subjects import Additive, Attention, Layer
 from tests.programs import exact_attention_code as code

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention, Rotary
 from tests.programs.exact_asked import of, verdict
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredAdditive
+from attnproof.programs.declarations import DeclaredAdditive
 from attnproof.programs.subjects import Additive, Rotary
 from tests.programs import exact_code as code
 from tests.programs.exact_asked import OF_ROTARY, not_right, of, verdict

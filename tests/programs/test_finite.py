@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import NOT_MEASURED, Finding
 from attnproof.programs.finite import NotFinite, watching

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.declared import DeclaredAdditive
+from attnproof.programs.declarations import DeclaredAdditive
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.base import PROBES

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredBias
+from attnproof.programs.declarations import DeclaredBias
 from attnproof.programs.finding import Finding
 from attnproof.programs.identify.offsets import published_slopes, t5_bucket
 from attnproof.programs.measure.base import PROBES

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.declared import DeclaredRotary
+from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Rotary
 from tests.programs.rotary_faults import (

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredRotary
+from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.draw import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Attention, Rotary

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import (
     Additive,

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils._sympy.functions import ToFloat
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.prove import Traced, prove
-from attnproof.programs.prove.compared import CHANGES
+from attnproof.programs.prove.comparison import CHANGES
 from attnproof.programs.prove.exporting import NotTraced, _length, exported
 from attnproof.programs.prove.guards import conditions_of, possible, told
 from attnproof.programs.subject import adapted_as

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.identify import identify
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import Attention

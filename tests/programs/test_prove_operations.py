@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.programs.prove.compared import disagreement
+from attnproof.programs.prove.comparison import disagreement
 from attnproof.programs.prove.operations import READINGS, Notes, Pair, Unread, noted
 from attnproof.programs.prove.program import CASTS
 from attnproof.symbolic import namespace as xp

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.declared import parse
+from attnproof.programs.declarations import parse
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.remarks import remarks_on
 from attnproof.programs.identify.suggestions import suggestions_of

@@ -14,9 +14,9 @@ from torch import Tensor
 from attnproof.programs.running import CodeFault, guarded, limited, seeded
 from attnproof.programs.settings import given_back
 from attnproof.programs.subjects import Rotary
-from attnproof.real_code.asked import Asked
 from attnproof.real_code.asserting import check_rotary
 from attnproof.real_code.checking import look
+from attnproof.real_code.request import Asked
 from tests.conftest import torch_settings
 
 

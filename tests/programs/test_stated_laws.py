@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.programs.declared import DeclaredAttention
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.exact import exact
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove

@@ -17,7 +17,7 @@ from attnproof.programs.prove.proving import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
-from attnproof.programs.suggested import suggested
+from attnproof.programs.suggested_calls import suggested
 
 
 def sines(rows: int, width: int) -> Tensor:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from attnproof.programs.declared import DeclaredRotary
+from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.identify import identify

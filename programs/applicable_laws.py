@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .declared import DeclaredAttention
-from .given import not_its_own
+from .declarations import DeclaredAttention
 from .subjects import Additive, Attention, Bias, Mask, Rotary, Subject
+from .supplied_inputs import not_its_own
 
 NO_MASK = "no causal mask is declared"
 NOT_CAUSAL = "declared as not causal"
