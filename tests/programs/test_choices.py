@@ -123,7 +123,7 @@ def of_one_cell(at: Tensor) -> Tensor:
 
 
 def _of_coordinates(code: Callable[..., Tensor]) -> LawOfCodeRecord:
-    asked = Asked(target="<f>", legs=("measured",), laws=("neighbours-differ",))
+    asked = Asked(target="<f>", methods=("measured",), laws=("neighbours-differ",))
     heard = Collected(asked)
     heard.hear({"event": "adapted", "name": "f", "kind": "additive", "adapted": "", "file": ""})
     subject = adapted_as(code, "at: n 2 coordinates -> n E", kind="additive")
