@@ -300,6 +300,8 @@ def as_array(value: Any) -> Array:
         return value
     if isinstance(value, Term):
         return Array(value)
+    if why := getattr(type(value), "NO_ARRAY", ""):
+        raise TypeError(why)
     if isinstance(value, bool):
         raise TypeError(f"{value} is not a number; write {int(value)}, or a comparison of arrays")
     if isinstance(value, python_numbers.Integral):

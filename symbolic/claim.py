@@ -333,7 +333,7 @@ class Law:
 
     claim: Claim
 
-    def at(self, **values: Any) -> Instance:
+    def at(self, /, **values: Any) -> Instance:
         """The claim at these values of its variables; a variable not named stays itself.
 
         One that was given a prime may be named without.

@@ -88,7 +88,7 @@ class ConcreteLaw:
 
     claim: ConcreteClaim
 
-    def at(self, **values: Any) -> ConcreteInstance:
+    def at(self, /, **values: Any) -> ConcreteInstance:
         """The claim at these values of its variables; a variable not named keeps its own."""
         return ConcreteInstance(self, values)
 

@@ -84,7 +84,7 @@ class ClaimDecision:
 
     ``readings`` are conditions under which a proved conclusion means what it says: that a
     divisor is not 0, a root not of a negative number.  ``fault`` is what code of ours raised
-    before anything was decided.
+    before anything was decided.  ``derivation`` is that of a proof, the one the kernel replayed.
     """
 
     says: str
@@ -98,6 +98,7 @@ class ClaimDecision:
     misreading: Misreading | None = None
     seconds: float = 0.0
     fault: Fault | None = None
+    derivation: Derivation | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
 from .array import Array, as_array, broadcast_shapes, broadcast_to
 from .concrete import either
@@ -19,6 +19,15 @@ from .terms import Term, make
 NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
 """The kinds whose entries are real numbers."""
 SIGNED = ("positive", "nonnegative")
+TRAITS = {
+    "positive": ("positive",),
+    "nonnegative": ("nonnegative",),
+    "orthogonal": ("orthogonal",),
+    "standard": ("standard",),
+    "permutation": ("permutation", "injective"),
+    "injection": ("injective",),
+}
+"""What may be assumed of each kind; of other kinds nothing, of a function what it says."""
 
 
 class Size(Array):
@@ -38,13 +47,21 @@ def sizes(names: str, role: str = "size") -> tuple[Size, ...]:
     return tuple(Size(size(name, role)) for name in names.split())
 
 
+UNNAMED = (
+    "a given such as real(n) is not an array until it has a name: it says what a parameter may "
+    "be.  Write the line as a function of the parameter, prove(lambda X: equal(X + X, 2 * X), "
+    "X=real(n)), or real(n).named('X') for one array of that name"
+)
+
+
 @dataclass(frozen=True)
 class Given:
-    """One given of a statement.
+    """One given of a statement: what a name may be, and no array before it has one.
 
-    ``kind`` is real, angle, position, positive, nonnegative, natural, frequency, boolean,
-    orthogonal, standard, permutation, injection, index map, index, or function; ``shape`` its
-    axes; ``below`` the range of an index; ``traits`` what may be assumed of it.
+    Arithmetic on it raises ``TypeError``, with what is missing.  ``kind`` is real, angle,
+    position, positive, nonnegative, natural, frequency, boolean, orthogonal, standard,
+    permutation, injection, index map, index, or function; ``shape`` its axes; ``below`` the range
+    of an index; ``traits`` what may be assumed of it.
     """
 
     kind: str
@@ -55,6 +72,19 @@ class Given:
     out: tuple[Term, ...] | None = None
     says: str = ""
     extra: dict[str, Any] = field(default_factory=dict, compare=False)
+    NO_ARRAY: ClassVar[str] = UNNAMED
+    __array_ufunc__: ClassVar[None] = None  # so that numpy's arrays hand operators on to it
+
+    def __post_init__(self) -> None:
+        """Grant what the kind grants: a proof may assume no more than a reader is told."""
+        if self.kind != "function":
+            known = TRAITS.get(self.kind, ())
+            if self.traits not in ((), known):
+                raise TypeError(f"of {self.kind} numbers nothing like {self.traits} may be assumed")
+            object.__setattr__(self, "traits", known)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"no {name!r} here" if name.startswith("_") else f"{name}: {UNNAMED}")
 
     @property
     def lengths(self) -> tuple[Term, ...]:
@@ -93,6 +123,16 @@ class Given:
         return frozenset((trait, term) for trait in self.traits)
 
 
+def _refuse_unnamed(*_: object, **__: object) -> NoReturn:
+    raise TypeError(UNNAMED)
+
+
+_TWO = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")
+_ONE = ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "getitem", "iter", "float")
+for _name in (*_TWO, *(f"r{_one}" for _one in _TWO), *_ONE, "array", "array_namespace"):
+    setattr(Given, f"__{_name}__", _refuse_unnamed)
+
+
 def _shape(lengths: tuple[Any, ...]) -> tuple[Term, ...]:
     return tuple(integer(as_array(n).term) for n in lengths)
 
@@ -119,12 +159,12 @@ def frequencies(*shape: Any) -> Given:
 
 def positive(*shape: Any) -> Given:
     """Positive real numbers."""
-    return Given("positive", _shape(shape), traits=("positive",), says="positive")
+    return Given("positive", _shape(shape), says="positive")
 
 
 def nonnegative(*shape: Any) -> Given:
     """Real numbers that are at least 0."""
-    return Given("nonnegative", _shape(shape), traits=("nonnegative",), says="at least 0")
+    return Given("nonnegative", _shape(shape), says="at least 0")
 
 
 def natural(says: str = "") -> Given:
@@ -150,7 +190,7 @@ def standard(space: Any, n: Any) -> Given:
     if as_array(space).term.op != "space":
         raise TypeError(f"standard wants a probability_space first, and was given {space!r}")
     says = "random: mean 0, variance 1, uncorrelated"
-    return Given("standard", (as_array(space).term, *_shape((n,))), traits=("standard",), says=says)
+    return Given("standard", (as_array(space).term, *_shape((n,))), says=says)
 
 
 def boolean(*shape: Any) -> Given:
@@ -160,15 +200,14 @@ def boolean(*shape: Any) -> Given:
 
 def orthogonal(n: Any) -> Given:
     """A square matrix g with gᵀg = g gᵀ = 1."""
-    return Given("orthogonal", _shape((n, n)), traits=("orthogonal",), says="orthogonal")
+    return Given("orthogonal", _shape((n, n)), says="orthogonal")
 
 
 def permutation(n: Any) -> Given:
     """A permutation of the indices below n; ``X[σ]`` has row σ(i) of X as its row i."""
     (length,) = _shape((n,))
-    traits = ("permutation", "injective")
     says = f"a permutation of the indices below {length!r}"
-    return Given("permutation", (length,), length, traits, says=says)
+    return Given("permutation", (length,), length, says=says)
 
 
 @either
@@ -191,7 +230,7 @@ def inverse(sigma: Array) -> Array:
 def injection(k: Any, n: Any) -> Given:
     """A list of k different indices below n."""
     (count,), (length,) = _shape((k,)), _shape((n,))
-    return Given("injection", (count,), length, ("injective",), says="different indices")
+    return Given("injection", (count,), length, says="different indices")
 
 
 def index_map(n: Any, m: Any) -> Given:

@@ -21,11 +21,12 @@ from .divisors import Condition, conditions, expectations
 from .faults import Fault, fault_of
 from .gate import Misreading
 from .instances import equations_of
-from .kernel import ANY_REAL, Refused, close, law, squares
+from .kernel import ANY_REAL, Proof, Refused, close, law, squares
 from .ranges import outside
+from .refusals import demand
 from .scalars import is_truth
 from .showing import AtHand, Shown, compared, difference, show
-from .statement import Statement
+from .statement import Statement, Theorem
 from .terms import Term, free, instantiate, make
 
 Known = Mapping[Term, tuple[Derivation, tuple[Term, ...]]]
@@ -115,19 +116,36 @@ class Effort:
 
 
 def decide(
-    statement: Statement,
+    statement: Statement | Theorem,
     *,
     refuting: bool = True,
     limit_seconds: float = 5.0,
     effort: Effort | None = None,
 ) -> Decision:
-    """The verdict on every conclusion of a statement, with proofs and witnesses.
+    """The verdict on every conclusion of a statement, or of a theorem's, with proofs and witnesses.
 
     First the gate: a statement whose code on numpy is not what its term says is misread, and
     nothing is proved or refuted of it.  Then a proof is looked for.  An ``effort`` may say
     otherwise: where statements are as often false as true, a glance at a few inputs saves the time
     of proofs that fail.
+
+    Raises what the statement raises when it is made, and ``TypeError`` for what is none.
+
+    >>> from attnproof import attention, chain, permutation, real, sizes, theorem
+    >>> r, n, d = sizes("r n d")
+    >>> given = {"Q": real(r, d), "K": real(n, d), "V": real(n, d), "s": permutation(n)}
+    >>> @theorem("The order of the pairs does not matter", given=given)
+    ... def pairs(Q, K, V, s):
+    ...     return chain(attention(Q, K[s], V[s]), ("softmax is a sum", attention(Q, K, V)))
+    >>> decide(pairs).verdict
+    'proved'
     """
+    demand(
+        statement,
+        (Statement, Theorem),
+        "decide wants a statement or a theorem; of a function write attnproof.prove(f, X=real(n))",
+    )
+    statement = statement.statement if isinstance(statement, Theorem) else statement
     effort = effort or Effort(refuting, limit_seconds)
     if statement.misreading is not None:
         return _misread(statement, statement.misreading)
@@ -199,7 +217,7 @@ def _decide(
     says: str, claim: Claim, statement: Statement, known: Known, effort: Effort
 ) -> tuple[ClaimDecision, Shown]:
     start = time.perf_counter()
-    leaves, within_axes = ranges_of(statement, [claim])
+    leaves, _ = ranges_of(statement, [claim])
     if leaves:
         return ClaimDecision(says, claim, "undecided", why=leaves), Shown()
     shown: Shown | None = None
@@ -218,34 +236,52 @@ def _decide(
             continue
         break
     assert shown is not None
-    proof, why = shown.proof, shown.why
-    own = frozenset[tuple[str, Term]]().union(*(g.granted(name) for name, g in claim.variables))
-    if proof is not None:
+    rests, why = None, shown.why
+    if shown.proof is not None:
         try:
-            close(proof, granted(statement) | own, _claimed(claim))
-            _arbitrary(claim, proof.assumes - own)
+            rests = settled(claim, statement, shown.proof)
         except Refused as refused:
-            proof, why = None, str(refused)
-    asked = _conditions(claim, statement) if proof is not None else ()
-    if any(condition.impossible for condition in asked):
-        proof = None
-        why = "everywhere, the statement divides by 0 or takes a root or logarithm of what has none"
+            why = str(refused)
     witness, fault = None, None
-    if proof is None and effort.refuting:
+    if rests is None and effort.refuting:
         witness, stopped = _refuted(claim, statement, effort)
         fault = stopped if isinstance(stopped, Fault) else None
         why = "; ".join(filter(None, (why, fault.told if fault is not None else str(stopped))))
     if witness is None and fault is not None:
         return replace(_failed(says, claim, fault), links=shown.links, why=why), Shown()
-    verdict = "proved" if proof is not None else "refuted" if witness is not None else "undecided"
+    verdict = "proved" if rests is not None else "refuted" if witness is not None else "undecided"
     seconds = time.perf_counter() - start
-    if proof is None:
+    if rests is None:
         return ClaimDecision(
             says, claim, verdict, shown.links, witness=witness, why=why, seconds=seconds
         ), Shown()
+    decided = ClaimDecision(
+        says, claim, verdict, shown.links, *rests, seconds=seconds, derivation=shown.derivation
+    )
+    return decided, shown
+
+
+def settled(
+    claim: Claim, statement: Statement, proof: Proof
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a proof of a conclusion rests on: the assumptions it used, and how it is to be read.
+
+    Raises :class:`Refused` where it shows something else, rests on what the statement does not
+    grant, or means nothing: every proof is asked here before its statement is called proved.
+    """
+    leaves, within_axes = ranges_of(statement, [claim])
+    if leaves:
+        raise Refused(leaves)
+    own = frozenset[tuple[str, Term]]().union(*(g.granted(name) for name, g in claim.variables))
+    close(proof, granted(statement) | own, _claimed(claim))
+    _arbitrary(claim, proof.assumes - own)
+    asked = _conditions(claim, statement)
+    if any(condition.impossible for condition in asked):
+        raise Refused(
+            "everywhere, the statement divides by 0 or takes a root or logarithm of what has none"
+        )
     used = tuple(sorted(map(_told, proof.assumes | within_axes)))
-    readings = (*(condition.told for condition in asked), *_expected(claim, statement))
-    return ClaimDecision(says, claim, verdict, shown.links, used, readings, seconds=seconds), shown
+    return used, (*(condition.told for condition in asked), *_expected(claim, statement))
 
 
 def _by_laws(claim: Claim, statement: Statement, at_hand: AtHand) -> Shown:

@@ -142,7 +142,7 @@ class Theorem:
             built = self._build(body, given, assume)
         with counted_anew():
             again = self._build(body, given, assume)
-        if _meaning(built) != _meaning(again):
+        if meaning(built) != meaning(again):
             raise TypeError(
                 f"{self.place}: {body.__name__} makes another statement when it is run again; "
                 "it keeps something from call to call, or draws at random: compute all anew"
@@ -187,7 +187,7 @@ class Theorem:
                     equations.append((claim.left, claim.right))
                 else:
                     laws.append(law or Law(claim))
-        self._check_names(given, claims.values())
+        require_names(self.place, given, claims.values())
         for term, v in Statement({}, claims, tuple(equations), tuple(laws)).unknown():
             name = str(v.data if v.op == "index" else v.data[0])
             if name not in given or given[name].named(name).term is not v:
@@ -227,31 +227,6 @@ class Theorem:
         if leaves:
             raise OutsideAxis(f"{self.place}: {leaves}")
 
-    def _check_names(self, given: Mapping[str, Given], claims: Iterable[Claim]) -> None:
-        """Refuse one name for two things: a reader, or a reading, would take one for the other."""
-        names = dict(given)
-        lengths = [n for g in given.values() for n in g.lengths]
-        for claim in claims:
-            lengths += [claim.left, *([claim.right] if claim.right is not None else [])]
-            if claim.variable is not None and claim.variable.data[0] in given:
-                raise TypeError(
-                    f"{self.place}: what is said to exist is called "
-                    f"{claim.variable.data[0]}, as a given is; call it by another name"
-                )
-            for name, own in claim.variables:
-                other = names.setdefault(name, own)
-                if (own.kind, own.lengths) != (other.kind, other.lengths):
-                    raise TypeError(
-                        f"{self.place}: a conclusion speaks of all {name}, and {name} is "
-                        "something else already; call one of them by another name"
-                    )
-        for size in {v for t in lengths for v in free(t) if v.op in ("size", "space")}:
-            if size.data[0] in names:
-                raise TypeError(
-                    f"{self.place}: {size.data[0]} is the name of a given and of a length; "
-                    "call one of them by another name"
-                )
-
     def negative_control(
         self, says: str, assume: Assume | None = None, **given: Given
     ) -> Callable[[Body], Body]:
@@ -280,11 +255,37 @@ def _is_hypothesis(taken: Any) -> bool:
     return isinstance(taken, Claim | Law) or (isinstance(taken, tuple) and len(taken) == 2)
 
 
-def _meaning(statement: Statement) -> object:
-    """What a statement says, without the facts that it is to be shown with."""
+def require_names(place: str, given: Mapping[str, Given], claims: Iterable[Claim]) -> None:
+    """Refuse one name for two things: a reader, or a reading, would take one for the other."""
+    names = dict(given)
+    lengths = [n for g in given.values() for n in g.lengths]
+    for claim in claims:
+        lengths += [claim.left, *([claim.right] if claim.right is not None else [])]
+        if claim.variable is not None and claim.variable.data[0] in given:
+            raise TypeError(
+                f"{place}: what is said to exist is called "
+                f"{claim.variable.data[0]}, as a given is; call it by another name"
+            )
+        for name, own in claim.variables:
+            other = names.setdefault(name, own)
+            if (own.kind, own.lengths) != (other.kind, other.lengths):
+                raise TypeError(
+                    f"{place}: a conclusion speaks of all {name}, and {name} is "
+                    "something else already; call one of them by another name"
+                )
+    for size in {v for t in lengths for v in free(t) if v.op in ("size", "space")}:
+        if size.data[0] in names:
+            raise TypeError(
+                f"{place}: {size.data[0]} is the name of a given and of a length; "
+                "call one of them by another name"
+            )
+
+
+def meaning(statement: Statement) -> object:
+    """What a statement says, and of what, without the facts that it is to be shown with."""
     claims = (*statement.claims.values(), *(law.claim for law in statement.laws))
     said = tuple(replace(claim, using=()) for claim in claims)
-    return statement.assume, tuple(statement.claims), said
+    return dict(statement.givens), statement.assume, tuple(statement.claims), said
 
 
 def theorem(

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
+import numpy as np
 import pytest
 
-from attnproof.symbolic import claim, givens, statement
+from attnproof.symbolic import claim, givens, prove, statement
 from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.faults import fault_of
 from attnproof.symbolic.givens import natural, real, sizes
@@ -23,6 +26,9 @@ equal, chain, iterate = wrongly.equal, wrongly.chain, wrongly.iterate
 function: Any = givens.function
 build: Any = statement.theorem
 attention: Any = attentions.attention
+deciding: Any = prove.decide
+unnamed: Any = real(n)
+POSITIVE = ("positive",)
 
 
 def stated(assume: Any = None, returns: Any = None) -> object:
@@ -61,6 +67,18 @@ CALLS: list[tuple[str, Callable[..., Any]]] = [
     ("a hypothesis is a pair", lambda: stated(assume=lambda X: [1])),
     ("claims nothing", lambda: stated(returns={})),
     ("has its words", lambda: stated(returns={1: equal(X, X)})),
+    ("until it has a name", lambda: unnamed + unnamed),
+    ("until it has a name", lambda: 2 * unnamed),
+    ("until it has a name", lambda: X + unnamed),
+    ("until it has a name", lambda: np.ones(3) @ unnamed),
+    ("until it has a name", lambda: -unnamed),
+    ("until it has a name", lambda: unnamed < 1),
+    ("until it has a name", lambda: unnamed[0]),
+    ("until it has a name", lambda: list(unnamed)),
+    ("until it has a name", lambda: equal(unnamed, unnamed)),
+    ("until it has a name", lambda: attentions.softmax(unnamed)),
+    ("nothing like ('positive',) may be assumed", lambda: givens.Given("real", traits=POSITIVE)),
+    ("write attnproof.prove(f, X=real(n))", lambda: deciding(lambda X: equal(X, X))),
 ]
 
 
@@ -74,6 +92,15 @@ def test_a_wrong_call_is_its_authors_and_says_what_is_wanted(
     assert fault_of(caught.value) is None
 
 
+def test_a_given_has_the_attributes_of_no_array() -> None:
+    with pytest.raises(AttributeError, match=r"mT: a given .* is not an array until it has"):
+        _ = unnamed.mT
+    assert not hasattr(unnamed, "__array_interface__")
+    assert copy(unnamed) == unnamed == pickle.loads(pickle.dumps(unnamed))
+
+
 def test_what_is_right_goes_through() -> None:
     assert isinstance(chain(X, ("", X)), Claim)
     assert stated(assume=lambda X: [(X, X)]) is not None
+    theorem = Theorem("t", {"X": real(n)}, lambda X: equal(X + X, 2 * X))
+    assert prove.decide(theorem).verdict == prove.decide(theorem.statement).verdict == "proved"
