@@ -10,9 +10,12 @@ from .encoding_law import law as law
 from .numeric.check import measure as measure
 from .programs.program import Program as Program
 from .programs.program import program as program
+from .proving import Result as Result
+from .proving import prove as prove
 from .registry import load_encodings as load_encodings
 from .symbolic.array import Array as Array
 from .symbolic.array import AxisMismatch as AxisMismatch
+from .symbolic.certificate import Certificate as Certificate
 from .symbolic.claim import Claim as Claim
 from .symbolic.claim import Law as Law
 from .symbolic.claim import all_positive as all_positive

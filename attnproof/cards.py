@@ -13,45 +13,32 @@ from typing import TYPE_CHECKING
 
 from .card_records import CellRecord, EncodingRecord, RequirementRecord, TableRecord
 from .conformance import require_shapes
+from .document import Shown
 from .encoding import Encoding
 from .encoding_table import LIMIT, Tell, tabulate
 from .registry import in_order, load_encodings, load_file
 from .usage import require_known
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.console import RenderableType
 
     from .encoding_law import EncodingLaw
 
 Wanted = type[Encoding] | Encoding | Path | str
-WIDTH = 100
 
 
-class _Shown:
-    """A record with its forms: text, a page part for notebooks, JSON."""
+class _OfTable(Shown):
+    """A table, or the part of it that speaks of one encoding."""
 
     def __init__(self, record: TableRecord) -> None:
         self.record = record
 
-    def json(self) -> str:
+    def to_json(self) -> str:
         """The record as JSON; ``attnproof schema --table`` prints its schema."""
         return self.record.model_dump_json(indent=1) + "\n"
 
-    def __str__(self) -> str:
-        """Plain text, 100 columns wide."""
-        from io import StringIO
 
-        from rich.console import Console
-
-        out = StringIO()
-        Console(file=out, width=WIDTH, color_system=None).print(self)
-        return out.getvalue().rstrip("\n")
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-class Card(_Shown):
+class Card(_OfTable):
     """One encoding and every law: what it obeys, what it breaks, and how that is known."""
 
     @property
@@ -74,11 +61,11 @@ class Card(_Shown):
         require_known([law], [known.id for known in self.record.laws], "the id of a law")
         return self.record.cell(self.encoding.id, law)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def page(self, width: int) -> RenderableType:
+        """What ``attnproof card`` prints."""
         from .card_page import card_page
 
-        del console
-        yield card_page(self.record, options.max_width)
+        return card_page(self.record, width)
 
     def _repr_html_(self) -> str:
         from .report.encodings import card_html
@@ -86,7 +73,7 @@ class Card(_Shown):
         return card_html(self.record)
 
 
-class Table(_Shown):
+class Table(_OfTable):
     """Encodings × laws."""
 
     def cell(self, encoding: str, law: str) -> CellRecord:
@@ -100,11 +87,11 @@ class Table(_Shown):
         require_known([encoding], [e.id for e in self.record.encodings], "the id of an encoding")
         return Card(only(self.record, encoding))
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def page(self, width: int) -> RenderableType:
+        """What ``attnproof table`` prints."""
         from .card_page import table_page
 
-        del console
-        yield table_page(self.record, options.max_width)
+        return table_page(self.record, width)
 
     def _repr_html_(self) -> str:
         from .report.encodings import table_html

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import traceback
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
-from . import translate
+from . import __version__, translate
 from .catalogue import Source
 from .evidence import (
     Evidence,
@@ -23,11 +24,19 @@ from .evidence import (
 )
 from .faults import broken_by
 from .judgement import against, opposite
-from .records import BrokenFile, ControlRecord, Expected, LinkRecord, TheoremRecord
+from .records import (
+    BrokenFile,
+    ControlRecord,
+    Expected,
+    LinkRecord,
+    ProofRecord,
+    TheoremRecord,
+)
 from .symbolic.faults import fault_of
 
 if TYPE_CHECKING:
     from .symbolic.array import AxisMismatch
+    from .symbolic.decision import Decision
     from .symbolic.statement import Statement, Theorem
 
 
@@ -35,7 +44,6 @@ LIMIT = 60.0  # seconds of the thread for a statement: all conclusions, proofs a
 Scale = Literal["small", "default", "large"]
 LOOKED_FOR = 0.5  # seconds of the thread
 VACUOUS = "some values obey the hypotheses (none were found)"
-Found = tuple[Verdict, tuple[LinkRecord, ...], tuple[Evidence, ...]]
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,15 @@ class Options:
     dtypes: tuple[str, ...] = ("float64", "float32", "bfloat16")
     seed: int = 0
     jobs: int = 1
+
+
+class Found(NamedTuple):
+    """What was found of one statement; ``decision`` is what the symbolic side came to."""
+
+    verdict: Verdict
+    chain: tuple[LinkRecord, ...]
+    evidence: tuple[Evidence, ...]
+    decision: Decision | None = None
 
 
 def check(theorem: Theorem, source: Source, options: Options) -> TheoremRecord | BrokenFile:
@@ -67,13 +84,7 @@ def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord
         options = replace(options, scale="small")  # falsehood shows itself at small sizes
     else:
         own = _side(written(error, source.path), claimed, expected, _ill_typed(error))
-    control, other = theorem.control, opposite(expected)
-    found = _found(control, other, options, source.path)
-    beside = ControlRecord(
-        says=theorem.control_says,
-        **_side(translate.statement(control), control, other, found),
-    )
-    why = (*own["why"], *(f"its negative control: {line}" for line in beside.why))
+    control = _control(theorem, options, source.path)
     return TheoremRecord(
         id=source.id,
         title=theorem.title,
@@ -84,24 +95,62 @@ def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord
         says=theorem.words,
         sizes=translate.sizes(claimed),
         givens=translate.givens(claimed),
-        control=beside,
-        **{**own, "ok": not why, "why": why},
+        control=control,
+        **_with(own, control),
     )
+
+
+def asked(theorem: Theorem, options: Options, limit: float) -> tuple[ProofRecord, Decision | None]:
+    """One statement as any theorem is checked, but that it may be without a control.
+
+    Raises what its code raises, where that cannot be built or does not run.
+    """
+    started, path = perf_counter(), theorem.path
+    expected = cast("Expected", theorem.expected)
+    claimed = theorem.statement
+    found = _found(claimed, expected, options, path, limit)
+    own = _side(translate.statement(claimed), claimed, expected, found)
+    control = None if theorem.control_body is None else _control(theorem, options, path)
+    record = ProofRecord(
+        title=theorem.title,
+        says=theorem.words,
+        sizes=translate.sizes(claimed),
+        givens=translate.givens(claimed),
+        control=control,
+        attnproof=__version__,
+        created=datetime.now(UTC),
+        seconds=perf_counter() - started,
+        **_with(own, control),
+    )
+    return record, found.decision
+
+
+def _control(theorem: Theorem, options: Options, path: Path) -> ControlRecord:
+    control, expected = theorem.control, opposite(cast("Expected", theorem.expected))
+    found = _found(control, expected, options, path)
+    told = _side(translate.statement(control), control, expected, found)
+    return ControlRecord(says=theorem.control_says, **told)
+
+
+def _with(own: dict[str, Any], control: ControlRecord | None) -> dict[str, Any]:
+    """What was found of a statement, which is ok if its negative control is too."""
+    beside = () if control is None else control.why
+    why = (*own["why"], *(f"its negative control: {line}" for line in beside))
+    return {**own, "ok": not why, "why": why}
 
 
 def _side(told: Formula, claimed: Statement, expected: Expected, found: Found) -> dict[str, Any]:
     """What a theorem and its negative control both record of a statement."""
-    verdict, chain, evidence = found
-    why = against(expected, verdict, evidence)
+    why = against(expected, found.verdict, found.evidence)
     return {
         "statement": told,
-        "verdict": verdict,
+        "verdict": found.verdict,
         "expected": expected,
         "ok": not why,
         "why": why,
         "assumed": translate.hypotheses(claimed),
-        "chain": chain,
-        "evidence": evidence,
+        "chain": found.chain,
+        "evidence": found.evidence,
     }
 
 
@@ -122,44 +171,46 @@ def _built(theorem: Theorem) -> tuple[Statement, AxisMismatch | None]:
 
 def _ill_typed(error: AxisMismatch) -> Found:
     told = " ".join(str(error).split())
-    return "ill-typed", (), (IllTypedEvidence(says="", error=told, seconds=0.0),)
+    return Found("ill-typed", (), (IllTypedEvidence(says="", error=told, seconds=0.0),))
 
 
-def _found(claimed: Statement, expected: Expected, options: Options, path: Path) -> Found:
+def _found(
+    claimed: Statement, expected: Expected, options: Options, path: Path, limit: float = LIMIT
+) -> Found:
     """Both sides' findings; a side that fails leaves its reason, and never a verdict.
 
     Of a statement that is misread there is nothing to measure.
     """
-    verdict, chain, evidence = _decided(claimed, path)
-    if verdict == "misread":
-        return verdict, chain, evidence
-    evidence = (*evidence, *_derived(claimed, path))
-    if not options.numeric:
-        return verdict, chain, evidence
-    numbers = _numbers(claimed, expected, options, path)
-    return verdict, chain, (*evidence, *numbers, *_exact(claimed, options, path))
+    found = _decided(claimed, path, limit)
+    if found.verdict == "misread":
+        return found
+    evidence = (*found.evidence, *_derived(claimed, path))
+    if options.numeric:
+        numbers = _numbers(claimed, expected, options, path)
+        evidence = (*evidence, *numbers, *_exact(claimed, options, path))
+    return found._replace(evidence=evidence)
 
 
-def _decided(claimed: Statement, path: Path) -> Found:
+def _decided(claimed: Statement, path: Path, limit: float) -> Found:
     """What the symbolic side says.  Raises ``NotRun`` where the code of the file does not run."""
     from .symbolic.comparison import NotRun
     from .symbolic.prove import Effort, decide
 
     started = perf_counter()
     try:
-        decision = decide(claimed, effort=Effort(whole=LIMIT))
+        decision = decide(claimed, effort=Effort(whole=limit))
     except NotRun:
         raise
     except Exception as error:  # noqa: BLE001 (a prover that fails has decided nothing)
         stopped = _stopped("the prover", error, started, path)
-        return stopped.kind, (), (stopped,)
+        return Found(stopped.kind, (), (stopped,))
     evidence = translate.evidence(decision)
     if decision.verdict == "proved" and not _satisfied(claimed):
         evidence = tuple(
             e.model_copy(update={"readings": (*e.readings, VACUOUS)}) if e.kind == "proved" else e
             for e in evidence
         )
-    return translate.verdict(decision), translate.chain(decision), evidence
+    return Found(translate.verdict(decision), translate.chain(decision), evidence, decision)
 
 
 def _satisfied(claimed: Statement) -> bool:

@@ -1,7 +1,11 @@
-"""A document: blocks (heading, text, list, table), and how terminals and Markdown print them."""
+"""A document: blocks (heading, text, list, table), and how terminals and Markdown print them.
+
+What a command prints, a notebook shows: :class:`Shown` is the base of whatever Python is answered.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +13,7 @@ from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
+    from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
     from rich.progress import Progress
     from rich.table import Table
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
 
 WIDTH = 80
+WIDE = 100  # of what Python prints
 SIGNS = {
     "proved": "✓",
     "refuted": "✗",
@@ -232,6 +237,68 @@ def headed(*columns: str, title: str = "", caption: str = "", **more: Any) -> Ta
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
+
+
+class Shown(ABC):
+    """An answer that shows itself: as text, as the page of its command, and in a notebook.
+
+    >>> class Two(Shown):
+    ...     def page(self, width):
+    ...         return headed("law", title="Two <laws>")
+    ...     def to_json(self):
+    ...         return "{}"
+    >>> print(Two())
+    Two <laws>
+    law
+    ───
+    >>> "Two &lt;laws&gt;" in Two()._repr_html_()
+    True
+    """
+
+    @abstractmethod
+    def page(self, width: int) -> RenderableType:
+        """What a terminal of this width shows."""
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """The record as JSON."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console
+        yield self.page(options.max_width)
+
+    def __str__(self) -> str:
+        """Plain text, 100 columns wide."""
+        console = _console()
+        console.print(self.page(WIDE), highlight=False, crop=False)
+        told = console.export_text().splitlines()
+        return "\n".join(line.rstrip() for line in told)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """The same page in a notebook, its colours those of a terminal."""
+        console = _console()
+        console.print(self.page(WIDE), highlight=False, crop=False)
+        frame = '<pre class="attnproof" style="line-height: 1.25">{code}</pre>'
+        return console.export_html(inline_styles=True, code_format=frame)
+
+    def __bool__(self) -> bool:
+        """Refused: a verdict has conditions, and an answer that is true of itself has none."""
+        raise TypeError(
+            f"{type(self).__name__} is neither true nor false: ask for its verdict, such as "
+            "found.verdict == 'proved'"
+        )
+
+
+def _console() -> Console:
+    """A console that prints nowhere, and keeps what it is told."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    return Console(file=StringIO(), width=WIDE, record=True, force_jupyter=False)
 
 
 def bar(console: Console | None = None) -> Progress:

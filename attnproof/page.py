@@ -28,7 +28,9 @@ from .records import (
     DecidingRecord,
     DemonstrationRecord,
     LinkRecord,
+    ProofRecord,
     Results,
+    StatementRecord,
     TheoremRecord,
 )
 from .runner import run
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from .checking import Options
     from .ledger import Ledger
     from .runner import Outcome
-    from .symbolic.decision import Decision
+    from .symbolic.decision import Decision, Step
 
 
 ELSEWHERE = "Where a condition of the verdict fails, 1/0 counts as 0 and nothing useful is said."
@@ -47,8 +49,8 @@ RELATIONS = {">=": "≥", "!=": "≠"}
 STEPS = 2000  # kernel steps of a link that are shown: derivations share their parts
 
 
-def page(record: TheoremRecord, steps: Sequence[Sequence[str]] = ()) -> str:
-    """The statement, the proof, the numbers and the negative control.
+def page(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]] = ()) -> str:
+    """The statement, the proof, the numbers, and the negative control where there is one.
 
     ``steps`` holds, for each link of the chain, the lines of its kernel steps.
     """
@@ -93,23 +95,27 @@ def _part(
     )
 
 
-def _line(record: TheoremRecord, side: TheoremRecord | ControlRecord) -> str:
-    """The verdict on a theorem, or on its negative control, with every condition."""
+def _line(record: StatementRecord, side: StatementRecord | ControlRecord) -> str:
+    """The verdict on a statement, or on its negative control, with every condition."""
     sizes = ", ".join(size.name for size in record.sizes)
     every = sizes and side.verdict == "proved" and not isinstance(side, ControlRecord)
     ranges = [Condition(f"all {sizes} ≥ 1", "for")] if every else []
     return verdict_line(sign(side.verdict), [*ranges, *side.conditions])
 
 
-def _lines(record: TheoremRecord, steps: Sequence[Sequence[str]]) -> Iterator[str]:
+def _lines(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]]) -> Iterator[str]:
+    theorem = record if isinstance(record, TheoremRecord) else None
     yield from filled(record.title, 0)
-    yield f"{record.id} ({record.subject})"
-    yield ""
+    if theorem is not None:
+        yield f"{theorem.id} ({theorem.subject})"
+    if record.title:
+        yield ""
     expected = "as expected" if record.verdict == record.expected else f"expected {record.expected}"
     if record.verdict == record.expected and not record.ok:
         expected = "the expected verdict, but its numbers or its negative control are not"
-    yield from filled(f"{_line(record, record)} ({expected})", 0)
-    for line in record.why:
+    told = f" ({expected})" * (record.control is not None)
+    yield from filled(_line(record, record) + told, 0)
+    for line in against_it(record):
         yield from filled(f"! {line}", 2)
     yield from section("Statement", [filled(record.says), formula(record.statement)])
     yield from section("Given", [_givens(record), _sizes(record), *map(formula, record.assumed)])
@@ -122,8 +128,24 @@ def _lines(record: TheoremRecord, steps: Sequence[Sequence[str]]) -> Iterator[st
     yield from section("Undecided", [_undecided(record)])
     yield from section("By SymPy", [_derived(record)])
     yield from section("Numbers", [_numbers(record)])
-    yield from section(f"Its negative control: {record.control.says}", [_control(record.control)])
-    yield from section("Sources", [bullets(record.sources), _claims(record)])
+    if record.control is not None:
+        title = f"Its negative control: {record.control.says}".removesuffix(": ")
+        yield from section(title, [_control(record.control)])
+    if theorem is not None:
+        yield from section("Sources", [bullets(theorem.sources), _claims(theorem)])
+
+
+def against_it(record: TheoremRecord | ProofRecord) -> tuple[str, ...]:
+    """What speaks against a record; who only asks whether a statement holds expects nothing.
+
+    What stands on the page as the reason of the verdict is not said twice.
+    """
+    if record.control is not None:
+        return record.why
+    told = [e.why for e in record.evidence if e.kind in ("undecided", "internal error")]
+    told += [f"misread: {e.text}" for e in record.evidence if isinstance(e, MisreadEvidence)]
+    told.append(f"expected {record.expected}, is {record.verdict}")
+    return tuple(line for line in record.why if line not in told)
 
 
 def _claims(record: TheoremRecord) -> Iterator[str]:
@@ -131,14 +153,14 @@ def _claims(record: TheoremRecord) -> Iterator[str]:
         yield from filled(f"- claims {', '.join(record.claims)}", 2, 2)
 
 
-def _givens(record: TheoremRecord) -> Iterator[str]:
+def _givens(record: StatementRecord) -> Iterator[str]:
     width = max((len(g.name) for g in record.givens), default=0)
     for given in record.givens:
         shape = f" ({', '.join(given.shape)})" if given.shape else ""
         yield from filled(f"{given.name:<{width}}{shape}: {given.says}", 2, width + 2)
 
 
-def _sizes(record: TheoremRecord) -> Iterator[str]:
+def _sizes(record: StatementRecord) -> Iterator[str]:
     if record.sizes:
         told = ", ".join(f"{s.name}" + (f" ({s.role})" * (s.role != "size")) for s in record.sizes)
         yield from filled(f"for every {told} from 1 on", 2, 2)
@@ -162,7 +184,7 @@ def _chain(chain: Sequence[LinkRecord], steps: Sequence[Sequence[str]]) -> Itera
         yield from steps[number] if number < len(steps) else ()
 
 
-def _instances(record: TheoremRecord | ControlRecord) -> Iterator[str]:
+def _instances(record: StatementRecord | ControlRecord) -> Iterator[str]:
     for evidence in record.evidence:
         if isinstance(evidence, ProvedEvidence) and evidence.instance is not None:
             yield from filled(f"take {evidence.instance.text}", 2, 4)
@@ -172,7 +194,7 @@ def _instances(record: TheoremRecord | ControlRecord) -> Iterator[str]:
             yield from filled(f"use{says}: {use.formula.text}{source}", 2, 4)
 
 
-def _assumptions(record: TheoremRecord) -> Iterator[str]:
+def _assumptions(record: StatementRecord) -> Iterator[str]:
     proofs = [e for e in record.evidence if isinstance(e, ProvedEvidence)]
     if proofs:
         used = dict.fromkeys(assumption for proof in proofs for assumption in proof.assumptions)
@@ -181,7 +203,7 @@ def _assumptions(record: TheoremRecord) -> Iterator[str]:
         yield from filled(ELSEWHERE, 2, 2)
 
 
-def _witnesses(record: TheoremRecord | ControlRecord) -> Iterator[str]:
+def _witnesses(record: StatementRecord | ControlRecord) -> Iterator[str]:
     for evidence in record.evidence:
         if isinstance(evidence, RefutedEvidence):
             w = evidence.witness
@@ -191,13 +213,13 @@ def _witnesses(record: TheoremRecord | ControlRecord) -> Iterator[str]:
             yield from filled(f"{gap}{at}by {w.certified_by}", 4, 2)
 
 
-def _ill_typed(record: TheoremRecord | ControlRecord) -> Iterator[str]:
+def _ill_typed(record: StatementRecord | ControlRecord) -> Iterator[str]:
     for evidence in record.evidence:
         if isinstance(evidence, IllTypedEvidence):
             yield from filled(evidence.error, 4)
 
 
-def _misread(record: TheoremRecord | ControlRecord) -> Iterator[str]:
+def _misread(record: StatementRecord | ControlRecord) -> Iterator[str]:
     """Where the code and its term part: the inputs, one a line, and both values."""
     for e in record.evidence:
         if isinstance(e, MisreadEvidence):
@@ -210,13 +232,13 @@ def _misread(record: TheoremRecord | ControlRecord) -> Iterator[str]:
             yield from filled(f"its term: {e.term}", 4, 4)
 
 
-def _undecided(record: TheoremRecord | ControlRecord) -> Iterator[str]:
+def _undecided(record: StatementRecord | ControlRecord) -> Iterator[str]:
     for evidence in record.evidence:
         if evidence.kind in ("undecided", "internal error"):
             yield from filled(f"{evidence.says}: {evidence.why}".removeprefix(": "), 4, 2)
 
 
-def _derived(record: TheoremRecord | ControlRecord) -> Iterator[str]:
+def _derived(record: StatementRecord | ControlRecord) -> Iterator[str]:
     """What SymPy derived from the code, with its expressions where they are short."""
     found = derivation(record.evidence)
     if found is not None:
@@ -225,7 +247,7 @@ def _derived(record: TheoremRecord | ControlRecord) -> Iterator[str]:
             yield from filled(line, 4, 2)
 
 
-def _numbers(record: TheoremRecord | ControlRecord) -> Iterator[str]:
+def _numbers(record: StatementRecord | ControlRecord) -> Iterator[str]:
     """What was measured; then what is exact."""
     yield from number_lines(e for e in record.evidence if isinstance(e, MeasuredEvidence))
     for line in exact_lines(record.evidence):
@@ -258,19 +280,22 @@ def kernel_steps(decision: Decision) -> list[list[str]]:
 
     shown: list[list[str]] = []
     for link in (link for claim in decision.claims for link in claim.links):
-        lines: list[str] = []
         steps = islice(flatten(link.derivation) if link.derivation else (), STEPS)
-        for number, step in enumerate(steps, 1):
-            place = ".".join(map(str, step.path)) or "the whole"
-            opened = f", inside {', '.join(step.opened)}" if step.opened else ""
-            back = ", read backwards" if step.reverse else ""
-            lines += filled(f"{number}. {step.rule} at {place}{opened}{back}", 10, 4)
-            lines += filled(f"{step.part!r}", 14, 2)
-            lines += filled(f"= {step.becomes!r}", 12, 4)
+        lines = [line for k, step in enumerate(steps, 1) for line in step_lines(k, step)]
         if link.steps > STEPS:
             lines += filled(f"cut: {link.steps - STEPS} more steps", 10, 4)
         shown.append(lines)
     return shown
+
+
+def step_lines(number: int, step: Step) -> Iterator[str]:
+    """One kernel step: its place, its rule, and what it makes of what."""
+    place = ".".join(map(str, step.path)) or "the whole"
+    opened = f", inside {', '.join(step.opened)}" if step.opened else ""
+    back = ", read backwards" if step.reverse else ""
+    yield from filled(f"{number}. {step.rule} at {place}{opened}{back}", 10, 4)
+    yield from filled(f"{step.part!r}", 14, 2)
+    yield from filled(f"= {step.becomes!r}", 12, 4)
 
 
 ROLES = {

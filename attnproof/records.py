@@ -197,17 +197,31 @@ class ControlRecord(Checked):
     """The nearby statement with the opposite verdict."""
 
 
-class TheoremRecord(Checked):
-    """One theorem; ``says`` is its statement in words, ``ok`` counts its control as well."""
+class StatementRecord(Checked):
+    """A statement with its givens; ``ok`` counts its control as well, where it has one."""
+
+    title: str
+    sizes: tuple[SizeRecord, ...] = Field(description="Quantified sizes: all of them, from 1 on.")
+    givens: tuple[GivenRecord, ...]
+
+
+class ProofRecord(StatementRecord):
+    """What ``attnproof.prove`` found of a statement, which need not have a control."""
+
+    control: ControlRecord | None
+    attnproof: str
+    created: AwareDatetime
+    seconds: float = Field(ge=0)
+
+
+class TheoremRecord(StatementRecord):
+    """One theorem; ``says`` is its statement in words."""
 
     id: str
-    title: str
     subject: str
     file: str = Field(description="Its file: subject folder and name.")
     claims: tuple[str, ...] = Field(description="Claims of the sources that it settles.")
     sources: tuple[str, ...]
-    sizes: tuple[SizeRecord, ...] = Field(description="Quantified sizes: all of them, from 1 on.")
-    givens: tuple[GivenRecord, ...]
     control: ControlRecord
     stored: AwareDatetime | None = Field(
         default=None,

@@ -159,8 +159,8 @@ def test_a_narrow_terminal_wraps_and_loses_nothing(small: Card) -> None:
 
 
 def test_the_record_of_a_card_comes_back(small: Card) -> None:
-    assert TableRecord.model_validate_json(small.json()) == small.record
-    changed = json.loads(small.json())
+    assert TableRecord.model_validate_json(small.to_json()) == small.record
+    changed = json.loads(small.to_json())
     changed["cells"][0]["verdict"] = "true"
     with pytest.raises(ValueError, match="verdict"):
         TableRecord.model_validate_json(json.dumps(changed))

@@ -165,7 +165,7 @@ def test_a_notebook_shows_a_table(small: Table) -> None:
 
 
 def test_the_record_is_strict_and_comes_back(small: Table) -> None:
-    assert TableRecord.model_validate_json(small.json()) == small.record
+    assert TableRecord.model_validate_json(small.to_json()) == small.record
     changes: list[dict[str, Any]] = [
         {"seconds": -1.0},
         {"version": 1},
@@ -174,7 +174,7 @@ def test_the_record_is_strict_and_comes_back(small: Table) -> None:
     ]
     for change in changes:
         with pytest.raises(ValidationError):
-            TableRecord.model_validate_json(json.dumps({**json.loads(small.json()), **change}))
+            TableRecord.model_validate_json(json.dumps({**json.loads(small.to_json()), **change}))
     with pytest.raises(ValidationError):
         CellRecord(encoding="a", law="b", verdict="true", why="", seconds=0.0)  # type: ignore[arg-type]
 

@@ -1,0 +1,262 @@
+"""Certificates: a proved statement and its derivations as plain data, which the kernel replays.
+
+A certificate holds the statement (givens, hypotheses, conclusions) and, for each conclusion, the
+derivation that the kernel followed: every application of a rule with its arguments, what stood
+there before and what stands there after, and where (a derivation is a tree, and a rule that is
+applied to a part stands below it).  Whoever has one need believe nothing in it: what the statement
+grants is computed from the statement, and every step is applied again.
+
+It is about terms.  That the terms are what somebody's code says is not in it: the gate compared
+them with the code, run as it was written, before anything was called proved.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, get_args
+
+from .claim import Claim, Instance, Law, Link
+from .decision import ClaimDecision, Decision, Step
+from .derivation import Derivation
+from .givens import Given
+from .kernel import Refused, replay
+from .prove import settled
+from .statement import Statement, Theorem, meaning, require_names
+from .steps import flatten
+from .terms import Term, make
+
+FORMAT = "attnproof certificate 1"
+STEPS = {kind.__name__: kind for kind in get_args(Derivation)}
+TOLD = {kind.__name__: kind for kind in (Given, Claim, Law, Instance, Link)}
+UNTOLD = {"Given": ("extra",)}  # how numbers are drawn, which no proof looks at
+Plain = Any  # what JSON has: numbers, text, lists, dictionaries
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proof to be kept, sent and replayed.
+
+    >>> from attnproof import equal, prove, real, sizes
+    >>> (n,) = sizes("n")
+    >>> text = prove(lambda X: equal(X + X, 2 * X), X=real(n)).certificate().to_json()
+    >>> Certificate.read(text).replay().verdict
+    'proved'
+    """
+
+    statement: Statement
+    derivations: Mapping[str, Derivation]
+
+    @classmethod
+    def of(cls, statement: Statement, decision: Decision) -> Certificate:
+        """The certificate of what was decided.  Raises ``TypeError`` where it is not proved."""
+        found = {one.says: one.derivation for one in decision.claims if one.derivation is not None}
+        if decision.verdict != "proved" or len(found) < len(decision.claims):
+            raise TypeError(f"a certificate is of a proof, and this is {decision.verdict}")
+        return cls(statement, found)
+
+    def replay(self, of: Statement | Theorem | None = None) -> Decision:
+        """What the kernel says of it now: proved, with the assumptions and conditions of each.
+
+        ``of`` is the statement, or the theorem, that it is to be a proof of.  Raises
+        :class:`~attnproof.symbolic.kernel.Refused` at the first step that is none, for a proof of
+        something else than the certificate or ``of`` states, and for one that rests on what the
+        statement does not grant.
+        """
+        if of is not None:
+            wanted = of.statement if isinstance(of, Theorem) else of
+            if meaning(wanted) != meaning(self.statement):
+                raise Refused("certificate: it is of another statement")
+        if not self.statement.claims or self.derivations.keys() != self.statement.claims.keys():
+            raise Refused("certificate: not one derivation for each conclusion")
+        return Decision(tuple(self._replayed(says) for says in self.statement.claims))
+
+    def _replayed(self, says: str) -> ClaimDecision:
+        claim, derivation = self.statement.claims[says], self.derivations[says]
+        try:
+            rests = settled(claim, self.statement, replay(derivation))
+        except Exception as error:  # what is malformed may raise anything, and is no proof
+            told = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
+            raise Refused(f"certificate: {f'{says}: ' * bool(says)}{told}") from error
+        return ClaimDecision(says, claim, "proved", (), *rests, derivation=derivation)
+
+    def steps(self) -> Iterator[dict[str, Plain]]:
+        """The kernel's steps in their order, each as :func:`plain_step`, with its conclusion."""
+        for says, derivation in self.derivations.items():
+            yield from ({"says": says, **plain_step(step)} for step in flatten(derivation))
+
+    def plain(self) -> dict[str, Plain]:
+        """The same as plain data, as JSON has it; each term and each step stands there once."""
+        writer = _Writer()
+        told = {
+            "format": FORMAT,
+            "statement": {
+                "givens": [[name, writer(given)] for name, given in self.statement.givens.items()],
+                "claims": [[says, writer(claim)] for says, claim in self.statement.claims.items()],
+                "assume": writer(self.statement.assume),
+                "laws": writer(self.statement.laws),
+            },
+            "proofs": [[says, writer(one)] for says, one in self.derivations.items()],
+        }
+        return {**told, "terms": writer.terms, "steps": writer.steps}
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.plain(), ensure_ascii=False) + "\n"
+
+    @classmethod
+    def read(cls, told: str | Mapping[str, Plain]) -> Certificate:
+        """A certificate from its text or its plain data; :meth:`replay` says whether it is one.
+
+        Raises ``Refused`` for what has not the form of a certificate.
+        """
+        try:
+            data = json.loads(told) if isinstance(told, str) else told
+            return cls._read(data)
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            text = f"{type(error).__name__}: {error}"
+            raise Refused(f"certificate: it cannot be read: {text}") from error
+
+    @classmethod
+    def _read(cls, data: Mapping[str, Plain]) -> Certificate:
+        if data["format"] != FORMAT:
+            raise ValueError(f"wanted {FORMAT!r}, got {data['format']!r}")
+        reader = _Reader(data["terms"], data["steps"])
+        told = data["statement"]
+        statement = Statement(
+            _once((_name(name), reader.one(Given, given)) for name, given in told["givens"]),
+            _once((_name(says), reader.one(Claim, claim)) for says, claim in told["claims"]),
+            tuple((_term(a), _term(b)) for a, b in reader(told["assume"])),
+            tuple(_is(Law, law) for law in reader(told["laws"])),
+        )
+        require_names("certificate", statement.givens, statement.claims.values())
+        kinds = tuple(STEPS.values())
+        proofs = _once((_name(says), reader.one(kinds, one)) for says, one in data["proofs"])
+        return cls(statement, proofs)
+
+
+def plain_step(step: Step) -> dict[str, Plain]:
+    """A step as text: rule, arguments, path, before, after.
+
+    ``path`` counts arguments from the root of ``before`` to the part that is rewritten.
+    """
+    return {
+        "rule": step.rule,
+        "arguments": [repr(one) for one in step.arguments],
+        "path": list(step.path),
+        "before": repr(step.before),
+        "after": repr(step.after),
+    }
+
+
+class _Writer:
+    """Values as plain data; terms and derivations by their place in a list."""
+
+    def __init__(self) -> None:
+        self.terms: list[Plain] = []
+        self.steps: list[Plain] = []
+        self.places: dict[int, int] = {}  # by identity: the statement and its proofs stay alive
+
+    def __call__(self, value: object) -> Plain:
+        kind = type(value).__name__
+        if value is None or type(value) in (str, int):
+            return value
+        if isinstance(value, Term):
+            return {"term": self._placed(value, self.terms, lambda: self._node(value))}
+        if isinstance(value, tuple):
+            return [self(part) for part in value]
+        if isinstance(value, frozenset):
+            return {"set": sorted(map(self, value), key=repr)}
+        if isinstance(value, Fraction):
+            return {"fraction": str(value)}
+        if kind in STEPS:
+            return {"step": self._placed(value, self.steps, lambda: self._fields(value))}
+        if kind in TOLD:
+            return self._fields(value)
+        raise TypeError(f"a certificate has no {kind}: {value!r}")
+
+    def _placed(self, value: object, held: list[Plain], made: Callable[[], Plain]) -> int:
+        if id(value) not in self.places:
+            told = made()  # which places its parts before it
+            self.places[id(value)] = len(held)
+            held.append(told)
+        return self.places[id(value)]
+
+    def _node(self, term: Term) -> Plain:
+        return [term.op, self(term.args), self(term.data), self(term.shape)]
+
+    def _fields(self, value: Any) -> Plain:
+        kind = type(value).__name__
+        names = [f.name for f in fields(value) if f.name not in UNTOLD.get(kind, ())]
+        return {kind: {name: self(getattr(value, name)) for name in names}}
+
+
+class _Reader:
+    """What :class:`_Writer` wrote; a place that is not there yet is refused."""
+
+    def __init__(self, terms: list[Plain], steps: list[Plain]) -> None:
+        self.terms: list[Term] = []
+        self.steps: list[Any] = []
+        for op, args, data, shape in terms:
+            parts = tuple(map(_term, self(args))), self(data), tuple(map(_term, self(shape)))
+            self.terms.append(make(_name(op), *parts))
+        for told in steps:
+            self.steps.append(self._made(told, STEPS))
+
+    def __call__(self, told: Plain) -> Any:
+        if told is None or type(told) in (str, int):
+            return told
+        if isinstance(told, list):
+            return tuple(map(self, told))
+        match told:
+            case {"term": place}:
+                return self.terms[_place(place)]
+            case {"step": place}:
+                return self.steps[_place(place)]
+            case {"set": parts}:
+                return frozenset(map(self, parts))
+            case {"fraction": text}:
+                return Fraction(_name(text))
+        return self._made(told, TOLD)
+
+    def one(self, kind: type | tuple[type, ...], told: Plain) -> Any:
+        return _is(kind, self(told))
+
+    def _made(self, told: Plain, kinds: Mapping[str, type]) -> Any:
+        ((kind, held),) = told.items()
+        return kinds[kind](**{name: self(value) for name, value in held.items()})
+
+
+def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """A table, each name of which stands there once."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r} stands there twice")
+        found[name] = value
+    return found
+
+
+def _is(kind: type | tuple[type, ...], value: object) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"wanted {kind}, got {type(value).__name__}")
+    return value
+
+
+def _term(value: object) -> Term:
+    found: Term = _is(Term, value)
+    return found
+
+
+def _name(value: object) -> str:
+    found: str = _is(str, value)
+    return found
+
+
+def _place(value: object) -> int:
+    """A place in a list, from the front."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"wanted a place, got {value!r}")
+    return value
