@@ -1,5 +1,7 @@
 # The public names, each with the module that it stands in: __init__.py loads them by this.
 
+from .answers import check as check
+from .answers import identify as identify
 from .cards import card as card
 from .cards import table as table
 from .catalogue import load_catalogue as load_catalogue
@@ -7,6 +9,7 @@ from .declarations import hypothesis as hypothesis
 from .encoding import Encoding as Encoding
 from .encoding_law import EncodingLaw as EncodingLaw
 from .encoding_law import law as law
+from .equality import equal as equal
 from .numeric.check import measure as measure
 from .programs.program import Program as Program
 from .programs.program import program as program
@@ -22,7 +25,6 @@ from .symbolic.claim import all_positive as all_positive
 from .symbolic.claim import at_least as at_least
 from .symbolic.claim import chain as chain
 from .symbolic.claim import differ as differ
-from .symbolic.claim import equal as equal
 from .symbolic.claim import exists as exists
 from .symbolic.claim import for_all as for_all
 from .symbolic.claim import greater as greater

@@ -23,6 +23,7 @@ from pydantic import (
     field_validator,
 )
 
+from .document import Shown
 from .verdict_line import Condition
 
 Verdict = Literal["proved", "refuted", "ill-typed", "misread", "undecided", "internal error"]
@@ -57,6 +58,20 @@ class Record(BaseModel):
     def read(cls, told: object) -> Self:
         """The record from plain data, where lists stand for tuples."""
         return cls.model_validate(told, strict=False)
+
+
+class ShownRecord(Shown, Record):
+    """A record that shows itself, as Python hands it to who asked; its fields are the record's."""
+
+    @classmethod
+    def showing(cls, record: Record) -> Self:
+        """The same record, as one of this kind, which has the same fields."""
+        fields = {name: getattr(record, name) for name in type(record).model_fields}
+        return cls.model_construct(record.model_fields_set, **fields)
+
+    def to_json(self) -> str:
+        """The record as JSON."""
+        return self.model_dump_json(indent=1) + "\n"
 
 
 def schema_text(kind: type[BaseModel]) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from .records import EqualRecord, equal_record
+
+if TYPE_CHECKING:
+    from ..programs.equal.sides import Told
 
 
 class NotEqual(AssertionError):
@@ -28,12 +32,13 @@ def check_equal(
 ) -> EqualRecord:
     """Whether two programs are one function: the record of what was found.
 
-    ``second`` may be a specification, such as ``"attention:causal"``.  ``call`` says how both are
+    Each is a function or module, or its target, ``"FILE.py::NAME"``; ``second`` may be a
+    specification, such as ``"attention:causal"``.  ``call`` says how both are
     called in axis letters, ``other`` how the second is (:mod:`attnproof.programs.signature`);
     ``where`` and ``weights`` what stands for its arguments and parameters.
 
     Raises :class:`~attnproof.programs.signature.SignatureError` where the two cannot be called on
-    the same arrays.
+    the same arrays, and ``ValueError`` for a target that cannot be loaded.
 
     >>> found = check_equal(lambda x: 2 * x, lambda x: x + x, "x: B n E -> B n E")
     >>> found.verdict
@@ -41,13 +46,26 @@ def check_equal(
     """
     from ..programs.equal.deciding import compare
     from ..programs.equal.sides import Told
+    from ..programs.equal.specification import is_specification
+    from ..real_code.loading import CannotLoad
 
     names = tuple(_name(one) for one in (first, second))
-    told = Told(first, names[0], call), Told(second, names[1], other or call)
+    specified = isinstance(second, str) and is_specification(second)
+    try:
+        told = (
+            loaded(first, names[0], call),
+            Told(second, second) if specified else loaded(second, names[1], other or call),
+        )
+    except CannotLoad as error:
+        raise ValueError(str(error)) from None
     found = compare(*told, where=where, weights=weights, seed=seed, seconds=seconds)
     more = [f", call={call!r}"] * bool(call) + [f", other={other!r}"] * bool(other)
+    shown = [
+        repr(one) if isinstance(one, str) else name
+        for one, name in zip((first, second), names, strict=True)
+    ]
     more += [f", where={where!r}"] * bool(where) + [f", weights={weights!r}"] * bool(weights)
-    again = f"attnproof.testing.check_equal({names[0]}, {names[1]}{''.join(more)}, seed={seed})"
+    again = f"attnproof.testing.check_equal({shown[0]}, {shown[1]}{''.join(more)}, seed={seed})"
     return equal_record(found, (names[0], names[1]), again, seed)
 
 
@@ -69,6 +87,16 @@ def assert_equal(
 
         raise NotEqual("\n".join(line for line, _ in page(record)), record)
     return record
+
+
+def loaded(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Told:
+    """A program, or the one at a target.  Raises ``CannotLoad`` and ``ValueError``."""
+    from ..programs.equal.sides import Told
+    from ..real_code.asserting import settings_of
+    from ..real_code.loading import load
+
+    found = load(thing).thing if isinstance(thing, str) else thing
+    return Told(found, name, line, settings_of(settings))
 
 
 def _name(thing: Any) -> str:

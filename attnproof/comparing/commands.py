@@ -178,13 +178,11 @@ def _told(
 
 def _loaded(target: str, line: str, settings: list[str]) -> Told:
     """A program by its name.  Raises :class:`UsageError`."""
-    from ..programs.equal.sides import Told
-    from ..real_code.asserting import settings_of
-    from ..real_code.loading import CannotLoad, load
+    from ..real_code.loading import CannotLoad
+    from .asserting import loaded
 
     try:
-        loaded = load(target)
-        return Told(loaded.thing, target, line, settings_of(settings))
+        return loaded(target, target, line, settings)
     except (CannotLoad, ValueError) as error:
         raise UsageError(str(error)) from None
 

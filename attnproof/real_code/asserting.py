@@ -55,15 +55,17 @@ def check_code(
     methods: Iterable[str] = METHODS,
     call: str = "",
     strict: bool = False,
+    card: bool = False,
     **how: Any,
 ) -> CodeRecord:
-    """The record of what each law says of code of this kind.
+    """The record of what each law says of code of this kind; "" is told from its signature.
 
     ``laws`` are ids (``attnproof list --code-laws``); all of the kind, if none is named.
     ``declared`` is what the code is meant to be, such as ``"rope:base=10000,layout=half"``.
     ``methods`` names the methods: measured, identity, exact, traced.  ``call`` says how it is
     called, in axis letters: ``"q: B H n D, k: B H n D -> q, k"``
     (:mod:`attnproof.programs.signature`).  ``strict``: what is undecided does not pass.
+    ``card`` asks the laws of encodings of its graph too.
     ``how`` says what is not seen otherwise: ``width=64``, ``axes=2``, and so on; ``legs``, the
     former name of ``methods``, is still taken.
 
@@ -73,7 +75,7 @@ def check_code(
     import torch
 
     from ..numeric.devices import chosen
-    from ..programs.declarations import parse, require_sound
+    from ..programs.declarations import declares, parse, require_sound
     from ..programs.settings import given_back
     from ..programs.subject import adapted_as
     from .checking import look
@@ -96,15 +98,18 @@ def check_code(
         methods=known_methods(methods),
         call=call,
         strict=strict,
+        card=card,
     )
     _ = chosen(asked.device)  # an absent device is told before anything is run
     meant = parse(declared) if isinstance(declared, str) and declared else declared or None
     if meant is not None:
         require_sound(meant)
+        of = declares(asked.declared)
+        kind = kind or (of[0] if len(of) == 1 else "")
     heard = Collected(asked)
     with given_back():
         torch.set_num_threads(1)  # as where a command runs it: small arrays, sums in one order
-        subject = adapted_as(code, call, kind=kind, declared=meant, name=told, **how)
+        subject = adapted_as(code, call, kind=kind or None, declared=meant, name=told, **how)
         heard.hear({"event": "ready", "torch": torch.__version__})
         heard.hear(
             {
@@ -213,7 +218,7 @@ SHORT = 60  # characters of an argument that is shown as it is
 
 
 def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
-    """The ids of laws of this kind of code, each once.  Raises ``ValueError``.
+    """The ids of laws of this kind of code, or of any for "", each once.  Raises ``ValueError``.
 
     A former id is taken for the present one, with a ``DeprecationWarning``.
 
@@ -228,7 +233,7 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
     named, notes = renamed((laws,) if isinstance(laws, str) else laws)
     for note in notes:
         _deprecated(note)
-    known = [law.id for law in laws_of(kind)]
+    known = [law.id for law in (laws_of(kind) if kind else CODE_LAWS)]
     about = {law.id: law.about for law in CODE_LAWS}
     for name in named:
         if name in about and name not in known:

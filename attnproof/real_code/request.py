@@ -54,10 +54,11 @@ class Asked:
             more = f", declared={self.declared!r}" if self.declared else ""
             more += ", strict=True" * self.strict
             name = "equivariant" if self.kind == "layer" else self.kind
+            function = f"testing.check_{name}" if name else "check"
             kind, where = dtype or self.dtypes[0], f", device={self.device!r}"
             code = self.target if self.target.startswith(SAME) else self.target[1:-1]
             return (
-                f"attnproof.testing.check_{name}({code}, laws=[{law!r}]{more}, "
+                f"attnproof.{function}({code}, laws=[{law!r}]{more}, "
                 f"seed={self.seed}, dtype={kind!r}{where if self.device != 'cpu' else ''})"
             )
         words = ["attnproof", "check", self.target]

@@ -99,7 +99,7 @@ def _kept(
     Only what came to its end is kept, and only of code that runs on the processor.
     """
     if store is None or asked.device != "cpu":
-        return _found(asked, limits, identifying=identifying)[:2]
+        return run_target(asked, limits, identifying=identifying)[:2]
     from .unchanged import keep, key_of, recalled
     from .words import exit_code
 
@@ -108,13 +108,13 @@ def _kept(
     if record is not None:
         return record, exit_code(record, identifying=identifying)
     began = time()
-    record, code, files = _found(asked, limits, identifying=identifying)
+    record, code, files = run_target(asked, limits, identifying=identifying)
     if code in (0, 1) and not any(method.why for method in record.methods):
         keep(store, key, record, files, began)
     return record, code
 
 
-def _found(
+def run_target(
     asked: Asked, limits: Limits, *, identifying: bool
 ) -> tuple[CodeRecord, int, dict[str, str]]:
     """Run one target: its record, the exit code, and the digests of the files it loaded.

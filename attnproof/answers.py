@@ -1,0 +1,187 @@
+"""``check``, ``identify`` and ``equal``: what the commands of these names answer, in Python.
+
+Each takes code at hand, which may stand in no file, or its target, ``"FILE.py::NAME"``.  It returns
+the record that the command writes, which shows itself as the command prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .comparing.records import EqualRecord
+from .evidence import ShownRecord
+from .real_code.asked import LEGS, LIMIT, Asked
+from .real_code.records import CodeRecord
+from .usage import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+class CheckedCode(ShownRecord, CodeRecord):
+    """The record of ``attnproof check``: each law of the code with its verdict."""
+
+    def page(self, width: int) -> RenderableType:
+        """What ``attnproof check`` prints."""
+        from .real_code.table import code_page
+
+        return code_page(self, width)
+
+
+class IdentifiedCode(ShownRecord, CodeRecord):
+    """The record of ``attnproof identify``: what the code is, each part with its evidence."""
+
+    def page(self, width: int) -> RenderableType:
+        """What ``attnproof identify`` prints."""
+        from .real_code.table import identity_page
+
+        return identity_page(self, width)
+
+
+class ComparedPrograms(ShownRecord, EqualRecord):
+    """The record of ``attnproof equal``: whether two programs are one function."""
+
+    def page(self, width: int) -> RenderableType:
+        """What ``attnproof equal`` prints."""
+        from rich.console import Group
+        from rich.text import Text
+
+        from .comparing.page import page
+
+        return Group(*(Text(line, style) for line, style in page(self, width)))
+
+
+def check(
+    code: Any,
+    /,
+    kind: str = "",
+    laws: Iterable[str] = (),
+    *,
+    declared: str = "",
+    call: str = "",
+    seed: int | None = None,
+    dtype: str = "",
+    device: str = "",
+    strict: bool = False,
+    card: bool = False,
+    limit: float = LIMIT,
+    **how: Any,
+) -> CheckedCode:
+    """Which laws PyTorch code obeys, which it breaks and with what input, and what it is.
+
+    ``code`` is a function or a module (or a class, with its settings in ``how``), or a target,
+    ``"rope.py::turn"`` or ``"package.module::Name"``.  ``kind`` is one of rotary, attention, bias,
+    additive, mask and layer; "" is told from its signature.  ``call`` says how it is called, in
+    axis letters, ``"q: B H n D, k: B H n D -> q, k"``; ``declared`` what it is meant to be,
+    ``"rope:base=10000"``; ``laws`` are ids, all of the kind if none is named.  ``how`` says what
+    is not seen otherwise, as ``width=64``; of a target, the settings of its constructor.
+
+    Code at hand runs in this process, as in :mod:`attnproof.testing`, and nothing is kept or ended
+    by a clock; a target runs in a process of its own, as for the command, where one law may take
+    ``limit`` seconds.
+
+    Raises ``ValueError`` for a law, kind, seed, dtype, device, declaration or call that there is
+    not, ``NoAdapter`` (a ``TypeError``) for code at hand that cannot be called; a target that
+    cannot be run says so in its record.
+
+    >>> found = check(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, laws=["permutation"],
+    ...     call="q: B H r D, k: B H n D, v: B H n D -> B H r D")
+    >>> found.kind, found.law("permutation").verdict
+    ('attention', 'proved')
+    """
+    more = {"declared": declared, "call": call, "seed": seed, "dtype": dtype, "device": device}
+    options = {"laws": laws, "strict": strict, "card": card, **more}
+    return CheckedCode.showing(_looked_at(code, kind, LEGS, limit, options, how))
+
+
+def identify(
+    code: Any,
+    /,
+    kind: str = "",
+    *,
+    call: str = "",
+    seed: int | None = None,
+    dtype: str = "",
+    device: str = "",
+    limit: float = LIMIT,
+    **how: Any,
+) -> IdentifiedCode:
+    """What PyTorch code is: layout, base, scaling, slopes, mask, each with its evidence.
+
+    Takes and raises what :func:`check` does.
+
+    >>> import torch
+    >>> found = identify(lambda n: torch.ones(n, n, dtype=torch.bool).tril(), "mask")
+    >>> found.identity.sentence
+    'mask, causal, aligned at the end, True means visible, bool'
+    """
+    options = {"call": call, "seed": seed, "dtype": dtype, "device": device}
+    return IdentifiedCode.showing(_looked_at(code, kind, ("identity",), limit, options, how))
+
+
+def _looked_at(
+    code: Any,
+    kind: str,
+    legs: tuple[str, ...],
+    limit: float,
+    options: dict[str, Any],
+    how: dict[str, Any],
+) -> CodeRecord:
+    """The record of code at hand, or of a target, which runs as the command has it run."""
+    from .real_code.asserting import check_code
+
+    if not isinstance(code, str):
+        return check_code(kind, code, legs=legs, **options, **how)
+    from .real_code.running import Limits
+    from .real_code.targets import run_target
+
+    asked = _asked(code, kind, legs, limit, options, how)
+    try:
+        identifying = legs == ("identity",)
+        return run_target(asked, Limits(asked.limit), identifying=identifying)[0]
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+def _asked(
+    target: str,
+    kind: str,
+    legs: tuple[str, ...],
+    limit: float,
+    options: dict[str, Any],
+    how: dict[str, Any],
+) -> Asked:
+    """What is asked of a target.  Raises ``ValueError``."""
+    from .programs.declared import parse
+    from .programs.grammar import parse as parsed
+    from .real_code.asked import AT_WORK, KINDS
+    from .real_code.asserting import known_dtype, known_laws, known_seed
+    from .usage import require_device, require_known
+
+    run = AT_WORK.get()
+    device = str(options["device"] or run.device)
+    try:
+        require_device(device)
+        require_known([kind] * bool(kind), KINDS, "a kind of code", ", ".join(KINDS))
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+    declared, call = options.get("declared", ""), options["call"]
+    _ = parse(declared) if declared else None
+    _ = parsed(call) if call else None
+    seed = options["seed"]
+    return Asked(
+        target=target,
+        kind=kind,
+        declared=declared,
+        laws=known_laws(options.get("laws", ()), kind),
+        seed=run.seed if seed is None else known_seed(seed),
+        dtypes=(known_dtype(options["dtype"] or run.dtype),),
+        device=device,
+        legs=legs,
+        limit=limit,
+        call=call,
+        strict=options.get("strict", False),
+        settings=tuple(f"{name}={value!r}" for name, value in how.items()),
+        card=options.get("card", False),
+    )
