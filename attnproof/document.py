@@ -281,7 +281,7 @@ class Shown(ABC):
         """The same page in a notebook, its colours those of a terminal."""
         console = _console()
         console.print(self.page(WIDE), highlight=False, crop=False)
-        frame = '<pre class="attnproof" style="line-height: 1.25">{code}</pre>'
+        frame = '<pre style="font-family: monospace; line-height: 1.25">{code}</pre>'
         return console.export_html(inline_styles=True, code_format=frame)
 
     def __bool__(self) -> bool:

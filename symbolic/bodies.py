@@ -32,7 +32,7 @@ _CACHED = type(cache(len))  # what functools.cache makes of a function
 _HERE = str(Path(__file__).parent.parent)
 _OWN = tuple(str(Path(_HERE) / name) for name in ("theorems", "encodings", "laws"))
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
-_INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
+_INSTALLED = frozenset(("site-packages", "dist-packages"))  # of this Python, of its user, of a path
 
 
 class MadeOutside(TypeError):
@@ -442,7 +442,7 @@ def is_library(file: str) -> bool:
     """
     if file.startswith(_HERE):
         return not file.startswith(_OWN)
-    if not file.startswith((*_LIBRARIES, *_INSTALLED)):
+    if not file.startswith(_LIBRARIES) and not _INSTALLED & set(Path(file).parts):
         return False
     held = next(
         (vars(m) for m in list(sys.modules.values()) if getattr(m, "__file__", None) == file), {}

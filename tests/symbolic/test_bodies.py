@@ -15,7 +15,7 @@ from array_api_compat import array_namespace
 import attnproof
 from attnproof.symbolic import namespace
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.bodies import Code, given_at
+from attnproof.symbolic.bodies import Code, given_at, is_library
 from attnproof.symbolic.claim import (
     all_positive,
     at_least,
@@ -249,3 +249,18 @@ def test_layers_are_counted_by_whole_numbers() -> None:
     assert left(lambda _: iterate(np.zeros(()), 1, lambda _, y: 2 * y)) == 1
     with pytest.raises(ValueError, match=r"wanted a whole number of layers or rows, got 0\.5"):
         left(lambda _: rows(0.5, lambda i: i))
+
+
+@pytest.mark.parametrize(
+    ("file", "library"),
+    [
+        ("/home/me/.local/lib/python3.11/site-packages/array_api_compat/_helpers.py", True),
+        ("/usr/lib/python3/dist-packages/numpy/__init__.py", True),
+        ("/home/me/site-packages.py", False),
+        ("/tmp/ipykernel_1/2.py", False),
+        ("<stdin>", False),
+        (attnproof.__file__, True),
+    ],
+)
+def test_what_is_installed_anywhere_is_a_library(file: str, library: bool) -> None:
+    assert is_library(file) is library
