@@ -244,14 +244,12 @@ class Shown(ABC):
 
     >>> class Two(Shown):
     ...     def page(self, width):
-    ...         return headed("law", title="Two <laws>")
+    ...         return "two <laws>"
     ...     def to_json(self):
     ...         return "{}"
     >>> print(Two())
-    Two <laws>
-    law
-    ───
-    >>> "Two &lt;laws&gt;" in Two()._repr_html_()
+    two <laws>
+    >>> "two &lt;laws&gt;" in Two()._repr_html_()
     True
     """
 

@@ -7,7 +7,9 @@ applied to a part stands below it).  Whoever has one need believe nothing in it:
 grants is computed from the statement, and every step is applied again.
 
 It is about terms.  That the terms are what somebody's code says is not in it: the gate compared
-them with the code, run as it was written, before anything was called proved.
+them with the code, run as it was written, before anything was called proved.  And a definition is
+printed by its name, while what it stands for is a part of the term: who does not know where a
+certificate comes from replays it ``of`` the statement that is meant.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any, get_args
 from .claim import Claim, Instance, Law, Link
 from .decision import ClaimDecision, Decision, Step
 from .derivation import Derivation
+from .formed import formed
 from .givens import Given
 from .kernel import Refused, replay
 from .prove import settled
@@ -78,8 +81,7 @@ class Certificate:
         try:
             rests = settled(claim, self.statement, replay(derivation))
         except Exception as error:  # what is malformed may raise anything, and is no proof
-            told = str(error) if isinstance(error, Refused) else f"{type(error).__name__}: {error}"
-            raise Refused(f"certificate: {f'{says}: ' * bool(says)}{told}") from error
+            raise Refused(f"certificate: {f'{says}: ' * bool(says)}{_text(error)}") from error
         return ClaimDecision(says, claim, "proved", (), *rests, derivation=derivation)
 
     def steps(self) -> Iterator[dict[str, Plain]]:
@@ -115,9 +117,8 @@ class Certificate:
         try:
             data = json.loads(told) if isinstance(told, str) else told
             return cls._read(data)
-        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            text = f"{type(error).__name__}: {error}"
-            raise Refused(f"certificate: it cannot be read: {text}") from error
+        except Exception as error:  # what is no certificate may raise anything
+            raise Refused(f"certificate: it cannot be read: {_text(error)}") from error
 
     @classmethod
     def _read(cls, data: Mapping[str, Plain]) -> Certificate:
@@ -131,7 +132,7 @@ class Certificate:
             tuple((_term(a), _term(b)) for a, b in reader(told["assume"])),
             tuple(_is(Law, law) for law in reader(told["laws"])),
         )
-        require_names("certificate", statement.givens, statement.claims.values())
+        _require_stated(statement)
         kinds = tuple(STEPS.values())
         proofs = _once((_name(says), reader.one(kinds, one)) for says, one in data["proofs"])
         return cls(statement, proofs)
@@ -227,6 +228,43 @@ class _Reader:
     def _made(self, told: Plain, kinds: Mapping[str, type]) -> Any:
         ((kind, held),) = told.items()
         return kinds[kind](**{name: self(value) for name, value in held.items()})
+
+
+def _require_stated(statement: Statement) -> None:
+    """Refuse terms that mean nothing, names for two things, and variables that are not given.
+
+    The kernel sees what it is to prove; what else is said of it is seen here.
+    """
+    laws = [law.claim for law in statement.laws]
+    for claim in (*statement.claims.values(), *laws):
+        for term in claim.terms():
+            formed(term)
+        names = [name for name, _ in claim.variables]
+        if len(set(names)) < len(names):
+            raise ValueError(f"one name for two variables: {', '.join(names)}")
+    for term in (side for pair in statement.assume for side in pair):
+        formed(term)
+    bound = [pair for claim in (*statement.claims.values(), *laws) for pair in claim.variables]
+    for name, given in (*statement.givens.items(), *bound):
+        if not name.rstrip("′").isidentifier():
+            raise ValueError(f"{name!r} is no name")
+        for term in (
+            *given.lengths,
+            *([] if given.kind == "function" else [given.named(name).term]),
+        ):
+            formed(term)
+    require_names("certificate", statement.givens, statement.claims.values())
+    for term, v in statement.unknown():
+        raise ValueError(f"{v!r} is not given, and {term!r} speaks of it")
+
+
+def _text(error: Exception) -> str:
+    """What an error says, though it may speak of terms that mean nothing and have no text."""
+    try:
+        told = str(error)
+    except Exception:  # noqa: BLE001 (a term without its arguments fails to print in any way)
+        told = str(error.args[0])
+    return told if isinstance(error, Refused) else f"{type(error).__name__}: {told}"
 
 
 def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -372,6 +372,26 @@ def test_a_claim_that_was_changed_does_not_replay(proof: Result) -> None:
             Certificate.read(new).replay()
 
 
+def test_what_a_certificate_speaks_of_is_given_and_has_one_name() -> None:
+    told = (
+        prove(lambda x: attnproof.for_all({"y": real()}, lambda y: equal(x + y, y + x)), x=real())
+        .certificate()
+        .plain()
+    )
+    claim = ("statement", "claims", 0, 1, "Claim")
+    variables = told["statement"]["claims"][0][1]["Claim"]["variables"]
+    assert Certificate.read(told).replay().verdict == "proved"
+    for place, value, says in (
+        ((*claim, "variables"), [], "y is not given"),
+        ((*claim, "variables"), variables * 2, "one name for two variables"),
+        (("statement", "givens"), [], "x is not given"),
+        (("statement", "givens", 0, 0), "x = 0, y", "is no name"),
+        (("statement", "givens"), told["statement"]["givens"] * 2, "stands there twice"),
+    ):
+        with pytest.raises(Refused, match=says):
+            Certificate.read(changed(told, place, value))
+
+
 def test_a_hypothesis_that_is_dropped_is_missed() -> None:
     found = prove(lambda x: greater(x, 0), x=real(), assume=lambda x: [greater(x, 1)])
     told = found.certificate().plain()
