@@ -75,7 +75,8 @@ def check(
     additive, mask and layer; "" is told from its signature.  ``call`` says how it is called, in
     axis letters, ``"q: B H n D, k: B H n D -> q, k"``; ``declared`` what it is meant to be,
     ``"rope:base=10000"``; ``laws`` are ids, all of the kind if none is named.  ``how`` says what
-    is not seen otherwise, as ``width=64``; of a target, the settings of its constructor.
+    is not seen otherwise, as ``width=64``; ``settings={..}`` are those of its constructor, and of a
+    target ``how`` are settings too.
 
     Code at hand runs in this process, as in :mod:`attnproof.testing`, and nothing is kept or ended
     by a clock; a target runs in a process of its own, as for the command, where one law may take
@@ -169,7 +170,8 @@ def _asked(
     declared, call = options.get("declared", ""), options["call"]
     _ = parse(declared) if declared else None
     _ = parsed(call) if call else None
-    seed = options["seed"]
+    seed, settings = options["seed"], {**how, **how.get("settings", {})}
+    settings.pop("settings", None)
     return Asked(
         target=target,
         kind=kind,
@@ -182,6 +184,6 @@ def _asked(
         limit=limit,
         call=call,
         strict=options.get("strict", False),
-        settings=tuple(f"{name}={value!r}" for name, value in how.items()),
+        settings=tuple(f"{name}={value!r}" for name, value in settings.items()),
         card=options.get("card", False),
     )

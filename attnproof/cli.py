@@ -55,6 +55,7 @@ RECORDS = {
     "--code": ("real_code.records", "CodesRecord"),
     "--equal": ("comparing.records", "EqualRecord"),
     "--classes": ("comparing.records", "ClassesRecord"),
+    "--proof": ("records", "ProofRecord"),
     "--calibration": ("numeric.calibration.record", "Calibration"),
 }
 
@@ -66,6 +67,7 @@ def schema(
     code: Annotated[bool, typer.Option("--code", help="Of code that was checked.")] = False,
     equal: Annotated[bool, typer.Option("--equal", help="Of two programs compared.")] = False,
     classes: Annotated[bool, typer.Option("--classes", help="Of programs in classes.")] = False,
+    proof: Annotated[bool, typer.Option("--proof", help="Of what attnproof.prove found.")] = False,
     calibration: Annotated[
         bool, typer.Option("--calibration", help="Of a calibration; needs torch.")
     ] = False,
@@ -77,6 +79,7 @@ def schema(
         "--code": code,
         "--equal": equal,
         "--classes": classes,
+        "--proof": proof,
         "--calibration": calibration,
     }
     given = [flag for flag, on in asked.items() if on]

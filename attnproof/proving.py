@@ -214,7 +214,7 @@ class Result(Shown):
         return Certificate.of(self.statement, self.decision or Decision())
 
     def to_json(self) -> str:
-        """The record as JSON."""
+        """The record as JSON; ``attnproof schema --proof`` prints its schema."""
         return self.record.model_dump_json(indent=1) + "\n"
 
     def page(self, width: int) -> Text:

@@ -208,6 +208,7 @@ class StatementRecord(Checked):
 class ProofRecord(StatementRecord):
     """What ``attnproof.prove`` found of a statement, which need not have a control."""
 
+    schema_version: Literal[1] = 1
     control: ControlRecord | None
     attnproof: str
     created: AwareDatetime

@@ -228,13 +228,16 @@ class Theorem:
             raise OutsideAxis(f"{self.place}: {leaves}")
 
     def negative_control(
-        self, says: str, assume: Assume | None = None, **given: Given
+        self, says: str, /, assume: Assume | Given | None = None, **given: Given
     ) -> Callable[[Body], Body]:
         """Declare the negative control: a nearby statement with the opposite verdict.
 
         Its givens and hypotheses are those of the theorem where it names no others; the
-        hypotheses only if it names none of its own.
+        hypotheses only if it names none of its own.  A given may be called ``assume``.
         """
+        if isinstance(assume, Given):
+            given = {"assume": assume, **given}
+            assume = None
 
         def wrap(body: Body) -> Body:
             self.control_body, self.control_says, self.control_given = body, says, given

@@ -34,7 +34,7 @@ from attnproof.proving import Result
 from attnproof.records import ProofRecord
 from attnproof.symbolic.comparison import NotRun
 from attnproof.symbolic.kernel import Refused
-from tests.front.outputs import balanced
+from tests.front.outputs import balanced, conforms
 
 prove: Any = attnproof.prove  # called as no type checker would let it be
 r, n, m, d = sizes("r n m d")
@@ -74,6 +74,7 @@ def test_three_lines_are_proved_and_show_themselves(proof: Result) -> None:
     assert proof.counterexample is None
     assert proof.latex() == r"\operatorname{Att}(Q, s K, s V) = \operatorname{Att}(Q, K, V)"
     assert ProofRecord.model_validate_json(proof.to_json()) == proof.record
+    conforms(proof.to_json(), "--proof")
     with pytest.raises(TypeError, match="neither true nor false: ask for its verdict"):
         bool(proof)
 
@@ -238,6 +239,16 @@ def test_a_parameter_may_be_called_as_an_option_is() -> None:
     found = prove(body, **dict.fromkeys(names, real()))
     assert found.verdict == "proved"
     assert [given.name for given in found.record.givens] == list(names)
+
+    @theorem("t", given={"assume": real(), "says": real()})
+    def commutes(assume: Any, says: Any) -> Any:
+        return equal(assume * says, says * assume)
+
+    @commutes.negative_control("a sign", assume=positive(), says=positive())
+    def sign(assume: Any, says: Any) -> Any:
+        return equal(assume * says, -says * assume)
+
+    assert prove(commutes).record.ok
     both = prove(
         lambda limit: greater(limit, 0),
         given={"limit": real()},
