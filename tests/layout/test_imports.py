@@ -20,7 +20,8 @@ FRONT = "attnproof"
 ALLOWED = {
     "symbolic": {"sympy", "flint", "numpy", "array_api_compat"},
     "definitions": {"attnproof.symbolic", "array_api_compat"},
-    "theorems": {"attnproof.symbolic", "array_api_compat"},
+    # `equal` of arrays is symbolic's; of programs the front door's, which it loads when asked.
+    "theorems": {"attnproof.symbolic", "attnproof.equality", "array_api_compat"},
     "demonstrations": {
         "attnproof.numeric.demonstration",
         "attnproof.theorems.definitions",
