@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from .comparing.records import EqualRecord
 from .evidence import ShownRecord
-from .real_code.asked import LEGS, LIMIT, Asked
 from .real_code.records import CodeRecord
+from .real_code.request import LIMIT, METHODS, Asked
 from .usage import UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def check(
     """
     more = {"declared": declared, "call": call, "seed": seed, "dtype": dtype, "device": device}
     options = {"laws": laws, "strict": strict, "card": card, **more}
-    return CheckedCode.showing(_looked_at(code, kind, LEGS, limit, options, how))
+    return CheckedCode.showing(_looked_at(code, kind, METHODS, limit, options, how))
 
 
 def identify(
@@ -124,7 +124,7 @@ def identify(
 def _looked_at(
     code: Any,
     kind: str,
-    legs: tuple[str, ...],
+    methods: tuple[str, ...],
     limit: float,
     options: dict[str, Any],
     how: dict[str, Any],
@@ -133,13 +133,13 @@ def _looked_at(
     from .real_code.asserting import check_code
 
     if not isinstance(code, str):
-        return check_code(kind, code, legs=legs, **options, **how)
+        return check_code(kind, code, methods=methods, **options, **how)
     from .real_code.running import Limits
     from .real_code.targets import run_target
 
-    asked = _asked(code, kind, legs, limit, options, how)
+    asked = _asked(code, kind, methods, limit, options, how)
     try:
-        identifying = legs == ("identity",)
+        identifying = methods == ("identity",)
         return run_target(asked, Limits(asked.limit), identifying=identifying)[0]
     except UsageError as error:
         raise ValueError(str(error)) from None
@@ -148,16 +148,16 @@ def _looked_at(
 def _asked(
     target: str,
     kind: str,
-    legs: tuple[str, ...],
+    methods: tuple[str, ...],
     limit: float,
     options: dict[str, Any],
     how: dict[str, Any],
 ) -> Asked:
     """What is asked of a target.  Raises ``ValueError``."""
-    from .programs.declared import parse
+    from .programs.declarations import parse
     from .programs.grammar import parse as parsed
-    from .real_code.asked import AT_WORK, KINDS
     from .real_code.asserting import known_dtype, known_laws, known_seed
+    from .real_code.request import AT_WORK, KINDS
     from .usage import require_device, require_known
 
     run = AT_WORK.get()
@@ -180,7 +180,7 @@ def _asked(
         seed=run.seed if seed is None else known_seed(seed),
         dtypes=(known_dtype(options["dtype"] or run.dtype),),
         device=device,
-        legs=legs,
+        methods=methods,
         limit=limit,
         call=call,
         strict=options.get("strict", False),

@@ -6,12 +6,15 @@ import ast
 import traceback
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from inspect import getsource
 from pathlib import Path
+from textwrap import dedent
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from . import __version__, translate
 from .catalogue import Source
+from .definitions_used import named
 from .evidence import (
     Evidence,
     ExactEvidence,
@@ -96,6 +99,8 @@ def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord
         sizes=translate.sizes(claimed),
         givens=translate.givens(claimed),
         control=control,
+        code=code(theorem),
+        uses=named((claimed if error is None else theorem.control,)),
         **_with(own, control),
     )
 
@@ -210,7 +215,8 @@ def _decided(claimed: Statement, path: Path, limit: float) -> Found:
             e.model_copy(update={"readings": (*e.readings, VACUOUS)}) if e.kind == "proved" else e
             for e in evidence
         )
-    return Found(translate.verdict(decision), translate.chain(decision), evidence, decision)
+    chain = translate.chain(decision, kernel=translate.KERNEL)
+    return Found(translate.verdict(decision), chain, evidence, decision)
 
 
 def _satisfied(claimed: Statement) -> bool:
@@ -284,6 +290,15 @@ def _stopped(
     text = " ".join(str(error).split())
     told = f"{side} stopped with {type(error).__name__}" + (f": {text}" if text else "")
     return UndecidedEvidence(says="", why=told, seconds=seconds)
+
+
+def code(theorem: Theorem) -> str:
+    """The functions that state a theorem and its negative control, as they are written."""
+    bodies = [body for body in (theorem.body, theorem.control_body) if body is not None]
+    try:
+        return "\n\n".join(dedent(getsource(body)).strip() for body in bodies) + "\n"
+    except (OSError, TypeError):  # made at a prompt, or of no file
+        return ""
 
 
 def givens(theorem: Theorem) -> Statement:

@@ -36,6 +36,28 @@ def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]
     return tuple(_record(d, uses[d.name]) for d in known)
 
 
+def named(statements: Iterable[Statement]) -> tuple[str, ...]:
+    """The definitions that statements name, by name; those inside another's formula apart."""
+    return _named(_terms(statements))
+
+
+def _named(terms: Iterable[Term]) -> tuple[str, ...]:
+    from .symbolic.definition import DEFINITIONS
+
+    found: set[str] = set()
+    seen: set[Term] = set()
+    left = list(terms)
+    while left:
+        term = left.pop()
+        if term in seen:
+            continue
+        seen.add(term)
+        if term.op == "named":
+            found.add(str(term.data[0]))
+        left += term.args[1:] if term.op == "named" else term.args
+    return tuple(sorted(found & DEFINITIONS.keys()))
+
+
 def _terms(statements: Iterable[Statement]) -> Iterator[Term]:
     for claimed in statements:
         laws = (law.claim for law in claimed.laws)
@@ -73,6 +95,7 @@ def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionR
             text=f"{plain(term)} = {plain(term.args[0])}",
         ),
         words=first.strip(),
+        uses=_named(term.args[:1]),
     )
 
 

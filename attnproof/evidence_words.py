@@ -16,6 +16,7 @@ from .evidence import (
     SidesRecord,
 )
 from .numeric.distributions import DISTRIBUTIONS
+from .records import StepRecord
 
 
 def derivation(evidence: Iterable[Evidence]) -> DerivedEvidence | None:
@@ -42,6 +43,17 @@ def derived_line(e: DerivedEvidence) -> str:
         parts.append(f"in {of} cases")
     parts += ["natural numbers from 0 to 3"] * e.natural
     return f"derived by SymPy {', '.join(parts)}".rstrip()
+
+
+def place_of(step: StepRecord) -> str:
+    """The rule of a kernel step and where it was applied.
+
+    >>> place_of(StepRecord(rule="ring", at="1.0", inside=("j",), before="a", after="a"))
+    'ring at 1.0, inside j'
+    """
+    inside = f", inside {', '.join(step.inside)}" if step.inside else ""
+    back = ", read backwards" if step.backwards else ""
+    return f"{step.rule} at {step.at or 'the whole'}{inside}{back}"
 
 
 def sides_latex(side: SidesRecord) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from .checking import check
@@ -19,7 +18,14 @@ from .evidence import (
     ProvedEvidence,
     RefutedEvidence,
 )
-from .evidence_words import derivation, derived_line, exact_lines, number_lines, side_lines
+from .evidence_words import (
+    derivation,
+    derived_line,
+    exact_lines,
+    number_lines,
+    place_of,
+    side_lines,
+)
 from .faults import FAULT, broken_by, exit_code
 from .records import (
     BrokenFile,
@@ -31,9 +37,11 @@ from .records import (
     ProofRecord,
     Results,
     StatementRecord,
+    StepRecord,
     TheoremRecord,
 )
 from .runner import run
+from .translate import steps
 from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:
@@ -41,7 +49,7 @@ if TYPE_CHECKING:
     from .checking import Options
     from .ledger import Ledger
     from .runner import Outcome
-    from .symbolic.decision import Decision, Step
+    from .symbolic.decision import Decision
 
 
 ELSEWHERE = "Where a condition of the verdict fails, 1/0 counts as 0 and nothing useful is said."
@@ -276,26 +284,24 @@ def _control(control: ControlRecord) -> Iterator[str]:
 
 def kernel_steps(decision: Decision) -> list[list[str]]:
     """For each link of a decision, its kernel steps: place, rule, before, after."""
-    from .symbolic.steps import flatten
-
     shown: list[list[str]] = []
     for link in (link for claim in decision.claims for link in claim.links):
-        steps = islice(flatten(link.derivation) if link.derivation else (), STEPS)
-        lines = [line for k, step in enumerate(steps, 1) for line in step_lines(k, step)]
+        lines = [
+            line
+            for number, step in enumerate(steps(link, STEPS), 1)
+            for line in step_lines(number, step)
+        ]
         if link.steps > STEPS:
             lines += filled(f"cut: {link.steps - STEPS} more steps", 10, 4)
         shown.append(lines)
     return shown
 
 
-def step_lines(number: int, step: Step) -> Iterator[str]:
+def step_lines(number: int, step: StepRecord) -> Iterator[str]:
     """One kernel step: its place, its rule, and what it makes of what."""
-    place = ".".join(map(str, step.path)) or "the whole"
-    opened = f", inside {', '.join(step.opened)}" if step.opened else ""
-    back = ", read backwards" if step.reverse else ""
-    yield from filled(f"{number}. {step.rule} at {place}{opened}{back}", 10, 4)
-    yield from filled(f"{step.part!r}", 14, 2)
-    yield from filled(f"= {step.becomes!r}", 12, 4)
+    yield from filled(f"{number}. {place_of(step)}", 10, 4)
+    yield from filled(step.before, 14, 2)
+    yield from filled(f"= {step.after}", 12, 4)
 
 
 ROLES = {

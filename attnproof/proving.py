@@ -257,9 +257,11 @@ class Steps(Shown, Sequence["Step"]):
 
     def _lines(self) -> Iterator[str]:
         from .page import STEPS, step_lines
+        from .translate import step_record
 
         for number, step in enumerate(self._steps[:STEPS], 1):
-            yield from (line.removeprefix(" " * 10) for line in step_lines(number, step))
+            lines = step_lines(number, step_record(step))
+            yield from (line.removeprefix(" " * 10) for line in lines)
         if len(self) > STEPS:
             yield f"cut: {len(self) - STEPS} more steps"
 

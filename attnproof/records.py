@@ -125,6 +125,7 @@ class DefinitionRecord(Record):
     name: str
     formula: Formula = Field(description="The name, applied, = what it stands for.")
     words: str = Field(description="What it is, in words; may be empty.")
+    uses: tuple[str, ...] = Field(default=(), description="Other definitions in its formula.")
 
 
 class SizeRecord(Record):
@@ -151,6 +152,17 @@ class MeetingRecord(Record):
     value: Formula
 
 
+class StepRecord(Record):
+    """One kernel step: a rule, the part that it was applied to, and what that became."""
+
+    rule: str
+    at: str = Field(description="The place: arguments counted from the root; empty: the whole.")
+    inside: tuple[str, ...] = Field(default=(), description="The bound indices that are open.")
+    backwards: bool = Field(default=False, description="The rule was read from right to left.")
+    before: str
+    after: str
+
+
 class LinkRecord(Record):
     """One link of a chain: left, its relation to right, and the reason for it."""
 
@@ -169,6 +181,9 @@ class LinkRecord(Record):
     why_not: str = ""
     meeting: tuple[MeetingRecord, ...] = Field(
         default=(), description="Where both sides meet, one for each index pattern."
+    )
+    kernel: tuple[StepRecord, ...] = Field(
+        default=(), description="The first kernel steps in order; `steps` counts all of them."
     )
 
 
@@ -224,6 +239,12 @@ class TheoremRecord(StatementRecord):
     claims: tuple[str, ...] = Field(description="Claims of the sources that it settles.")
     sources: tuple[str, ...]
     control: ControlRecord
+    code: str = Field(
+        default="", description="The functions that state it and its negative control, as written."
+    )
+    uses: tuple[str, ...] = Field(
+        default=(), description="The definitions that its statement names, those inside them apart."
+    )
     stored: AwareDatetime | None = Field(
         default=None,
         description="When it was checked, if it was found in the store; null if this run did.",

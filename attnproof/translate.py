@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from .evidence import (
@@ -21,11 +22,11 @@ from .evidence import (
     Verdict,
     WitnessRecord,
 )
-from .records import GivenRecord, LinkRecord, MeetingRecord, SizeRecord
+from .records import GivenRecord, LinkRecord, MeetingRecord, SizeRecord, StepRecord
 
 if TYPE_CHECKING:
     from .symbolic.claim import Claim, Instance
-    from .symbolic.decision import ClaimDecision, Decision, LinkProof, Witness
+    from .symbolic.decision import ClaimDecision, Decision, LinkProof, Step, Witness
     from .symbolic.expressions.deriving import Derivation
     from .symbolic.gate import Misreading
     from .symbolic.givens import Given
@@ -247,18 +248,46 @@ def formula(term: Term) -> Formula:
     return Formula(latex=latex(term), text=plain(term))
 
 
-def chain(decision: Decision) -> tuple[LinkRecord, ...]:
-    """Every link of every conclusion."""
-    return tuple(link for claim in decision.claims for link in _links(claim))
+KERNEL = 100  # kernel steps of a link that a record of a theorem holds
+LETTERS = 320  # of each side of such a step
 
 
-def _links(decided: ClaimDecision) -> Iterator[LinkRecord]:
+def chain(decision: Decision, *, kernel: int = 0) -> tuple[LinkRecord, ...]:
+    """Every link of every conclusion, each with so many of its first kernel steps."""
+    return tuple(link for claim in decision.claims for link in _links(claim, kernel))
+
+
+def steps(link: LinkProof, count: int, letters: int | None = None) -> tuple[StepRecord, ...]:
+    """The first kernel steps of a link; a side that has more than so many letters is cut."""
+    from .symbolic.steps import flatten
+
+    found = islice(flatten(link.derivation) if link.derivation else (), count)
+    return tuple(step_record(step, letters) for step in found)
+
+
+def step_record(step: Step, letters: int | None = None) -> StepRecord:
+    """A kernel step, its sides as text."""
+    return StepRecord(
+        rule=step.rule,
+        at=".".join(map(str, step.path)),
+        inside=step.opened,
+        backwards=step.reverse,
+        before=_cut(repr(step.part), letters),
+        after=_cut(repr(step.becomes), letters),
+    )
+
+
+def _cut(text: str, letters: int | None) -> str:
+    return text if letters is None or len(text) <= letters else f"{text[:letters]} …"
+
+
+def _links(decided: ClaimDecision, kernel: int) -> Iterator[LinkRecord]:
     """The links of one conclusion, with words where a part of its proof begins."""
     claim, links = decided.claim, decided.links
     ordered = claim.compared in (">", ">=")
     for place, link in enumerate(links):
         opens, reason = _part(claim, place, link)
-        record = _link(decided.says, link, opens, reason)
+        record = _link(decided.says, link, opens, reason, kernel)
         if ordered and place == len(links) - 1 and _zero(link.right):
             yield record.model_copy(update={"relation": claim.compared})
         elif opens == BUT:
@@ -294,7 +323,7 @@ def _part(claim: Claim, place: int, link: LinkProof) -> tuple[str, str]:
     return opens, link.reason
 
 
-def _link(says: str, link: LinkProof, opens: str, reason: str) -> LinkRecord:
+def _link(says: str, link: LinkProof, opens: str, reason: str, kernel: int) -> LinkRecord:
     from .symbolic.latex import latex_pair
     from .symbolic.plain import plain
 
@@ -311,6 +340,7 @@ def _link(says: str, link: LinkProof, opens: str, reason: str) -> LinkRecord:
         proved=link.proved,
         why_not=link.why_not,
         meeting=tuple(_meeting(link, *met) for met in link.meeting),
+        kernel=steps(link, kernel, LETTERS) if kernel and link.proved else (),
     )
 
 

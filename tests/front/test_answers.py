@@ -18,7 +18,7 @@ from attnproof.comparing.records import EqualRecord
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.real_code.records import CodeRecord
 from attnproof.symbolic.claim import Claim
-from tests.front.code_files import Legs, set_legs
+from tests.front.code_files import Methods, set_methods
 from tests.front.outputs import balanced, conforms
 
 (n,) = sizes("n")
@@ -61,8 +61,8 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def legs(monkeypatch: pytest.MonkeyPatch) -> Legs:
-    return set_legs(monkeypatch)
+def methods(monkeypatch: pytest.MonkeyPatch) -> Methods:
+    return set_methods(monkeypatch)
 
 
 def test_code_at_hand_is_checked_and_its_record_shows_itself() -> None:

@@ -8,6 +8,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
+from attnproof import translate
 from attnproof.catalogue import load_catalogue
 from attnproof.checking import Options
 from attnproof.evidence import MeasuredEvidence, schema_text
@@ -111,3 +112,31 @@ def test_every_kind_of_evidence_is_in_the_schema() -> None:
         "undecided",
         "internal error",
     }
+
+
+def test_a_record_holds_what_a_page_shows_of_a_theorem(results: Results) -> None:
+    one = next(t for t in results.theorems if t.id == "softmax-ignores-a-constant-in-each-row")
+    assert one.code.startswith("@theorem(\n")
+    assert "negative_control(" in one.code
+    assert one.uses == ("softmax",)
+    (link,) = one.chain
+    assert len(link.kernel) == link.steps
+    assert link.kernel[0].before == "softmax(S + c[:, None])[i0, i1]"
+    assert link.kernel[-1].after == "softmax(S)[i0, i1]"
+    assert link.kernel[-1].backwards
+    assert not link.kernel[0].backwards
+    inside = {step.inside for step in link.kernel}
+    assert inside == {(), ("•1",)}
+    known = {d.name: d for d in results.definitions}
+    assert "softmax" in known["attention"].uses
+    assert known["softmax"].uses == ()
+
+
+def test_of_many_kernel_steps_a_record_holds_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translate, "KERNEL", 3)
+    monkeypatch.setattr(translate, "LETTERS", 5)
+    chosen = load_catalogue().select(["softmax-ignores-a-constant-in-each-row"])
+    (one,) = run(chosen, Options(numeric=False)).theorems
+    (link,) = one.chain
+    assert (len(link.kernel), link.steps) == (3, 30)
+    assert link.kernel[0].before == "softm …"
