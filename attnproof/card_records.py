@@ -39,6 +39,7 @@ class EncodingRecord(Record):
     hypotheses: tuple[str, ...] = Field(
         default=(), description="What it may assume of its parameters, in words."
     )
+    code: str = Field(default="", description="The class, as it is written.")
 
 
 class CellRecord(Record):

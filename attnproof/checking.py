@@ -6,9 +6,7 @@ import ast
 import traceback
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from inspect import getsource
 from pathlib import Path
-from textwrap import dedent
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
@@ -294,11 +292,8 @@ def _stopped(
 
 def code(theorem: Theorem) -> str:
     """The functions that state a theorem and its negative control, as they are written."""
-    bodies = [body for body in (theorem.body, theorem.control_body) if body is not None]
-    try:
-        return "\n\n".join(dedent(getsource(body)).strip() for body in bodies) + "\n"
-    except (OSError, TypeError):  # made at a prompt, or of no file
-        return ""
+    bodies = (theorem.body, theorem.control_body)
+    return "\n\n".join(filter(None, (translate.as_written(body) for body in bodies if body)))
 
 
 def givens(theorem: Theorem) -> Statement:

@@ -22,6 +22,7 @@ from .options import app
 
 PARTS = (
     "theorem_commands",
+    "report_command",
     "encoding_commands",
     "real_code.commands",
     "scale_commands",

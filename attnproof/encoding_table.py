@@ -60,6 +60,7 @@ def encoding_record(kind: type[Encoding]) -> EncodingRecord:
         formulas=tuple(_formulas(made)),
         parameters=translate.givens(Statement(open_, {})),
         hypotheses=tuple(kind.hypotheses().values()),
+        code=translate.as_written(kind),
     )
 
 

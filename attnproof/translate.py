@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
+from inspect import getsource
 from itertools import islice
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any, cast
 
 from .evidence import (
@@ -32,6 +34,14 @@ if TYPE_CHECKING:
     from .symbolic.givens import Given
     from .symbolic.statement import Statement
     from .symbolic.terms import Term
+
+
+def as_written(code: Callable[..., object]) -> str:
+    """The text of a function or class, with its decorators; empty where there is no file."""
+    try:
+        return dedent(getsource(code)).rstrip() + "\n"
+    except (OSError, TypeError):  # typed at a prompt, or made by code
+        return ""
 
 
 KINDS = {

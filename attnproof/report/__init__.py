@@ -1,6 +1,14 @@
-"""The report: self-contained pages that a person reads, of the theorems and of each document."""
+"""The report: pages that a person reads, of the theorems, of encodings and of each document."""
 
 from .fonts import MissingAsset
-from .page import ReportError, render, render_documents, write_report
+from .page import ReportError
+from .theorems import render, render_all, render_theorems, write_report
 
-__all__ = ["MissingAsset", "ReportError", "render", "render_documents", "write_report"]
+__all__ = [
+    "MissingAsset",
+    "ReportError",
+    "render",
+    "render_all",
+    "render_theorems",
+    "write_report",
+]

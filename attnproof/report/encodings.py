@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -27,22 +27,17 @@ from ..encoding import Encoding
 from ..evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
 from ..symbolic.latex.statements import width
 from ..verdict_line import clauses
+from .addresses import encoding_file
 from .formula import formula_html
-from .page import environment, rendered, written
+from .page import LARGE, rendered, written
 from .plots import Plot, plots
 from .words import linked, paragraphs, prose
 
 VERDICTS: tuple[str, ...] = get_args(CellVerdict)
 CONTRARY = {"proved": "refuted", "refuted": "proved"}
-STYLES = "encodings.css"
+PACKAGE = "attnproof/"  # how the file of an encoding of the package begins
 WIDE = 46
-LARGE = 480_000  # bytes; beyond that normal forms are told as text, then all long formulas
 LONG = 500  # characters of LaTeX
-
-
-def file_name(encoding: EncodingRecord) -> str:
-    """The name of the page of an encoding."""
-    return f"encoding-{re.sub(r'[^0-9a-z-]', '_', encoding.id)}.html"
 
 
 @dataclass(frozen=True)
@@ -167,7 +162,7 @@ class Page:
     @property
     def file(self) -> str:
         """The name of its file."""
-        return file_name(self.encoding)
+        return encoding_file(self.encoding.id)
 
     @property
     def places(self) -> list[Place]:
@@ -222,37 +217,54 @@ def _by(key: str, records: Sequence[LawRecord | EncodingRecord]) -> list[tuple[s
     return [(str(name), list(found)) for name, found in groupby(records, lambda r: getattr(r, key))]
 
 
-def render_encodings(table: TableRecord, kinds: Mapping[str, type[Encoding]]) -> dict[str, str]:
+def render_encodings(
+    table: TableRecord, kinds: Mapping[str, type[Encoding]], root: str = ""
+) -> dict[str, str]:
     """The pages by the names of their files; ``index.html`` has the table.
 
     ``kinds`` has the classes by their ids, from which drawings are made; one that is missing has
-    a page without drawings.
+    a page without drawings.  ``root`` leads to the report of the theorems, if they are part of it.
+    A page that would be too large tells its normal forms as text, then all long formulas.
     """
-    made = environment(STYLES)
     pages = _pages(table)
-    made.globals.update(
-        table=table,
-        pages=pages,
-        tally_of=tally,
-        in_words=in_words,
-        columns=_by("group", table.laws),
-        rows=[
+    shared: dict[str, object] = {
+        "table": table,
+        "pages": pages,
+        "tally_of": tally,
+        "in_words": in_words,
+        "columns": _by("group", table.laws),
+        "rows": [
             (acts, [page for page in pages if page.encoding in encodings])
             for acts, encodings in _by("acts", table.encodings)
         ],
-    )
-    found = {"index.html": rendered(made, "encodings.html.j2")}
+    }
+    found = {"index.html": rendered("encodings.html.j2", root, **shared)}
     for before, page, after in zip([None, *pages], pages, [*pages[1:], None], strict=False):
         kind = kinds.get(page.encoding.id)
         drawn: list[Plot] = plots(kind) if kind is not None else []
-        parts = {"page": page, "plots": drawn, "before": before, "after": after}
+        parts = {
+            **shared,
+            "page": page,
+            "plots": drawn,
+            "before": before,
+            "after": after,
+            "commands": list(commands(page.encoding)),
+        }
         for terse, plain in ((0, False), (0, True), (LONG, True)):
-            text = rendered(made, "encoding.html.j2", terse=terse, plain_meetings=plain, **parts)
+            text = rendered("encoding.html.j2", root, terse=terse, plain_meetings=plain, **parts)
             text = _lean(text) if plain else text
             if len(text.encode()) <= LARGE:
                 break
         found[page.file] = text
     return found
+
+
+def commands(encoding: EncodingRecord) -> Iterator[tuple[str, str]]:
+    """How the card is made again, and what each command shows."""
+    name = encoding.id if encoding.file.startswith(PACKAGE) else encoding.file or encoding.id
+    yield f"attnproof card {name}", "the card in the terminal"
+    yield f"attnproof card {name} --numeric", "the same with numbers"
+    yield f"attnproof card {name} --law ID", "one law, in full"
 
 
 def _lean(text: str) -> str:

@@ -13,18 +13,22 @@ The text faces are the Latin subsets of STIX Two Text published as ``@fontsource
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
 MATH = "stix-two-math.woff2"
 
-# family, style, weight, file
-FACES = (
+Face = tuple[str, str, int, str]
+"""Family, style, weight, file."""
+
+TEXT_FACES: tuple[Face, ...] = (
     ("STIX Two Text", "normal", 400, "stix-two-text.woff2"),
     ("STIX Two Text", "italic", 400, "stix-two-text-italic.woff2"),
     ("STIX Two Text", "normal", 600, "stix-two-text-semibold.woff2"),
-    ("STIX Two Math", "normal", 400, MATH),
 )
+MATH_FACES: tuple[Face, ...] = (("STIX Two Math", "normal", 400, MATH),)
+FACES = (*TEXT_FACES, *MATH_FACES)
 
 # What formulas and running text may use, as code point ranges.
 _RANGES = (
@@ -63,14 +67,14 @@ def asset(name: str) -> bytes:
         ) from error
 
 
-def face_css() -> str:
+def face_css(faces: Iterable[Face]) -> str:
     """The @font-face rules, with the fonts inside them."""
     rules = []
-    for family, style, weight, name in FACES:
+    for family, style, weight, name in faces:
         data = b64encode(asset(name)).decode("ascii")
         rules.append(
             f'@font-face{{font-family:"{family}";font-style:{style};font-weight:{weight};'
-            f'src:url(data:font/woff2;base64,{data}) format("woff2");}}'
+            f'font-display:swap;src:url(data:font/woff2;base64,{data}) format("woff2");}}'
         )
     return "\n".join(rules)
 

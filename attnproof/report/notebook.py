@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .page import environment, rendered
+from .page import rendered
 
 if TYPE_CHECKING:
     from ..records import ProofRecord
@@ -17,6 +17,4 @@ def proof_html(record: ProofRecord) -> str:
     """
     from ..page import against_it
 
-    made = environment()
-    made.globals["against_it"] = against_it
-    return rendered(made, "proof.html.j2", t=record)
+    return rendered("proof.html.j2", t=record, against_it=against_it)

@@ -1,266 +1,55 @@
-"""The report of a run: one page of theorems, and one for each document; nothing is fetched."""
+"""What every page shares: templates, style, the one script, and how pages are written."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import groupby
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateNotFound
-from markupsafe import Markup
 
 from ..document import SIGNS
-from ..evidence import Evidence, IllTypedEvidence, RefutedEvidence
 from ..evidence_words import (
     derivation,
     derived_line,
     exact_lines,
     nearest,
     not_applied,
+    place_of,
     policy_lines,
     sides_latex,
 )
-from ..ledger import Document
-from ..records import (
-    ClaimRecord,
-    ClaimVerdict,
-    ControlRecord,
-    DecidingRecord,
-    DemonstrationRecord,
-    Results,
-    TheoremRecord,
-)
-from ..symbolic.latex import NOTATION, RELATIONS
-from ..terminal import compared
-from . import view, words
-from .drawing import ratio_dot
-from .fonts import MissingAsset, asset, face_css
+from ..symbolic.latex import NOTATION
+from . import addresses, view, words
+from .drawing import ratio_bar
+from .fonts import MATH_FACES, TEXT_FACES, MissingAsset, asset, face_css
 from .formula import formula_html
-from .view import statuses
 from .words import conclusion, inputs
 
-VERDICTS: tuple[str, ...] = get_args(ClaimVerdict)
-ERRATA = ("false as written", "true under a stated correction")
-
-KINDS = {"numeric-demo": "demonstration in numbers", "heuristic": "rule of thumb"}
-ORIGINS = {
-    "document": "",
-    "extension": "not in the document, added here",
-    "cross": "compares it with another document",
-}
-MENDS = {
-    "": "",
-    "hypothesis": "The correction adds or changes a hypothesis.",
-    "type": "The correction changes what something is: a shape, a set.",
-    "convention": "The correction fixes a convention.",
-    "wording": "The correction changes the wording.",
-}
-
-
-def file_name(document: Document) -> str:
-    """The name of the document's page."""
-    return f"document-{document.id}.html"
-
-
-@dataclass(frozen=True)
-class Deciding:
-    """A statement that decides a claim, with the theorem it stands in, if the run reached that."""
-
-    record: DecidingRecord
-    theorem: TheoremRecord | None
-
-    @property
-    def side(self) -> TheoremRecord | ControlRecord | None:
-        """The theorem, or its negative control if that is meant."""
-        return self.theorem.control if self.theorem and self.record.control else self.theorem
-
-    @property
-    def evidence(self) -> list[Evidence]:
-        """What speaks of the conclusion that is meant."""
-        wanted = self.record.conclusion
-        found = self.side.evidence if self.side else ()
-        return [e for e in found if not wanted or e.says == wanted]
-
-    @property
-    def latex(self) -> str:
-        """The conclusion that is meant, or the whole statement; empty if it cannot be told."""
-        if self.side is None:
-            return ""
-        links = [link for link in self.side.chain if link.says == self.record.conclusion]
-        if not self.record.conclusion or not links or any(link.opens for link in links):
-            return self.side.statement.latex
-        relation = RELATIONS[links[-1].relation]
-        return f"{links[0].left.latex} {relation} {links[-1].right.latex}"
-
-    @property
-    def steps(self) -> int:
-        """The kernel steps of its proof."""
-        return sum(e.steps for e in self.evidence if e.kind == "proved")
-
-    @property
-    def witnesses(self) -> list[RefutedEvidence]:
-        """Where it fails, if it does."""
-        return [e for e in self.evidence if isinstance(e, RefutedEvidence)]
-
-    @property
-    def errors(self) -> list[IllTypedEvidence]:
-        """Where its shapes do not fit, if they do not."""
-        return [e for e in self.evidence if isinstance(e, IllTypedEvidence)]
-
-    @property
-    def measured(self) -> str:
-        """What the measurements of the statement came to: 12 held."""
-        return statuses(self.side) if self.side else ""
-
-
-@dataclass(frozen=True)
-class Group:
-    """Conclusions of one theorem that play one part and have one verdict."""
-
-    parts: tuple[Deciding, ...]
-
-    @property
-    def first(self) -> Deciding:
-        """Any of them, for what they share."""
-        return self.parts[0]
-
-    @property
-    def conclusions(self) -> list[str]:
-        """Their names."""
-        return [d.record.conclusion for d in self.parts if d.record.conclusion]
-
-    @property
-    def steps(self) -> int:
-        """The kernel steps of their proofs."""
-        return sum(d.steps for d in self.parts)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A claim, with the statements and demonstrations that decide it."""
-
-    claim: ClaimRecord
-    deciding: tuple[Deciding, ...]
-    demonstrations: tuple[DemonstrationRecord, ...]
-
-    @property
-    def groups(self) -> list[Group]:
-        """The statements, those of one theorem together if they are told alike."""
-        found = groupby(self.deciding, key=_alike)
-        return [Group(tuple(parts)) for _, parts in found]
-
-    def role(self, role: str) -> list[Group]:
-        """The statements that play this part: printed, disproof, corrected."""
-        return [group for group in self.groups if group.first.record.role == role]
-
-    def _printed(self) -> list[Deciding]:
-        return [d for d in self.deciding if d.record.role == "printed"]
-
-    @property
-    def counterexamples(self) -> list[Deciding]:
-        """The printed statements that fail at certain inputs."""
-        return [d for d in self._printed() if d.witnesses]
-
-    @property
-    def ill_typed(self) -> list[Deciding]:
-        """The printed statements that stand for nothing, as their shapes do not fit."""
-        return [d for d in self._printed() if d.errors]
-
-    @property
-    def differing(self) -> list[DemonstrationRecord]:
-        """The demonstrations in which our numbers are not the printed ones."""
-        return [d for d in self.demonstrations if d.outcome == "differs"]
-
-    @property
-    def kind(self) -> str:
-        """What kind of claim it is, and where it comes from."""
-        kind = KINDS.get(self.claim.kind, self.claim.kind)
-        origin = ORIGINS[self.claim.origin]
-        return f"{kind}; {origin}" if origin else kind
-
-
-def _alike(d: Deciding) -> tuple[object, ...]:
-    """What statements share that are told together; those without a proof are told alone."""
-    told = "" if d.record.verdict == "proved" else d.record.conclusion
-    return d.record.role, d.record.id, d.record.control, d.record.verdict, told
-
-
-@dataclass(frozen=True)
-class Page:
-    """A document with its claims in order."""
-
-    document: Document
-    entries: tuple[Entry, ...]
-
-    @property
-    def counts(self) -> list[tuple[str, int]]:
-        """How many claims have which verdict."""
-        told: Counter[str] = Counter(entry.claim.verdict for entry in self.entries)
-        return [(word, told[word]) for word in VERDICTS]
-
-    @property
-    def errata(self) -> list[Entry]:
-        """The claims that are not true as they are written."""
-        return [entry for entry in self.entries if entry.claim.verdict in ERRATA]
-
-    @property
-    def left(self) -> list[Entry]:
-        """The claims without a decision."""
-        return [e for e in self.entries if e.claim.verdict not in (*ERRATA, VERDICTS[0])]
-
-    @property
-    def unexpected(self) -> list[Entry]:
-        """The claims that something speaks against."""
-        return [entry for entry in self.entries if not entry.claim.ok]
-
-    @cached_property
-    def homes(self) -> dict[str, str]:
-        """For each demonstration, the first claim that it is shown with."""
-        found: dict[str, str] = {}
-        for entry in self.entries:
-            for shown in entry.demonstrations:
-                found.setdefault(shown.id, entry.claim.id)
-        return found
-
-
-def document_pages(results: Results) -> Iterator[Page]:
-    """One page for each document that has claims in the run."""
-    theorems = {theorem.id: theorem for theorem in results.theorems}
-    shown = {demonstration.id: demonstration for demonstration in results.demonstrations}
-    for document in results.documents:
-        claims = [claim for claim in results.claims if claim.document == document.id]
-        if claims:
-            yield Page(
-                document,
-                tuple(
-                    Entry(
-                        claim,
-                        tuple(Deciding(d, theorems.get(d.id)) for d in claim.statements),
-                        tuple(shown[name] for name in claim.demonstrations if name in shown),
-                    )
-                    for claim in claims
-                ),
-            )
-
-
-def ledger(found: Sequence[Page]) -> list[tuple[str, int]]:
-    """How many claims of all documents have which verdict."""
-    total = Counter[str]()
-    for page in found:
-        total.update(dict(page.counts))
-    return [(word, total[word]) for word in VERDICTS]
+LARGE = 480_000  # bytes of a page; beyond that something is told in short
 
 
 class ReportError(OSError):
     """The report could not be written; the text says where and what to do."""
 
 
-def environment(*sheets: str) -> Environment:
-    """The templates, with what they may call; ``sheets`` are style sheets beside the page's own."""
+def assets() -> dict[str, str]:
+    """The files beside the pages, by name; everything that a page loads is among them.
+
+    Fonts stand inside the style sheets: some browsers load none from a folder.  The one for
+    formulas has a sheet of its own, so that a page without formulas need not wait for it.
+    """
+    sheets = [asset(name).decode("utf-8") for name in ("page.css", "encodings.css")]
+    return {
+        "assets/report.css": "\n".join([face_css(TEXT_FACES), *sheets]),
+        "assets/math.css": face_css(MATH_FACES),
+        "assets/report.js": asset("report.js").decode("utf-8"),
+    }
+
+
+@cache
+def environment() -> Environment:
+    """The templates, with what they may call; what a page is about, it is told by itself."""
     made = Environment(
         loader=PackageLoader("attnproof.report"),
         autoescape=True,
@@ -281,19 +70,26 @@ def environment(*sheets: str) -> Environment:
         sentence=lambda text: text[:1].upper() + text[1:],
         slug=lambda word: word.replace(" ", "-"),
         step=lambda latex: formula_html(latex, large=True),
-        dot=ratio_dot,
+        bar=ratio_bar,
+        subject=view.subject_title,
+        theorem=addresses.theorem_file,
+        place=addresses.definition_place,
+        file=lambda page: addresses.document_file(page.document.id),
     )
-    style = [face_css(), *(asset(name).decode("utf-8") for name in ("page.css", *sheets))]
     made.globals.update(
         signs=SIGNS,
         derivations=view.derivations,
+        reasons=view.reasons,
         measured=view.measured,
+        distributions=view.distributions,
+        tried=view.tried,
         steps=view.steps,
         derivation=derivation,
         derived_line=derived_line,
         sides_latex=sides_latex,
         exact_lines=exact_lines,
         nearest=nearest,
+        place_of=place_of,
         policy_lines=policy_lines,
         not_applied=not_applied,
         tally=view.tally,
@@ -304,36 +100,40 @@ def environment(*sheets: str) -> Environment:
         notation=NOTATION,
         inputs=inputs,
         conclusion=conclusion,
-        style=Markup("\n".join(style)),
+        definitions=addresses.DEFINITIONS,
     )
     return made
 
 
-def rendered(made: Environment, name: str, **more: object) -> str:
-    """A template, filled.  Raises :class:`MissingAsset` if it is not there."""
+def rendered(name: str, root: str = "", **more: object) -> str:
+    """A template, filled; ``root`` leads from the page to the folder of the report.
+
+    Raises :class:`MissingAsset` if it is not there.
+    """
     try:
-        template = made.get_template(name)
+        template = environment().get_template(name)
     except TemplateNotFound as error:
         raise MissingAsset(
             f"the report needs its template {error.name}, which is not there; the installation "
             "is incomplete: install attnproof again"
         ) from error
-    return template.render(**more)
+    return template.render(root=root, **more)
 
 
 def written(pages: Mapping[str, str], folder: Path) -> Path:
-    """Write pages by the names of their files; the path of ``index.html``.
+    """Write pages, and the files beside them, by their names; the path of ``index.html``.
 
-    The folder is made if need be.  A reader sees an old page or a new one, never half of it.
+    Folders are made if need be.  A reader sees an old page or a new one, never half of it.
     Raises :class:`ReportError` when the folder cannot be made or written to.
     """
     first = folder / "index.html"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in pages.items():
-            partial = folder / f".{name}.partial"
+        for name, text in {**assets(), **pages}.items():
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            partial = place.with_name(f".{place.name}.partial")
             partial.write_text(text, encoding="utf-8")
-            partial.replace(folder / name)
+            partial.replace(place)
     except OSError as error:
         raise ReportError(
             error.errno,
@@ -341,55 +141,3 @@ def written(pages: Mapping[str, str], folder: Path) -> Path:
             "choose a folder you may write to with --html",
         ) from error
     return first
-
-
-def _environment(results: Results) -> Environment:
-    """The templates, with what every page of a run knows."""
-    made = environment()
-    made.filters["file"] = lambda page: file_name(page.document)
-    pages = list(document_pages(results))
-    made.globals.update(
-        mends=MENDS,
-        results=results,
-        pages=pages,
-        homes={e.claim.id: file_name(p.document) for p in pages for e in p.entries},
-    )
-    return made
-
-
-def render(results: Results) -> str:
-    """The first page.  Raises :class:`MissingAsset` if a file of the package is missing."""
-    return _first(_environment(results), results)
-
-
-def _first(made: Environment, results: Results) -> str:
-    return rendered(
-        made,
-        "index.html.j2",
-        counts=view.counts(results),
-        compared=compared(results),
-        subjects=view.subjects(results),
-        ledger=ledger(list(document_pages(results))),
-    )
-
-
-def render_documents(results: Results) -> dict[str, str]:
-    """The page of each document, by the name of its file."""
-    return _of_documents(_environment(results), results)
-
-
-def _of_documents(made: Environment, results: Results) -> dict[str, str]:
-    return {
-        file_name(page.document): rendered(made, "document.html.j2", page=page)
-        for page in document_pages(results)
-    }
-
-
-def write_report(results: Results, directory: Path) -> Path:
-    """Write ``index.html`` and the pages of the documents, and return the path of the first.
-
-    Raises :class:`ReportError` when the directory cannot be made or written to.
-    """
-    made = _environment(results)
-    pages = {**_of_documents(made, results), "index.html": _first(made, results)}
-    return written(pages, directory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import get_args
@@ -21,6 +22,26 @@ from .formula import formula_html
 from .words import greek
 
 Statement = TheoremRecord | ControlRecord
+
+SUBJECTS = {
+    "permutation": "Permutations",
+    "softmax": "Softmax",
+    "rotation": "Rotations",
+    "rotary": "Rotary encoding",
+    "sinusoidal": "Sinusoids",
+    "positions": "Positions",
+    "constraint": "Scores that depend on the offset",
+    "powers": "Powers of one matrix",
+    "bias": "Biases of the scores",
+    "masks": "Masks",
+    "heads": "Several heads",
+    "kernels": "Other score functions",
+    "moments": "Expectations and variances",
+    "regression": "Attention as a linear model",
+    "architectures": "Other architectures",
+    "conventions": "Conventions of the sources",
+}
+"""The subjects of the catalogue as headings, in the order in which one would teach them."""
 
 _SAID = re.compile(r" (=|>|>=|is not) | nonzero$")
 _WITH = r" \quad \text{with }"
@@ -44,11 +65,25 @@ def counts(results: Results) -> dict[str, int]:
 
 
 def subjects(results: Results) -> list[tuple[str, list[TheoremRecord]]]:
-    """The theorems by subject, in the order of the record."""
+    """The theorems by subject, in the order in which one would teach them.
+
+    Subjects that are not among these (those of a folder of one's own) come last, as recorded.
+    """
     by_subject: dict[str, list[TheoremRecord]] = {}
     for theorem in results.theorems:
         by_subject.setdefault(theorem.subject, []).append(theorem)
-    return list(by_subject.items())
+    order = {subject: place for place, subject in enumerate(SUBJECTS)}
+    return sorted(by_subject.items(), key=lambda pair: order.get(pair[0], len(order)))
+
+
+def subject_title(subject: str) -> str:
+    """A subject as a heading.
+
+    >>> subject_title("rotary"), subject_title("my_own")
+    ('Rotary encoding', 'My own')
+    """
+    told = subject.replace("_", " ")
+    return SUBJECTS.get(subject, told[:1].upper() + told[1:])
 
 
 def steps(statement: Statement) -> int:
@@ -115,6 +150,28 @@ def derivations(statement: Statement) -> list[Derivation]:
 
 
 @dataclass(frozen=True)
+class Reason:
+    """Why one link of a chain holds, without its formulas."""
+
+    says: str
+    opens: str
+    told: str
+    steps: int
+
+
+def reasons(statement: Statement) -> list[Reason]:
+    """The chain in words alone; nothing where it has one link, which says no more."""
+    if len(statement.chain) < 2:
+        return []
+    found, says = [], None
+    for link in statement.chain:
+        told = link.reason or ("both sides have one normal form" if link.proved else "not proved")
+        found.append(Reason(link.says if link.says != says else "", link.opens, told, link.steps))
+        says = link.says
+    return found
+
+
+@dataclass(frozen=True)
 class Measured:
     """Measurements that share their conclusion, device, sizes, seed and sample."""
 
@@ -153,9 +210,20 @@ def _conditions(e: MeasuredEvidence) -> Markup:
     sizes = Markup(", ").join(
         formula_html(f"{name_latex(name)} = {value}") for name, value in e.sizes.items()
     )
-    drawn = f"inputs {', '.join(e.distributions)}" if e.distributions != ("normal",) else ""
-    parts = (sizes, e.sampled, drawn, e.device, f"seed {e.seed}")
+    parts = (sizes, e.sampled, e.device, f"seed {e.seed}")
     return Markup("; ").join(part for part in parts if part)
+
+
+def distributions(e: MeasuredEvidence) -> str:
+    """The input distribution that decided, and how many were tried."""
+    tried = len(e.distributions)
+    return f"{e.distribution}, the worst of {tried}" if tried > 1 else e.distribution
+
+
+def tried(rows: Iterable[MeasuredEvidence]) -> str:
+    """All input distributions that were tried, where there are several."""
+    names = list(dict.fromkeys(name for e in rows for name in e.distributions))
+    return ", ".join(names) if len(names) > 1 else ""
 
 
 def scientific(value: Number | None) -> Markup:

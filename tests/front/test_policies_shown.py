@@ -82,7 +82,8 @@ def test_the_report_shows_them() -> None:
 
 def test_the_report_says_once_what_was_not_applied() -> None:
     template = environment().from_string(
-        '{% import "parts.html.j2" as parts with context %}{{ parts.numbers(statement) }}'
+        '{% import "parts.html.j2" as parts with context %}'
+        '{{ parts.numbers([("", "", statement)]) }}'
     )
     one = record(CERTAIN, SKIPPED)
     groups = [one, one.model_copy(update={"says": "the other conclusion"})]

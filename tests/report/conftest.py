@@ -31,6 +31,7 @@ from attnproof.records import (
     Results,
     RowRecord,
     SizeRecord,
+    StepRecord,
     TheoremRecord,
 )
 
@@ -125,6 +126,10 @@ THEOREM = TheoremRecord(
             rules={"reindex": 2, "entry": 44},
             seconds=0.1,
             proved=True,
+            kernel=tuple(
+                StepRecord(rule=rule, at="1.0", inside=("•1",), before=f"a < b{k}", after="c")
+                for k, rule in enumerate(("entry", "reindex"))
+            ),
         ),
         LinkRecord(
             says="",
@@ -147,6 +152,8 @@ THEOREM = TheoremRecord(
     ),
     assumed=(),
     control=CONTROL,
+    code="@theorem('<one>')\ndef attention_ignores_the_order(Q, K, V):\n    ...\n",
+    uses=("attention",),
 )
 OPEN = THEOREM.model_copy(
     update={
@@ -370,7 +377,13 @@ def results() -> Results:
             jobs=1,
         ),
         definitions=(
-            DefinitionRecord(name="attention", formula=FORMULA, words="Heads W_Q^h, ``keep``."),
+            DefinitionRecord(name="softmax", formula=FORMULA, words="Rows that sum to one."),
+            DefinitionRecord(
+                name="attention",
+                formula=FORMULA,
+                words="Heads W_Q^h, ``keep``.",
+                uses=("softmax",),
+            ),
         ),
         theorems=(THEOREM, OPEN, FALSE),
         broken=(BrokenFile(file="bias/odd.py", error="<script>alert(1)</script>"),),

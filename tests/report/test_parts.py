@@ -15,7 +15,7 @@ from attnproof.evidence import MeasuredEvidence
 from attnproof.ledger import load_ledger
 from attnproof.records import Results
 from attnproof.report import view, words
-from attnproof.report.drawing import ratio, ratio_dot
+from attnproof.report.drawing import ratio, ratio_bar
 from attnproof.report.fonts import FACES, MATH, asset, italic, wanted
 from attnproof.report.formula import mathml
 from attnproof.report.words import conclusion, inputs, value_latex
@@ -27,25 +27,26 @@ def measurements(results: Results) -> dict[str, MeasuredEvidence]:
     return {e.status: e for e in found}
 
 
-def across(text: str) -> float:
-    circle = ET.fromstring(text).find("circle")
-    assert circle is not None
-    return float(circle.attrib["cx"])
+def reach(text: str) -> float:
+    """Where the bar ends."""
+    bar = ET.fromstring(text).find("rect")
+    assert bar is not None
+    return float(bar.attrib["x"]) + float(bar.attrib["width"])
 
 
-def test_the_dot_is_left_of_the_bound_when_the_error_is_below_it(results: Results) -> None:
+def test_the_bar_ends_before_the_bound_when_the_error_is_below_it(results: Results) -> None:
     found = measurements(results)
-    bound = ET.fromstring(ratio_dot(found["held"])).findall("line")[1].attrib["x1"]
-    assert across(ratio_dot(found["held"])) < float(bound) < across(ratio_dot(found["violated"]))
-    assert "beyond" in ratio_dot(found["violated"])
-    assert "beyond" not in ratio_dot(found["held"])
-    assert "0.5 times its bound" in ratio_dot(found["held"])
+    bound = ET.fromstring(ratio_bar(found["held"])).findall("line")[1].attrib["x1"]
+    assert reach(ratio_bar(found["held"])) < float(bound) < reach(ratio_bar(found["violated"]))
+    assert "beyond" in ratio_bar(found["violated"])
+    assert "beyond" not in ratio_bar(found["held"])
+    assert "0.5 times its bound" in ratio_bar(found["held"])
 
 
-def test_without_a_number_there_is_no_dot(results: Results) -> None:
+def test_without_a_number_there_is_no_bar(results: Results) -> None:
     for status in ("non-finite", "skipped"):
         assert ratio(measurements(results)[status]) is None
-        assert ratio_dot(measurements(results)[status]) == ""
+        assert ratio_bar(measurements(results)[status]) == ""
 
 
 @pytest.mark.parametrize(

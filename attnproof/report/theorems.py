@@ -1,0 +1,267 @@
+"""The pages of a run: the index, one page for each theorem, the definitions, and the documents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from ..card_records import TableRecord
+from ..evidence import DerivedEvidence, Evidence, ExactEvidence, MeasuredEvidence
+from ..judgement import against
+from ..records import (
+    ClaimRecord,
+    DefinitionRecord,
+    OptionsRecord,
+    Results,
+    TheoremRecord,
+)
+from ..terminal import compared
+from . import view
+from .addresses import DEFINITIONS, ENCODINGS, definition_place, document_file, slug, theorem_file
+from .documents import MENDS, Page, document_pages, ledger
+from .page import LARGE, rendered, written
+from .picture import Tile, drawn_tile, tiles, uses_drawn
+
+if TYPE_CHECKING:
+    from ..encoding import Encoding
+
+KERNEL = (100, 30, 10, 0)  # kernel steps of a link that a page shows, fewer while it is too large
+KINDS = {
+    "kernel": "decided by the kernel, a witness or the shapes",
+    "sympy": "derived by SymPy, or refused where it is false",
+    "exact": "the same without rounding, in finite fields",
+    "measured": "the same measured on real code",
+}
+
+
+def seen(t: TheoremRecord) -> dict[str, str]:
+    """For each kind of evidence: "for" what was expected, "against" it, or "none"."""
+    parts: dict[str, list[Evidence]] = {kind: [] for kind in KINDS}
+    for e in t.evidence:
+        if isinstance(e, DerivedEvidence) and e.status != "not derived":
+            parts["sympy"].append(e)
+        elif isinstance(e, ExactEvidence) and e.status != "skipped":
+            parts["exact"].append(e)
+        elif isinstance(e, MeasuredEvidence) and e.status != "skipped":
+            parts["measured"].append(e)
+    found = {
+        kind: "none" if not held else "against" if against(t.expected, t.expected, held) else "for"
+        for kind, held in parts.items()
+    }
+    undecided = t.verdict in ("undecided", "internal error")
+    kernel = "for" if t.verdict == t.expected else "none" if undecided else "against"
+    return {**found, "kernel": kernel}
+
+
+Shared = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A theorem with its place among the others, and what rests on it."""
+
+    record: TheoremRecord
+    number: int
+    claims: tuple[ClaimRecord, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The name of its page."""
+        return theorem_file(self.record.id)
+
+    @property
+    def seen(self) -> dict[str, str]:
+        """What each kind of evidence says."""
+        return seen(self.record)
+
+    @property
+    def kinds(self) -> str:
+        """The kinds of evidence for it, as words of an attribute."""
+        return " ".join(kind for kind, state in self.seen.items() if state == "for")
+
+    @property
+    def measurements(self) -> int:
+        """How many numbers of it were measured."""
+        return sum(
+            isinstance(e, MeasuredEvidence) and e.status != "skipped" for e in self.record.evidence
+        )
+
+    @property
+    def tile(self) -> Tile:
+        """It in the picture of the whole."""
+        t = self.record
+        return Tile(
+            self.file, t.title, "wrong" if not t.ok else slug(t.verdict), tuple(self.seen.values())
+        )
+
+
+def sheets(results: Results) -> list[Sheet]:
+    """The theorems in the order in which one would teach them."""
+    resting: dict[str, list[ClaimRecord]] = {}
+    for claim in results.claims:
+        for name in dict.fromkeys(deciding.id for deciding in claim.statements):
+            resting.setdefault(name, []).append(claim)
+    ordered = [t for _, held in view.subjects(results) for t in held]
+    return [Sheet(t, k, tuple(resting.get(t.id, ()))) for k, t in enumerate(ordered, 1)]
+
+
+def by_subject(found: Sequence[Sheet]) -> list[tuple[str, list[Sheet]]]:
+    """The theorems of each subject."""
+    groups: dict[str, list[Sheet]] = {}
+    for sheet in found:
+        groups.setdefault(sheet.record.subject, []).append(sheet)
+    return list(groups.items())
+
+
+def commands(t: TheoremRecord, options: OptionsRecord) -> Iterator[tuple[str, str]]:
+    """How it is run again, and what each command shows."""
+    yield f"attnproof show {t.id}", "statement, proof, numbers and control in the terminal"
+    if t.chain:
+        yield f"attnproof show {t.id} --steps", "the same with the kernel steps"
+    yield f"attnproof show {t.id} --sympy", "both sides as SymPy expressions"
+    if options.numeric:
+        dtypes = "".join(f" --dtype {name}" for name in options.dtypes)
+        numbers = (
+            f" --scale {options.scale} --device {options.device}{dtypes} --seed {options.seed}"
+        )
+        yield f"attnproof run {t.id}{numbers}", "what this page was made from"
+    else:
+        yield f"attnproof run {t.id} --no-numeric", "what this page was made from"
+        yield f"attnproof run {t.id}", "the same with numbers"
+
+
+def _shared(results: Results, encodings: TableRecord | None = None) -> dict[str, object]:
+    """What every page of a run may speak of."""
+    pages = list(document_pages(results))
+    return {
+        "mends": MENDS,
+        "results": results,
+        "pages": pages,
+        "homes": {e.claim.id: document_file(p.document.id) for p in pages for e in p.entries},
+        "known": {d.name: d for d in results.definitions},
+        "encodings": encodings,
+        "encodings_home": f"{ENCODINGS}/index.html",
+    }
+
+
+def render(results: Results, encodings: TableRecord | None = None) -> str:
+    """The index.  Raises :class:`MissingAsset` if a file of the package is missing."""
+    return _index(_shared(results, encodings), results)
+
+
+def _index(shared: Shared, results: Results) -> str:
+    found = sheets(results)
+    groups = by_subject(found)
+    return rendered(
+        "index.html.j2",
+        "",
+        **shared,
+        counts=view.counts(results),
+        compared=compared(results),
+        groups=groups,
+        total=len(found),
+        verdicts=Counter(t.verdict for t in results.theorems),
+        evidence=Counter(kind for s in found for kind, state in s.seen.items() if state == "for"),
+        kinds=KINDS,
+        picture=[
+            (subject, held, tiles([s.tile for s in held], view.subject_title(subject)))
+            for subject, held in groups
+        ],
+        legend={word: drawn_tile(word) for word in ("proved", "refuted", "wrong")},
+        ledger=ledger(list(document_pages(results))),
+    )
+
+
+def render_theorems(results: Results) -> dict[str, str]:
+    """The page of each theorem, by the name of its file."""
+    return _theorems(_shared(results), results)
+
+
+def _theorems(shared: Shared, results: Results) -> dict[str, str]:
+    found = sheets(results)
+    known = {d.name: d for d in results.definitions}
+    pages: dict[str, str] = {}
+    for before, sheet, after in zip([None, *found], found, [*found[1:], None], strict=False):
+        parts = {
+            **shared,
+            "sheet": sheet,
+            "t": sheet.record,
+            "before": before,
+            "after": after,
+            "commands": list(commands(sheet.record, results.options)),
+            "graph": _graph(sheet, known),
+        }
+        for kernel in KERNEL:
+            text = rendered("theorem.html.j2", "../", kernel=kernel, **parts)
+            if len(text.encode()) <= LARGE:
+                break
+        pages[sheet.file] = text
+    return pages
+
+
+def _graph(sheet: Sheet, known: Mapping[str, DefinitionRecord]) -> Markup:
+    """What it uses and what uses it, drawn; nothing where there is neither."""
+    uses: dict[str, tuple[str, ...]] = {}
+    left = [name for name in sheet.record.uses if name in known]
+    while left:
+        name = left.pop()
+        if name not in uses:
+            uses[name] = tuple(part for part in known[name].uses if part in known)
+            left += uses[name]
+    direct = [name for name in sheet.record.uses if name in known]
+    claims = {c.id: f"{document_file(c.document)}#{c.id}" for c in sheet.claims}
+    places = {name: definition_place(name) for name in uses}
+    return uses_drawn("this theorem", uses, direct, places, claims, root="../")
+
+
+def _definitions(shared: Shared, results: Results) -> str:
+    used_by: dict[str, list[Sheet]] = {}
+    inside: dict[str, list[str]] = {}
+    for sheet in sheets(results):
+        for name in sheet.record.uses:
+            used_by.setdefault(name, []).append(sheet)
+    for d in results.definitions:
+        for name in d.uses:
+            inside.setdefault(name, []).append(d.name)
+    return rendered("definitions.html.j2", "", **shared, used_by=used_by, inside=inside)
+
+
+def render_all(results: Results, encodings: TableRecord | None = None) -> dict[str, str]:
+    """Every page of a run, by the name of its file; ``index.html`` leads to all of them."""
+    shared = _shared(results, encodings)
+    return {
+        **{document_file(p.document.id): _document(shared, p) for p in document_pages(results)},
+        **_theorems(shared, results),
+        DEFINITIONS: _definitions(shared, results),
+        "index.html": _index(shared, results),
+    }
+
+
+def _document(shared: Shared, page: Page) -> str:
+    return rendered("document.html.j2", "", **shared, page=page)
+
+
+def write_report(
+    results: Results,
+    directory: Path,
+    encodings: TableRecord | None = None,
+    kinds: Mapping[str, type[Encoding]] | None = None,
+) -> Path:
+    """Write ``index.html`` and the pages beside it, and return the path of the first.
+
+    The pages of a table of encodings, if there is one, stand in a folder there; ``kinds`` has the
+    classes by their ids, from which drawings are made.  Raises :class:`ReportError` when the
+    directory cannot be made or written to.
+    """
+    pages = render_all(results, encodings)
+    if encodings is not None:
+        from .encodings import render_encodings
+
+        of_table = render_encodings(encodings, kinds or {}, root="../")
+        pages |= {f"{ENCODINGS}/{name}": text for name, text in of_table.items()}
+    return written(pages, directory)

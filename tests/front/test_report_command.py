@@ -1,0 +1,108 @@
+"""``attnproof report``: pages from records, and in one line what is wrong with a record."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from attnproof import report_command
+from attnproof.card_records import TableRecord
+from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options
+from attnproof.cli import main
+from attnproof.records import Results
+from attnproof.report import render_all
+from attnproof.runner import run
+from tests.front.outputs import Output, refused
+from tests.report.reader import led_to
+
+ID = "softmax-ignores-a-constant-in-each-row"
+TABLE = TableRecord(
+    made="2026-01-01T00:00:00+00:00",
+    attnproof="0",
+    encodings=(),
+    laws=(),
+    cells=(),
+    seconds=0.0,
+)
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """A run of one theorem, without numbers."""
+    return run(load_catalogue().select([ID]), Options(numeric=False), (ID,))
+
+
+@pytest.fixture
+def record(results: Results, tmp_path: Path) -> Path:
+    """The same in a file."""
+    file = tmp_path / "report" / "results.json"
+    file.parent.mkdir()
+    file.write_text(results.model_dump_json(), encoding="utf-8")
+    return file
+
+
+def test_pages_are_made_of_a_record_and_nothing_is_run(
+    results: Results, record: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attnproof.checking.check", None)  # nothing may be checked again
+    assert main(["report", str(record)]) == 0
+    first = record.with_name("index.html")
+    assert capsys.readouterr().out == f"wrote {first}\n"
+    for name, page in render_all(results).items():
+        assert (record.parent / name).read_text(encoding="utf-8") == page
+
+
+def test_without_a_name_it_is_the_record_of_make_run(
+    record: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+
+    def browser(address: str) -> bool:
+        shown.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browser)
+    monkeypatch.chdir(record.parent.parent)
+    assert main(["report", "--open"]) == 0
+    assert shown == [record.with_name("index.html").as_uri()]
+    capsys.readouterr()
+    monkeypatch.chdir(record.parent)
+    told = refused(capsys, "report")
+    assert str(report_command.RECORD) in told
+    assert f"`attnproof run --json {report_command.RECORD}` writes it" in told
+    assert tmp_path.exists()
+
+
+def test_a_run_and_a_table_become_one_report(record: Path, tmp_path: Path, capsys: Output) -> None:
+    table = tmp_path / "table.json"
+    table.write_text(TABLE.model_dump_json(), encoding="utf-8")
+    folder = tmp_path / "both"
+    assert main(["report", str(record), str(table), "--html", str(folder)]) == 0
+    pages = {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in folder.rglob("*.html")
+    }
+    assert "encodings/index.html" in pages
+    assert 'href="encodings/index.html"' in pages["index.html"]
+    assert led_to(pages) > 10
+    assert main(["report", str(table), "--html", str(tmp_path / "alone")]) == 0
+    assert not (tmp_path / "alone" / "theorem").exists()
+    capsys.readouterr()
+
+
+def test_what_is_no_record_is_refused_in_one_line(
+    record: Path, tmp_path: Path, capsys: Output
+) -> None:
+    odd = tmp_path / "odd.json"
+    assert "No such file" in refused(capsys, "report", str(odd))
+    for text, why in (("{", "it is no JSON"), ("[]", "another file"), ('{"a": 1}', "another file")):
+        odd.write_text(text, encoding="utf-8")
+        assert why in refused(capsys, "report", str(odd))
+    text = record.read_text(encoding="utf-8")
+    odd.write_text(text.replace('"schema_version":7', '"schema_version":1'), encoding="utf-8")
+    assert "is no record of this version" in refused(capsys, "report", str(odd))
+    assert "got two" in refused(capsys, "report", str(record), str(record))
+    assert not (tmp_path / "index.html").exists()
