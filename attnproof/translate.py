@@ -258,7 +258,7 @@ def formula(term: Term) -> Formula:
     return Formula(latex=latex(term), text=plain(term))
 
 
-KERNEL = 100  # kernel steps of a link that a record of a theorem holds
+KERNEL = 60  # kernel steps of a link that a record of a theorem holds
 LETTERS = 320  # of each side of such a step
 
 

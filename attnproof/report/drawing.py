@@ -236,15 +236,15 @@ def ratio_bar(m: MeasuredEvidence) -> Markup:
         return Markup("")
     power = _LOW if value <= 0 else log10(value)
     held = min(max(power, _LOW), _HIGH)
-    long = max(1.5, 112 * (held - _LOW) / (_HIGH - _LOW))
+    long = max(1.5, 92 * (held - _LOW) / (_HIGH - _LOW))
     kind = "in" if m.status == "held" else "out"
     beyond = " beyond" if held != power or value <= 0 else ""
     told = escape(f"the error is {value:.2g} times its bound")
-    middle = 4 + 112 * -_LOW / (_HIGH - _LOW)
+    middle = 4 + 92 * -_LOW / (_HIGH - _LOW)
     return Markup(
-        f'<svg class="ratio" viewBox="0 0 120 14" width="120" height="14" role="img">'
+        f'<svg class="ratio" viewBox="0 0 100 14" width="100" height="14" role="img">'
         f"<title>{told}</title>"
-        f'<line class="axis" x1="4" y1="12" x2="116" y2="12"/>'
+        f'<line class="axis" x1="4" y1="12" x2="96" y2="12"/>'
         f'<rect class="{kind}{beyond}" x="4" y="4" width="{long:.1f}" height="6"/>'
         f'<line class="bound" x1="{middle:g}" y1="1" x2="{middle:g}" y2="13"/></svg>'
     )

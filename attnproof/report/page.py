@@ -67,6 +67,7 @@ def environment() -> Environment:
         prose=words.prose,
         paragraphs=words.paragraphs,
         minus=words.minus,
+        breakable=words.breakable,
         sentence=lambda text: text[:1].upper() + text[1:],
         slug=lambda word: word.replace(" ", "-"),
         step=lambda latex: formula_html(latex, large=True),

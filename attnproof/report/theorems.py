@@ -30,7 +30,7 @@ from .picture import Tile, drawn_tile, tiles, uses_drawn
 if TYPE_CHECKING:
     from ..encoding import Encoding
 
-KERNEL = (100, 30, 10, 0)  # kernel steps of a link that a page shows, fewer while it is too large
+KERNEL = (60, 30, 10, 0)  # kernel steps of a link that a page shows, fewer while it is too large
 KINDS = {
     "kernel": "decided by the kernel, a witness or the shapes",
     "sympy": "derived by SymPy, or refused where it is false",

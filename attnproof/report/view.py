@@ -160,9 +160,7 @@ class Reason:
 
 
 def reasons(statement: Statement) -> list[Reason]:
-    """The chain in words alone; nothing where it has one link, which says no more."""
-    if len(statement.chain) < 2:
-        return []
+    """The chain in words alone."""
     found, says = [], None
     for link in statement.chain:
         told = link.reason or ("both sides have one normal form" if link.proved else "not proved")
@@ -208,7 +206,10 @@ def _conditions(e: MeasuredEvidence) -> Markup:
     if e.status == "skipped":
         return Markup("")
     sizes = Markup(", ").join(
-        formula_html(f"{name_latex(name)} = {value}") for name, value in e.sizes.items()
+        escape(f"{name}: {value}")  # in words, as "heads drawn"
+        if " " in name
+        else formula_html(f"{name_latex(name)} = {value}")
+        for name, value in e.sizes.items()
     )
     parts = (sizes, e.sampled, e.device, f"seed {e.seed}")
     return Markup("; ").join(part for part in parts if part)
@@ -217,7 +218,7 @@ def _conditions(e: MeasuredEvidence) -> Markup:
 def distributions(e: MeasuredEvidence) -> str:
     """The input distribution that decided, and how many were tried."""
     tried = len(e.distributions)
-    return f"{e.distribution}, the worst of {tried}" if tried > 1 else e.distribution
+    return f"{e.distribution}, of {tried}" if tried > 1 else e.distribution
 
 
 def tried(rows: Iterable[MeasuredEvidence]) -> str:

@@ -80,6 +80,15 @@ def paragraphs(text: str) -> list[Markup]:
     return [prose(" ".join(part.split())) for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
+def breakable(name: str) -> Markup:
+    """A name of code that may break after a dot or an underscore.
+
+    >>> breakable("nn.a_b<")
+    Markup('nn.<wbr>a_<wbr>b&lt;')
+    """
+    return Markup(re.sub(r"(?<=[._])(?=\w)", "<wbr>", str(escape(name))))
+
+
 def minus(text: str) -> str:
     """A hyphen that stands for a minus, as a minus."""
     return re.sub(r"(?<![\w)])-(?=\d)|(?<= )-(?= )", "−", text)

@@ -6,7 +6,7 @@ import posixpath
 import re
 from html.parser import HTMLParser
 
-VOID = {"meta", "link", "br", "hr", "img", "input"}
+VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 
 
 class Reader(HTMLParser):

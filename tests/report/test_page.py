@@ -152,6 +152,7 @@ def test_a_page_says_what_the_record_says(results: Results) -> None:
         "cpu; seed 0",
         "64 rows",
         "scaled_dot_product_attention (flash)",
+        "attention. Settles claim",
         "float32",
         "2 × 10−7",
         "4 × 10−7",
@@ -211,9 +212,9 @@ def test_a_page_that_grows_large_shows_fewer_kernel_steps(
     results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (first, *_) = results.theorems[0].chain
-    many = tuple(first.kernel[0] for _ in range(80))
+    many = tuple(first.kernel[0] for _ in range(50))
     chain = (first.model_copy(update={"kernel": many}),)
-    assert "14 more" in words(alone(results, chain=chain))
+    assert "44 more" in words(alone(results, chain=chain))
     monkeypatch.setattr(theorems, "LARGE", len(alone(results, chain=chain).encode()) - 1)
     assert "64 more" in words(alone(results, chain=chain))
 
@@ -334,7 +335,7 @@ def test_what_is_refuted_as_expected_is_not_painted_as_a_failure(ledger: Results
     assert "row bad" not in index
     assert 'class="bad"' not in index
     page = page_of(run, next(t for t in fine if t.verdict == "refuted"))
-    assert "as expected of a statement that is made and is false" in words(page)
+    assert "as expected: people make this statement, and it is false" in words(page)
     assert set(painted(page, "refuted")) == {"refuted"}
     style = assets()["assets/report.css"]
     colours = dict(re.findall(r"--(refuted|wrong): (#[0-9a-f]{6})", style))

@@ -7,7 +7,7 @@ for (const part of all("form.find, .depths, button[data-copy]")) part.hidden = f
 const find = document.querySelector("form.find");
 if (find) {
   const rows = all(".contents tbody tr[data-verdict]");
-  const told = new Map(rows.map((row) => [row, `${row.textContent} ${row.dataset.more}`.toLowerCase()]));
+  const told = new Map(rows.map((row) => [row, `${row.textContent} ${row.dataset.subject} ${row.dataset.more}`.toLowerCase()]));
   const show = () => {
     const asked = new FormData(find);
     const words = asked.get("words").toLowerCase().split(/\s+/).filter(Boolean);
