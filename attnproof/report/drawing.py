@@ -36,7 +36,7 @@ _INKS = {
     **dict(
         zip(
             LINES,
-            ("var(--link)", "var(--refuted)", "var(--undecided)", "var(--proved)"),
+            ("var(--link)", "var(--second)", "var(--undecided)", "var(--proved)"),
             strict=True,
         )
     ),

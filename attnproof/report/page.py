@@ -83,7 +83,6 @@ def environment() -> Environment:
         reasons=view.reasons,
         measured=view.measured,
         distributions=view.distributions,
-        tried=view.tried,
         steps=view.steps,
         derivation=derivation,
         derived_line=derived_line,

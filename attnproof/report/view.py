@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from typing import get_args
@@ -185,12 +184,15 @@ class Measured:
         return [tuple(rows) for _, rows in groups]
 
 
-def measured(statement: Statement) -> list[Measured]:
-    """The measurements of a statement, in groups of like conditions."""
+def measured(statement: Statement, *, by_inputs: bool = False) -> list[Measured]:
+    """The measurements of a statement, in groups of like conditions.
+
+    ``by_inputs``: those for which other input distributions were tried are groups of their own.
+    """
     groups: dict[tuple[str, Markup], list[MeasuredEvidence]] = {}
     for e in statement.evidence:
         if isinstance(e, MeasuredEvidence):
-            groups.setdefault((e.says, _conditions(e)), []).append(e)
+            groups.setdefault((e.says, _conditions(e, by_inputs)), []).append(e)
     return [
         Measured(
             says,
@@ -202,7 +204,7 @@ def measured(statement: Statement) -> list[Measured]:
     ]
 
 
-def _conditions(e: MeasuredEvidence) -> Markup:
+def _conditions(e: MeasuredEvidence, by_inputs: bool) -> Markup:
     if e.status == "skipped":
         return Markup("")
     sizes = Markup(", ").join(
@@ -211,7 +213,9 @@ def _conditions(e: MeasuredEvidence) -> Markup:
         else formula_html(f"{name_latex(name)} = {value}")
         for name, value in e.sizes.items()
     )
-    parts = (sizes, e.sampled, e.device, f"seed {e.seed}")
+    told = by_inputs and e.distributions != ("normal",)
+    drawn = f"inputs {', '.join(e.distributions)}" if told else ""
+    parts = (sizes, e.sampled, drawn, e.device, f"seed {e.seed}")
     return Markup("; ").join(part for part in parts if part)
 
 
@@ -219,12 +223,6 @@ def distributions(e: MeasuredEvidence) -> str:
     """The input distribution that decided, and how many were tried."""
     tried = len(e.distributions)
     return f"{e.distribution}, of {tried}" if tried > 1 else e.distribution
-
-
-def tried(rows: Iterable[MeasuredEvidence]) -> str:
-    """All input distributions that were tried, where there are several."""
-    names = list(dict.fromkeys(name for e in rows for name in e.distributions))
-    return ", ".join(names) if len(names) > 1 else ""
 
 
 def scientific(value: Number | None) -> Markup:

@@ -512,3 +512,16 @@ def test_the_index_of_the_whole_catalogue_loads_at_once(ledger: Results) -> None
     assert sizes["assets/report.css"] + sizes["assets/report.js"] < 110_000
     head = page.partition("</head>")[0]
     assert "math.css" not in head  # the large font is not waited for
+
+
+def test_policies_are_told_for_each_set_of_input_distributions(results: Results) -> None:
+    theorem = results.theorems[0]
+    first, *rest = (e for e in theorem.evidence if e.kind == "measured")
+    other = first.model_copy(update={"dtype": "float64", "distributions": ("normal", "needle")})
+    numbers = section(alone(results, evidence=(theorem.evidence[0], first, other)), "numbers")
+    told = words(numbers)
+    assert told.count("The theorem.") == 1  # one group of rows
+    assert "float64normal, of 2" in told
+    assert told.count("cpu; seed 0.") == 5  # two groups of rows, and three of policies
+    assert "inputs normal, needle; cpu; seed 0." in told
+    assert rest
