@@ -92,7 +92,7 @@ def test_the_pages_of_laws_have_every_law(generated: ModuleType) -> None:
 
 def test_the_reference_has_every_public_name(generated: ModuleType) -> None:
     page = generated.reference()
-    names = [f"attnproof.{name}" for name in attnproof.__all__ if name != "__version__"]
+    names = [f"attnproof.{name}" for name in attnproof._HOME]
     names += [f"attnproof.testing.{name}" for name in in_tests]
     assert [name for name in names if page.count(f":: {name}\n") != 1] == []
 
