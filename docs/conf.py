@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,16 @@ def bars(app: Any, what: str, name: str, of: Any, options: Any, lines: list[str]
             lines[place] = "``".join(parts)
 
 
+def signature(
+    app: Any, what: str, name: str, of: Any, options: Any, given: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Names of types without their modules."""
+    return tuple(told and re.sub(r"~(?:\w+\.)*(\w+)", r"\1", told) for told in (given, returned))
+
+
 def setup(app: Any) -> None:
     """Write the pages that are made from the code, and mend what is read."""
     generated.write()
     app.connect("autodoc-process-docstring", bars)
+    app.connect("autodoc-process-signature", signature)
     app.connect("source-read", read)
