@@ -338,8 +338,11 @@ def test_what_is_refuted_as_expected_is_not_painted_as_a_failure(ledger: Results
     assert "as expected: people make this statement, and it is false" in words(page)
     assert set(painted(page, "refuted")) == {"refuted"}
     style = assets()["assets/report.css"]
-    colours = dict(re.findall(r"--(refuted|wrong): (#[0-9a-f]{6})", style))
-    assert colours["refuted"] != colours["wrong"]
+    refuted, wrong = (
+        re.findall(rf"--{name}: (#[0-9a-f]{{6}})", style) for name in ("refuted", "wrong")
+    )
+    assert len(refuted) == len(wrong) == 2  # by day and by night
+    assert not set(refuted) & set(wrong)
 
 
 def test_an_unexpected_verdict_is_painted_as_one(results: Results) -> None:
