@@ -299,7 +299,7 @@ class Proofs:
         excuse = no_formula(law, self.subject)
         if excuse:
             return _found(law, "not asked", excuse)
-        graphs = {name: self.graphs[name] for name in needed}
+        graphs = {name: graph for name, graph in self.graphs.items() if name in needed}
         try:
             return self._decided_of(law, graphs)
         except _Dropped:

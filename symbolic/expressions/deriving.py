@@ -27,7 +27,7 @@ from ..givens import Given
 from ..scalars import length_value, number_of
 from ..terms import free
 from .array import Expressions, Length, as_expressions, label, symbols
-from .judging import FAILED, NotDerived, Vacuous, refusal
+from .judging import FAILED, NotDerived, Vacuous, admitted, refusal
 
 if TYPE_CHECKING:
     from ..statement import Statement
@@ -282,13 +282,21 @@ _LATE = "the time was over"
 
 
 def sides(statement: Statement, code: Code) -> tuple[Sides, ...]:
-    """Both sides of every conclusion as SymPy expressions, at the first choice of small sizes."""
+    """Both sides of every conclusion as SymPy expressions, at the first choice of small sizes.
+
+    Of the cases there, the first that the hypotheses admit; any, if they admit none.
+    """
+    first: tuple[Sides, ...] = ()
     for sizes in _plans(statement, code):
         run = _Run(statement, code, sizes)
         for case in run.cases():
-            claims, _ = run.at(case)
-            return _shown(claims)
-    return ()
+            claims, hypotheses = run.at(case)
+            first = first or _shown(claims)
+            if admitted(hypotheses):
+                return _shown(claims)
+        if first:
+            break
+    return first
 
 
 def _plans(statement: Statement, code: Code) -> Iterator[dict[str, int]]:
@@ -392,8 +400,9 @@ def _at(statement: Statement, code: Code, sizes: dict[str, int], seconds: float)
             for case in run.cases():
                 spend()
                 claims, hypotheses = run.at(case)
-                outcome.shown = outcome.shown or _shown(claims)
                 outcome.conclusions = len(claims)
+                if not outcome.cases:  # of cases that the hypotheses rule out, the last is shown
+                    outcome.shown = _shown(claims)
                 try:
                     refused = refusal(claims, hypotheses)
                 except Vacuous:

@@ -115,6 +115,15 @@ class NotDerived(Exception):
     """A conclusion that was neither derived nor refused."""
 
 
+def admitted(hypotheses: Iterable[ConcreteClaim]) -> bool:
+    """Whether the hypotheses may hold for a choice, as far as their forms say."""
+    try:
+        refusal({}, hypotheses)
+    except (Vacuous, NotDerived, *FAILED) as error:
+        return not isinstance(error, Vacuous)
+    return True
+
+
 def refusal(claims: Mapping[str, ConcreteClaim], hypotheses: Iterable[ConcreteClaim]) -> str:
     """Derive every conclusion of one case; what refutes one, or "" if all are derived."""
     generators = None

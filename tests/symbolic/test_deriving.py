@@ -15,6 +15,7 @@ from attnproof.symbolic import (
     exists,
     for_all,
     function,
+    greater,
     index_map,
     namespace,
     natural,
@@ -225,3 +226,16 @@ def test_a_power_whose_base_may_be_0_or_below_has_no_sign() -> None:
 def test_sizes_at_which_a_given_has_no_value_are_passed_over() -> None:
     found = derived(lambda X, s: equal(X + 0 * s, X), X=real(n), s=index_map(n, n - 2))
     assert found.status in ("derived", "not derived")  # of no index below n - 2, none is looked for
+
+
+@pytest.mark.parametrize(
+    ("assume", "shown"),
+    [(lambda m: [differ(m, 0)], "x"), (lambda m: [greater(m, 1)], "2*x"), (None, "0")],
+)
+def test_what_is_shown_is_a_case_that_the_hypotheses_admit(assume: Any, shown: str) -> None:
+    given = {"m": natural(), "x": real()}
+    statement = Theorem("", given, lambda m, x: equal(m * x, x * m), assume=assume).statement
+    assert statement.code is not None
+    for found in (derive(statement, statement.code, 20.0).shown, sides(statement, statement.code)):
+        (one,) = found
+        assert str(one.left[()]) == shown
