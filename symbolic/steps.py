@@ -31,22 +31,27 @@ Around = Callable[[Term], Term]
 
 def rule_counts(derivation: Derivation) -> Counter[str]:
     """How often each kernel rule is used; a part that occurs in several places counts in each."""
-    counted: dict[int, Counter[str]] = {}
-    stack: list[Derivation] = [derivation]
+    order: list[tuple[Derivation, str, tuple[Derivation, ...]]] = []  # parts before the whole
+    begun: set[int] = set()
+    stack: list[tuple[Derivation, str, tuple[Derivation, ...]] | Derivation] = [derivation]
     while stack:
-        d = stack[-1]
-        name, parts = _named(d)
-        later = [part for part in parts if id(part) not in counted]
-        if later:
-            stack.extend(later)
-            continue
-        stack.pop()
-        if id(d) not in counted:
-            found = Counter({name: 1} if name else {})
-            for part in parts:
-                found.update(counted[id(part)])
-            counted[id(d)] = found
-    return counted[id(derivation)]
+        d = stack.pop()
+        if isinstance(d, tuple):
+            order.append(d)
+        elif id(d) not in begun:
+            begun.add(id(d))
+            name, parts = _named(d)
+            stack.append((d, name, parts))
+            stack.extend(part for part in parts if id(part) not in begun)
+    times = Counter({id(derivation): 1})
+    counted = Counter[str]()
+    for d, name, parts in reversed(order):
+        n = times[id(d)]
+        if name:
+            counted[name] += n
+        for part in parts:
+            times[id(part)] += n
+    return counted
 
 
 def _named(d: Derivation) -> tuple[str, tuple[Derivation, ...]]:

@@ -21,7 +21,7 @@ from ..scalars import (
     split_integer,
 )
 from ..terms import Term, bind, free, instantiate, make, postorder, substitute
-from .equations import chain, inside, opened_index, reverse, rewrite, under
+from .equations import chain, inside, occurs, opened_index, operations, reverse, rewrite, under
 from .polynomial import Polynomial, expand, held, to_term
 
 if TYPE_CHECKING:
@@ -443,7 +443,7 @@ def reduce_gates(norm: Normaliser, t: Term, factors: tuple[Term, ...]) -> Deriva
         if gate.args[0].op == "equal":
             for old, new in ((a, b), (b, a)):
                 if _simpler(new, old) and any(
-                    old in postorder_set(f) for k, f in enumerate(factors) if k != place
+                    occurs(old, f) for k, f in enumerate(factors) if k != place
                 ):
                     step = rewrite("equals for equals", t, old, new)
                     if step.right is not t:
@@ -454,7 +454,8 @@ def reduce_gates(norm: Normaliser, t: Term, factors: tuple[Term, ...]) -> Deriva
         if shorter is not None:
             return shorter
         if gate.args[0].op == "less_equal":
-            for distance in (x for f in factors for x in postorder(f) if x.op == "abs"):
+            measured = [f for f in factors if "abs" in operations(f)]
+            for distance in (x for f in measured for x in postorder(f) if x.op == "abs"):
                 try:
                     return rewrite("ordered absolute value", t, distance)
                 except Refused:
@@ -510,16 +511,11 @@ def _overlap(norm: Normaliser, t: Term, place: int, other: int) -> Derivation | 
         return None
 
 
-def postorder_set(t: Term) -> set[Term]:
-    """All subterms."""
-    return set(postorder(t))
-
-
 def _simpler(new: Term, old: Term) -> bool:
     """An index or a literal is simpler than an entry of a map; else the smaller key is."""
     rank = {"num": 0, "index": 1, "var": 1}
-    return (rank.get(new.op, 2), len(postorder_set(new)), new.key) < (
+    return (rank.get(new.op, 2), len({*postorder(new)}), new.key) < (
         rank.get(old.op, 2),
-        len(postorder_set(old)),
+        len({*postorder(old)}),
         old.key,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import pairwise, permutations, product
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,36 @@ from .polynomial import held
 
 if TYPE_CHECKING:
     from .normaliser import Normaliser
+
+
+# What occurs in a term
+
+
+@cache
+def operations(term: Term) -> frozenset[str]:
+    """The operations of a term and of its parts."""
+    return frozenset((term.op,)).union(*(operations(part) for part in term.args))
+
+
+def parts_with(term: Term, names: frozenset[Term]) -> Iterator[Term]:
+    """Every distinct part in which all these names occur, after its own parts."""
+    seen: set[Term] = set()
+    stack: list[tuple[Term, bool]] = [(term, False)]
+    while stack:
+        current, done = stack.pop()
+        if done:
+            yield current
+        elif current not in seen:
+            seen.add(current)
+            if names <= free(current):
+                stack.append((current, True))
+                stack.extend((arg, False) for arg in reversed(current.args))
+
+
+def occurs(old: Term, t: Term) -> bool:
+    """Whether a term is another, or a part of it."""
+    names = free(old)
+    return names <= free(t) and old.op in operations(t) and old in parts_with(t, names)
 
 
 # Small builders of derivations, which leave out the steps that change nothing

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..derivation import Derivation, Reflexive
 from ..rules import Refused
 from ..scalars import ONE, ZERO, below, integer, mul, number_of, power, split_integer
-from ..terms import Term, bind, free, instantiate, make, postorder
+from ..terms import Term, bind, free, instantiate, make
 from .conditions import common_word, solved
 from .equations import (
     chain,
@@ -32,7 +32,9 @@ from .equations import (
     inside,
     layers,
     opened_index,
+    operations,
     ordered,
+    parts_with,
     renamed,
     reverse,
     rewrite,
@@ -229,7 +231,8 @@ def _contraction(factors: tuple[Term, ...], j: Term) -> Contraction | None:
 def _backwards(factors: Sequence[Term], j: Term) -> bool:
     """Whether arrays are read at n − 1 − j and the like, and none at j or forwards from it."""
     signs = set[bool]()
-    for t in (part for f in factors for part in postorder(f) if part.op == "entry"):
+    here = frozenset((j,))
+    for t in (part for f in factors for part in parts_with(f, here) if part.op == "entry"):
         for at in t.args[1:]:
             for monomial, c in expand(at).items():
                 if any(atom is j for atom, _ in monomial):
@@ -278,9 +281,14 @@ def summation(norm: Normaliser, t: Term) -> Derivation:
     return chain(first, _summed(norm, first.right, j))
 
 
+ASKING = frozenset(("floor_divide", "remainder", "concat"))
+
+
 def _needed_split(body: Term, j: Term, length: Term) -> tuple[str, Term] | None:
     """How the body asks for the axis to be taken apart: a division, or a seam of a concat."""
-    for part in postorder(body):
+    if ASKING.isdisjoint(operations(body)):
+        return None
+    for part in parts_with(body, frozenset((j,))):
         if part.op in ("floor_divide", "remainder") and j in free(part.args[0]):
             width = part.args[1]
             if width is not ONE and number_of(split_integer(length, width)[1]) == 0:
