@@ -34,6 +34,7 @@ from .symbolic.prove import Effort, decide
 from .symbolic.statement import Statement
 
 PROOF, WITNESS = 0.5, 0.1  # the parts of the limit for one proof, and for one witness
+BRIEF = 1.0  # seconds for a proof, before a witness is looked for elsewhere
 SAME = "for all sizes: the two sides are one expression"
 IN_A_ROW = "whole positions in a row"
 UNKNOWN = "; whether it holds without the hypothesis is open"
@@ -101,10 +102,15 @@ def _within(
     witness = WITNESS * limit_seconds
     effort = Effort(limit=witness, shrink=0.1, prove=PROOF * limit_seconds, glance=6)
     proving = replace(effort, refuting=False, shrink=0, prove=witness)
-    first = settled(law, encoding, (), effort)
+    brief = replace(proving, shrink=effort.shrink, prove=min(BRIEF, witness))
+    first = settled(law, encoding, (), brief)
     if first.found.verdict == "proved":
         return _cell(kind, law, first, start)
     tried = tuple(ways(encoding, law))
+    if first.found.verdict != "refuted":
+        first = _at_length(law, encoding, tried, brief, effort)
+        if first.found.verdict == "proved" or first.under:
+            return _cell(kind, law, first, start, tried=tried if first.under else None)
     for under in tried:
         found = settled(law, encoding, under, proving)
         if found.found.verdict == "proved":
@@ -120,15 +126,22 @@ def _within(
     elif tried and first.found.verdict == "undecided":
         spend()
         first = settled(law, encoding, most_of(tried)[0], effort)
-    untried = [
-        kind.hypotheses()[name]
-        for name in kind.hypotheses()
-        if set(letters(encoding, name)) <= set(law.letters)
-        and not any(name in under for under in tried)
-    ]
-    told = "".join(f"; not tried, for no values are known that obey it: {one}" for one in untried)
-    cell = _cell(kind, law, first, start)
-    return cell.model_copy(update={"why": cell.why + told}) if told else cell
+    return _cell(kind, law, first, start, tried=tried)
+
+
+def _at_length(
+    law: EncodingLaw,
+    encoding: Encoding,
+    tried: tuple[tuple[str, ...], ...],
+    brief: Effort,
+    effort: Effort,
+) -> Settled:
+    """A law that was not decided at a glance; what is false under all hypotheses needs no more."""
+    if len(most_of(tried)) == 1:
+        under_all = settled(law, encoding, most_of(tried)[0], brief)
+        if under_all.found.verdict == "refuted":
+            return under_all
+    return settled(law, encoding, (), effort)
 
 
 @dataclass(frozen=True)
@@ -157,6 +170,14 @@ def settled(
     if not law.places_tokens(type(encoding)):
         return ask(effort)
     proving = replace(effort, refuting=False, shrink=0)
+    brief = min(BRIEF, effort.prove)
+    if brief < effort.prove:  # what few positions in a row show is not looked for at length
+        anywhere = ask(replace(proving, prove=brief))
+        if anywhere.found.verdict == "proved":
+            return anywhere
+        row = ask(replace(proving, shrink=effort.shrink, prove=brief), in_a_row=True)
+        if row.found.verdict == "refuted":
+            return row
     anywhere = ask(proving)
     if anywhere.found.verdict == "proved":
         return anywhere
@@ -190,7 +211,9 @@ def _cell(
     start: float,
     *,
     without: Settled | None = None,
+    tried: tuple[tuple[str, ...], ...] | None = None,
 ) -> CellRecord:
+    """``tried``: the hypotheses that values obey, where none of them decides; else None."""
     found = told.found
     evidence = translate.evidence(found)
     needed = None if without is None else _refutation(translate.evidence(without.found))
@@ -206,7 +229,8 @@ def _cell(
         ),
         why=_why(law, found.verdict, evidence)
         + (UNKNOWN if found.verdict == "proved" else NEITHER)
-        * (bool(under) and needed is None and not obeyed),
+        * (bool(under) and needed is None and not obeyed)
+        + ("" if tried is None else _untried(kind, law, tried)),
         under=() if obeyed else under,
         obeyed=under if obeyed else (),
         places=IN_A_ROW if found.verdict == "proved" and told.in_a_row else "",
@@ -217,6 +241,17 @@ def _cell(
         evidence=evidence,
         witness=seen.witness.text if seen is not None else "",
         seconds=perf_counter() - start,
+    )
+
+
+def _untried(kind: type[Encoding], law: EncodingLaw, tried: tuple[tuple[str, ...], ...]) -> str:
+    """Which hypotheses on what the law speaks of were not tried, in words."""
+    words = kind.hypotheses()
+    return "".join(
+        f"; not tried, for no values are known that obey it: {words[name]}"
+        for name in words
+        if set(letters(kind(), name)) <= set(law.letters)
+        and not any(name in under for under in tried)
     )
 
 

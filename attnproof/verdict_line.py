@@ -16,11 +16,13 @@ kind       what it limits
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 Kind = Literal["for", "if", "where"]
+_BOUNDED = re.compile(r"(\w+′*(?:, \w+′*)*) ≥ (\d+)")  # lengths that have one lower bound
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,31 @@ def clauses(conditions: Iterable[Condition | str]) -> list[str]:
 
     >>> clauses(["a ≠ 0", "b ≠ 0", Condition("the mask is causal", "where")])
     ['if a ≠ 0 and b ≠ 0', 'where the mask is causal']
+    >>> clauses([Condition(told, "for") for told in ("B, n ≥ 2", "D = 8", "n ≥ 2")])
+    ['for B, n ≥ 2; and D = 8']
     """
     told: dict[str, dict[str, None]] = {kind: {} for kind in get_args(Kind)}
     for one in conditions:
         condition = Condition(one) if isinstance(one, str) else one
         told[condition.kind].setdefault(condition.phrase)
+    told["for"] = dict.fromkeys(_merged(told["for"]))
     return [f"{kind} {joined(tuple(phrases))}" for kind, phrases in told.items() if phrases]
+
+
+def _merged(phrases: Iterable[str]) -> list[str]:
+    """Ranges in a row, those of one lower bound as one: each length stands there once.
+
+    >>> _merged(["B, n ≥ 2", "n, m ≥ 2", "n ≥ 3"])
+    ['B, n, m ≥ 2', 'n ≥ 3']
+    """
+    found: dict[str, dict[str, None]] = {}
+    for phrase in phrases:
+        bounded = _BOUNDED.fullmatch(phrase)
+        if bounded is None:
+            found[phrase] = {}
+        else:
+            found.setdefault(bounded[2], {}).update(dict.fromkeys(bounded[1].split(", ")))
+    return [f"{', '.join(names)} ≥ {key}" if names else key for key, names in found.items()]
 
 
 def joined(phrases: Sequence[str]) -> str:

@@ -100,7 +100,7 @@ class _Run:
         self.work = work_of(self.graph.exported)
         ranges = self.graph.exported.ranges
         self.longest = {s: int(r.upper) for s, r in ranges.items() if r.upper.is_Integer}
-        self.pool = torch.randn(POOL, generator=torch.Generator().manual_seed(0))
+        self.pool = torch.randn(POOL, generator=torch.Generator().manual_seed(0)).repeat(2)
         self.several = sum(x.is_floating_point() for x in self.graph.call.inputs) > 1
         places = [
             (shape, letters.split())
@@ -137,7 +137,7 @@ class _Run:
     def numbers(self, shape: tuple[int, ...], salt: int) -> Tensor:
         """Random numbers that were drawn once, from another one on each time."""
         first, count = salt * STEPS % POOL, math.prod(shape)
-        if first + count <= POOL:
+        if count <= POOL:  # the pool stands there twice, so that no draw comes round its end
             return self.pool[first : first + count].view(shape)
         return self.pool[(torch.arange(count) + first) % POOL].view(shape)
 
