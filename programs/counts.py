@@ -15,10 +15,10 @@ from .code import Code
 from .grammar import parse
 from .layout import labels, laid_out, read_back
 from .names import parameters, sizes_of
-from .roles import SIZES, WORD, common, lengths_of, result_axes, returned, role, runs
+from .roles import ROTATED, SIZES, WORD, common, lengths_of, result_axes, returned, role, runs
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
-from .supplied_inputs import chosen, told
+from .supplied_inputs import chosen_of_lengths, told
 
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"
@@ -45,6 +45,8 @@ def plain_arrays(signature: Signature, lengths: dict[str, int]) -> dict[str, Any
 
     A mask shows all; ids are all of one document; positions are those of keys, and of queries the
     last of these; of queries and keys they are offsets, key minus query; rows are all full.
+    Vectors of tokens are one vector; anything else is 0.  What is chosen so is said with every
+    verdict (:data:`.supplied_inputs.HOLDS`).
     """
     return {one.name: _plain(one, lengths) for one in signature.arrays}
 
@@ -64,6 +66,8 @@ def _plain(one: Argument, lengths: Mapping[str, int]) -> Tensor:
     if kind in ("positions", "coordinates"):
         found = _places(one, lengths)
         return found if kind == "positions" else found.to(torch.get_default_dtype())
+    if kind in ROTATED and shape:  # one vector for all, so that each length has the same rows
+        return torch.arange(1.0, shape[-1] + 1).sin().expand(shape).clone()
     return torch.zeros(shape)
 
 
@@ -189,7 +193,7 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
         heads=heads,
         bias=call,
         causal=bool(torch.isneginf(call(5, 5)[:, late]).all()),
-        given={**chosen(signature), **_start(code, signature)},
+        given={**chosen_of_lengths(signature), **_start(code, signature)},
     )
 
 
@@ -245,7 +249,7 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
         mask=read,
         true_means="hidden" if kind == "hide" else "visible",
         adds=kind == "add",
-        given=chosen(signature),
+        given=chosen_of_lengths(signature),
     )
 
 

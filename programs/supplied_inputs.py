@@ -6,7 +6,7 @@ handed its mask is given one made here.  What the table or the mask says is no p
 
 from __future__ import annotations
 
-from .roles import role
+from .roles import PLACES, ROTATED, role
 from .signature import Signature
 from .subjects import Subject
 
@@ -18,7 +18,9 @@ HOLDS = {
     "keep": "{} shows every key",
     "hide": "{} shows every key",
     "ones": "{} shows every key",
+    "add": "{} shows every key",
 }
+ONE_VECTOR, ZERO = "{} is one vector for all tokens, chosen here", "all of {} are 0"
 
 
 def chosen(signature: Signature) -> dict[str, str]:
@@ -33,6 +35,22 @@ def chosen(signature: Signature) -> dict[str, str]:
     {}
     """
     told = [HOLDS[role(one)].format(one.name) for one in signature.arrays if role(one) in HOLDS]
+    return {"values": "; ".join(told)} if told else {}
+
+
+def chosen_of_lengths(signature: Signature) -> dict[str, str]:
+    """The same of code that makes an array of lengths alone: all that it is handed is chosen.
+
+    >>> from .grammar import parse
+    >>> chosen_of_lengths(parse("scores: B H r n constant, query: B H r 8 -> B H r n"))
+    {'values': 'all of scores are 0; query is one vector for all tokens, chosen here'}
+    """
+    told = []
+    for one in signature.arrays:
+        kind = role(one)
+        if kind not in PLACES:
+            other = ONE_VECTOR if kind in ROTATED and one.axes else ZERO
+            told.append(HOLDS.get(kind, other).format(one.name))
     return {"values": "; ".join(told)} if told else {}
 
 

@@ -182,6 +182,10 @@ def _beside(subject: Subject) -> tuple[Condition, ...]:
     """What is given with a call, or left out of it: a proof is of that call."""
     given = subject.given
     told = [*given.get("values", "").split("; "), given.get("image", "")]
+    if "constants" in given:
+        told.append(f"{given['constants']} is made here, the same for all tokens")
+    if "context" in given:
+        told.append("keys and values are of a context that is drawn here")
     if given.get("mask"):
         told.append(f"the mask that is given is {given['mask']}")
     elif "full mask" in given:

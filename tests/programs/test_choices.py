@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.choices import Choice, choices, weighed
 from attnproof.programs.finding import Finding, Seen
+from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
 from attnproof.real_code.checking import look
@@ -137,3 +138,36 @@ def test_coordinates_that_the_code_clamps_are_tried_between_0_and_1() -> None:
     assert law.verdict == "undecided"
     assert "and holds with coordinates in [0, 1)" in law.why
     assert _of_coordinates(of_one_cell).verdict == "broken"
+
+
+class OfQueries(nn.Module):
+    """A bias that each query draws from a table of offsets, as if queries stood at the start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(65, 8))
+
+    def forward(self, r: int, n: int, query: Tensor) -> Tensor:
+        at = (torch.arange(n) - torch.arange(r)[:, None]).clamp(-32, 32) + 32
+        return (query[..., None, :] * self.table[at]).sum(-1)
+
+
+def test_vectors_that_a_bias_is_given_are_not_0_and_stand_on_the_line_of_a_proof() -> None:
+    laws = ("offset-only", "last-rows")
+    asked = Asked(target="<f>", methods=("traced", "measured"), laws=laws)
+    heard = Collected(asked)
+    heard.hear({"event": "adapted", "name": "f", "kind": "bias", "adapted": "", "file": ""})
+    subject = adapted_as(OfQueries, "r = r, n = n, query: B 2 r 8 -> B 2 r n", kind="bias")
+    look(subject, asked, heard.hear, OfQueries)
+    heard.hear({"event": "ended"})
+    record = heard.record(0.0)
+    assert record.law("last-rows").verdict == "broken"
+    told = [one.text for one in record.law("offset-only").assuming]
+    assert "query is one vector for all tokens, chosen here" in told
+
+
+def test_constants_and_a_context_that_layers_are_given_stand_on_the_line_of_a_proof() -> None:
+    line = "x: B n E, mask: B n keep, adj: B n n constant -> B n E"
+    subject = adapted_as(OfNeighbours, line, kind="attention", name="attention")
+    (call, *_) = calls_of(subject)
+    assert "adj is made here, the same for all tokens" in [one.text for one in call.where]
