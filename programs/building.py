@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from .code import Code, DoesNotFit, NoSetting, Options, beside, place_of, source_of
-from .constructors import configs_for, settings_for, tried
+from .constructors import configs_for, constructed, settings_for, tried
 from .names import parameters, role_of
 
 
@@ -98,7 +98,7 @@ def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, 
         if settings:
             given = _other(type(kept), kept, built, settings)
             with _marked():
-                other = type(kept)(**given)
+                other = constructed(type(kept), given)
             return _module(_drawn(other), name, options, given)
         fresh = _copy_of(kept)
         return Code(
@@ -138,7 +138,7 @@ def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] 
     def again(**settings: Any) -> Code:
         if settings:
             given = _other(type(kept), kept, built, settings)
-            return _instance(type(kept)(**given), name, options, given)
+            return _instance(constructed(type(kept), given), name, options, given)
         fresh = copy.deepcopy(kept) if kept is not thing else kept
         return Code(
             name=name,

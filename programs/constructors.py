@@ -15,6 +15,7 @@ import dis
 import inspect
 import math
 import re
+import traceback
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,8 @@ from contextlib import suppress
 from typing import Any
 
 import torch
+
+from attnproof.symbolic.faults import fault_of
 
 from .code import DoesNotFit, Options, alike, beside, source_of
 from .names import INDEX, Parameter, parameters, role_of
@@ -149,13 +152,36 @@ def tried(cls: type[Any], given: Mapping[str, Any], options: Options) -> tuple[A
         if count == TRIES:
             break
         try:
-            return cls(**changed), changed
+            return constructed(cls, changed), changed
         except Exception as error:  # noqa: BLE001 (a constructor may raise anything)
             first = first or error
     assert first is not None
     if unsaid := _unsaid(cls, given, placed(cls, options.settings)):
         raise _unknown(cls, unsaid[0].name) from first
     raise first
+
+
+def constructed(cls: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """What a class makes of what it is given.
+
+    Raises what the class raises.  What another library raises in its stead, as pydantic does of
+    fields, has no line of the code and would be told as a fault of attnproof: that is raised as
+    ``DoesNotFit``.
+    """
+    try:
+        return cls(**given)
+    except Exception as error:
+        *_, last = traceback.walk_tb(error.__traceback__)
+        code = last[0].f_code
+        ours = code.co_filename == __file__ and code is not constructed.__code__
+        if ours or fault_of(error) is None:
+            raise
+        raise DoesNotFit(_raised(cls, error)) from error
+
+
+def _raised(cls: Callable[..., Any], error: Exception) -> str:
+    text = " ".join(str(error).split())[:300]
+    return f"{getattr(cls, '__name__', cls)} raised {type(error).__name__}: {text}"
 
 
 def _unknown(cls: Callable[..., Any], name: str) -> DoesNotFit:
@@ -260,11 +286,15 @@ def _changed(
     for number in NUMBERS if unsaid else ():
         yield {**given, **dict.fromkeys(unsaid, number)}
     bare = {one.name for one in known if one.annotation is None}
+    others: list[dict[str, Any]] = []
     for name, config in given.items():
         if dataclasses.is_dataclass(config) and name not in told:
-            yield {**given, name: _configured(type(config), _part(options, name), options, {})}
+            with suppress(Exception):  # with sizes of its own it may refuse itself
+                own = _configured(type(config), name, _part(options, name), options, {})
+                others.append({**given, name: own})
         elif name in CONFIGS and name in bare and not isinstance(config, Offered):
-            yield {**given, name: Offered(_part(options, name))}
+            others.append({**given, name: Offered(_part(options, name))})
+    yield from others
     flags = [
         one
         for one in parameters(cls)
@@ -456,20 +486,35 @@ def _config(
 
         return small_config(annotation, cls, told)
     small = {} if "rotary" in cls.__name__.lower() else _small(annotation)
-    try:
-        return _configured(annotation, {**small, **told}, options, space)
-    except Exception:
-        if annotation is said:
-            raise
+    first: Exception | None = None
+    for chosen in ({**small, **told}, told) if small else (told,):
+        try:
+            return _configured(annotation, name, chosen, options, space)
+        except Exception as error:  # noqa: BLE001 (its class may raise anything)
+            first = first or error
+    if annotation is not said:
         return Offered(told)  # the code did not say that it is of that class
+    assert first is not None
+    raise first
 
 
 def _configured(
-    annotation: Any, told: Mapping[str, Any], options: Options, space: Mapping[str, Any]
+    annotation: Any,
+    name: str,
+    told: Mapping[str, Any],
+    options: Options,
+    space: Mapping[str, Any],
 ) -> Any:
-    """A config of a class that is not a model's, with what it must have and what is told of it."""
+    """A config of a class that is not a model's, with what it must have and what is told of it.
+
+    Raises ``DoesNotFit`` where it refuses that.
+    """
     inner = dataclasses.replace(options, settings=told)
-    return annotation(**settings_for(annotation, inner, space))
+    given = settings_for(annotation, inner, space)
+    try:
+        return constructed(annotation, given)
+    except DoesNotFit as error:
+        raise DoesNotFit(f"{error}; its parts are told as --set {name}.PART=VALUE") from error
 
 
 def _small(config: Any) -> dict[str, int]:

@@ -11,11 +11,12 @@ from . import attention_forms, forms
 from .adapting import PARTS, WORDS, adapt, require_settings, resolved
 from .additive import additive
 from .building import code_of
-from .code import Ambiguous, Code, Options
+from .code import Ambiguous, Code, DoesNotFit, Options, place_of
 from .count_forms import fit_additive, fit_bias, fit_mask
 from .counts import bias, fixed_size, mask
 from .declarations import Declared, sizes_declared
 from .grammar import parse
+from .no_adapter import BUILDING, NoAdapter
 from .program import Program
 from .roles import MASKS, PLACES, ROTATED, TABLES, role, said
 from .rotary import START, rotary
@@ -52,7 +53,8 @@ def subject_of(
     signature says which.  ``options`` are those of
     :class:`~attnproof.programs.code.Options`, such as ``width`` and ``settings``.
 
-    Raises :class:`SignatureError` for a call that cannot be read, or that the code does not take.
+    Raises :class:`SignatureError` for a call that cannot be read, or that the code does not take;
+    and ``NoAdapter`` for a class that cannot be built.
 
     >>> import torch
     >>> def rotated(x, cos, sin):
@@ -65,7 +67,12 @@ def subject_of(
     options = {**sizes, **options}
     settings = options.pop("settings", {})
     thing, settings = resolved(thing, kind or kind_of(signature, name), settings)
-    code = said(code_of(thing, name, Options(**options, settings=settings)), signature)
+    try:
+        made = code_of(thing, name, Options(**options, settings=settings))
+    except DoesNotFit as error:
+        named = name or getattr(thing, "__name__", type(thing).__name__)
+        raise NoAdapter(named, place_of(thing), {BUILDING: str(error)}) from error
+    code = said(made, signature)
     told = kind or kind_of(signature, code.name)
     if told not in KINDS:
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")

@@ -118,7 +118,10 @@ def _parts(one: Any) -> Iterator[Any]:
         if one.numel() <= 64 and not one.is_complex() and one.device.type == "cpu":
             yield from one.detach().flatten().tolist()
     elif isinstance(one, (Mapping, tuple, frozenset, range, *CONTAINERS)):
-        yield from _of_container(one)
+        try:
+            yield from [*_of_container(one)]
+        except Exception:  # noqa: BLE001 (one that stands for what is not there yet)
+            yield from _held_by(one)
     elif isinstance(one, FunctionType):
         yield from _of_function(one)
     elif isinstance(one, type):
@@ -137,9 +140,9 @@ def _parts(one: Any) -> Iterator[Any]:
 def _held_by(one: Any) -> Iterator[Any]:
     """What an object has; of those that are ours only what is the user's."""
     held = [
-        *getattr(one, "__dict__", {}).values(),
+        *(_attribute(one, "__dict__") or {}).values(),
         *(
-            getattr(one, name, None)
+            _attribute(one, name)
             for own in type(one).__mro__
             for name in vars(own).get("__slots__", ())
         ),
@@ -148,6 +151,13 @@ def _held_by(one: Any) -> Iterator[Any]:
         yield from held
     elif not type(one).__module__.endswith(".signature"):
         yield from (value for value in held if not isinstance(value, int | float | str))
+
+
+def _attribute(one: Any, name: str) -> Any:
+    try:
+        return getattr(one, name, None)
+    except Exception:  # noqa: BLE001 (code of others may raise anything)
+        return None
 
 
 def _of_container(one: Any) -> Iterator[Any]:
