@@ -79,6 +79,8 @@ CAPITALS = {
 
 
 INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")  # of one of several parts
+BESIDE = r"freqs?|rope|rotary|pos|positions?|cached?|table|emb|embeddings?|half|values?"
+TABLE = re.compile(rf"(?:(?:{BESIDE})_)*(cos|sin)(?:ines?)?(?:_(?:{BESIDE}))*")
 SUFFIX = re.compile(r"(?<=[a-z])_[A-Z]{2,6}$")  # of a name that says its axes, as q_BLHD does
 
 
@@ -99,10 +101,14 @@ def role_of(name: str) -> str:
 
     >>> role_of("position_ids"), role_of("rope_theta"), role_of("hidden_dims"), role_of("q_BLHD")
     ('positions', 'base', 'embed', 'query')
+    >>> role_of("cos_freqs"), role_of("rope_sin_table"), role_of("is_cos"), role_of("cos_sin")
+    ('cos', 'sin', '', 'pair')
     """
     word = SUFFIX.sub("", name).lower()
     one = word[:-1] if word.endswith(("dims", "sizes")) else word
-    return CAPITALS.get(name) or BY_WORD.get(word) or BY_WORD.get(one, "")
+    known = CAPITALS.get(name) or BY_WORD.get(word) or BY_WORD.get(one, "")
+    table = TABLE.fullmatch(word)
+    return known or (table[1] if table else "")
 
 
 def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:

@@ -77,6 +77,18 @@ def test_a_module_of_another_width_is_called_with_it(tmp_path: Path) -> None:
     rotates_as_half(found.make(base=70.0, width=24), 70.0)
 
 
+def of_named(x: Tensor, cos_freqs: Tensor, sin_freqs: Tensor) -> Tensor:
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * cos_freqs - v * sin_freqs, v * cos_freqs + u * sin_freqs), -1)
+
+
+def test_names_with_words_for_tables_are_those_of_cosines_and_sines() -> None:
+    line = "x: B H n D, cos_freqs: n D/2, sin_freqs: n D/2 -> x"
+    for told in ("", line):
+        found = adapted_as(of_named, told)
+        assert (found.kind, found.line) == ("rotary", line)
+
+
 def stacked(x: Tensor, rope_cache: Tensor) -> Tensor:
     cos, sin = (torch.cat((part, part), -1)[:, None] for part in rope_cache.unbind(-1))
     return x * cos + halves(x) * sin
