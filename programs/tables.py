@@ -193,7 +193,8 @@ def made_by(
                 flat = at[None]
             length, rows = flat.shape[len(here) - 1], flat.shape[0] if batched else 1
         sides = {"h": length, "w": length} if grid else {}
-        lengths = lengths_of(source.call, D=width, m=length, n=length, B=rows, **sides)
+        sizes = {"D": width, "m": length, "n": length, "B": rows, **sides}
+        lengths = lengths_of(source.call, **sizes, p=0)  # row t is read for position t
         arrays = {
             given.name: _places(given, flat, (*here, *coordinates), lengths)
             if given is placed

@@ -85,6 +85,27 @@ def test_rows_that_nothing_chooses_are_those_of_the_tokens() -> None:
     assert not torch.allclose(code.rotate(x, at), code.rotate(x, torch.arange(3)[None]))
 
 
+class FromOffset(nn.Module):
+    """Tables whose first row is that of an offset."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("inv_freq", 10000.0 ** -(torch.arange(0, dim, 2) / dim))
+
+    def forward(self, seq_len: int, offset: int) -> tuple[Tensor, Tensor]:
+        angles = torch.arange(offset, offset + seq_len)[:, None] * self.inv_freq
+        both = torch.cat((angles, angles), -1)
+        return both.cos(), both.sin()
+
+
+def test_tables_from_an_offset_on_are_made_from_the_first_position() -> None:
+    tables = "cos: n D, sin: n D"
+    then = f"then whole(q: B H n D, {tables} -> q); built with dim = D"
+    found = adapted_as(FromOffset, f"seq_len = n, offset = p -> {tables}; {then}")
+    for law in ("identity-at-zero", "angles-are-exact"):
+        assert _found(found, law).verdict == "holds"
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_what_is_kept_of_calls_hides_no_cast(kept: bool) -> None:
     """The tables of the first call outlive a cast; those of a cast module are rounded."""
