@@ -18,6 +18,7 @@ from .names import sizes_of
 from .roles import (
     ROTATED,
     SIZES,
+    TABLES,
     WORD,
     common,
     lengths_of,
@@ -185,11 +186,16 @@ def additive(
 
     Raises :class:`SignatureError` where the code cannot be called so, or adds nothing.
     """
+    for one in signature.results:
+        if one.kind in TABLES:
+            raise SignatureError(_rotates(code, signature, f"a table that is told as {one.kind}"))
     width = _width(code, signature)
     call = _made(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
     one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
     at_zero, at_one = call(zero), call(one)
+    if at_zero.is_complex():
+        raise SignatureError(_rotates(code, signature, "complex numbers"))
     adds = not torch.equal(at_zero, at_one)
     of_offsets = {OFFSETS: "n - 1 to 0", SIGNED: "0 to n - 1"}
     read = (
@@ -240,6 +246,15 @@ def additive(
         within=partial(additive, code, signature, guessed=guessed, within=True)
         if any(role(one) == "coordinates" for one in signature.arrays) and not within
         else None,
+    )
+
+
+def _rotates(code: Code, signature: Signature, what: str) -> str:
+    """Why a table of rotations is refused, and the line to write for it."""
+    return (
+        f"{code.name}, called as {signature}, gives {what}, and no table that is added; what "
+        f"rotates by it stands behind a semicolon, as in '.. -> freqs: n D/2; then "
+        f"NAME(x: B H n D, freqs: n D/2 cis -> x)'"
     )
 
 

@@ -329,6 +329,9 @@ def test_a_mask_may_stand_in_rows_and_heads() -> None:
 def test_complex_numbers_are_no_table_that_is_added() -> None:
     with pytest.raises(NoAdapter, match="complex numbers, and no table that is added"):
         adapted_as(rotates, kind="additive")
+    for back in ("n D cis", "n D", "n D cos"):
+        with pytest.raises(SignatureError, match=r"no table that is added; .*then NAME\(x"):
+            adapted_as(rotates, f"dim = D, end = n -> {back}")
 
 
 @pytest.mark.parametrize(
