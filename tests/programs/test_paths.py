@@ -176,6 +176,32 @@ def test_paths_agree_where_rows_are_padded() -> None:
     assert agree(called(Padded(fault=True), line)).verdict == "broken"
 
 
+@pytest.mark.parametrize("shown", [False, True])
+def test_what_a_hidden_token_gives_is_no_path_to_compare(shown: bool) -> None:
+    """NaN of all paths where a token is hidden is nobody's; where one is shown it is a fault."""
+
+    class Padded(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.Linear(16, 48)
+
+        def forward(
+            self, x: Tensor, keep: Tensor | None = None, need_weights: bool = False
+        ) -> Tensor:
+            q, k, v = self.parts(x).chunk(3, -1)
+            scores = q @ k.mT / 4
+            if keep is not None:
+                scores = scores.masked_fill(~(keep[:, None] & keep[..., None]), -torch.inf)
+            out: Tensor = scores.softmax(-1) @ v
+            if keep is not None and shown and need_weights:
+                out = out.masked_fill((keep & ~keep.all(-1, keepdim=True))[..., None], torch.nan)
+            return out
+
+    subject = called(Padded(), "x: B n E, keep: B n keep -> B n E")
+    assert subject.hiding
+    assert agree(subject).verdict == ("broken" if shown else "holds")
+
+
 class MaskedContext(Reading):
     """A mask of ones for its tokens, and one of its own for a context, as encoders' layers have."""
 

@@ -288,11 +288,11 @@ def layer_paths(f: Any, x: Any) -> Sides:
 def hidden_paths(f: Any, x: Any, keep: Any) -> Sides:
     """The same where rows are padded, of the tokens that count."""
     xp, kept = array_namespace(x), keep[..., None]
-    found = f.hide(x, keep)
-    main, none = xp.where(kept, found, 0 * found), 0 * found
+    zero = 0 * x[..., :1]  # not of the result: that may be NaN where a token is hidden
+    main = xp.where(kept, f.hide(x, keep), zero)
     return (
         [main] * len(f.hidden_paths),
-        [xp.where(kept, path(x, keep), none) for path in f.hidden_paths],
+        [xp.where(kept, path(x, keep), zero) for path in f.hidden_paths],
     )
 
 
