@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from .code import DoesNotFit
 from .grammar import parse
@@ -74,6 +76,10 @@ class Program:
             for one in self.signature.arguments
             if one.axes is None or one.name in arrays or not self.by_name
         }
+        if _LISTENING:
+            for module in _behind(self.call):
+                for tell in _LISTENING:
+                    tell(module)
         return self.call(**given) if self.by_name else self.call(*given.values())
 
     def _results(self, found: Any) -> dict[str, Any]:
@@ -107,6 +113,30 @@ class Program:
                 raise SignatureError(f"wanted an array {one} back, got {_short(value)}")
             told[one.name or str(k)] = _joined(one, value)
         return told
+
+
+_LISTENING: list[Callable[[nn.Module], object]] = []
+
+
+@contextmanager
+def telling_of_modules(tell: Callable[[nn.Module], object]) -> Iterator[None]:
+    """Tells of each module before it works: when it is called, or a method of it by a program."""
+    _LISTENING.append(tell)
+    try:
+        with register_module_forward_pre_hook(lambda module, _: (tell(module), None)[1]):
+            yield
+    finally:
+        _LISTENING.remove(tell)
+
+
+def _behind(call: Any) -> Iterator[nn.Module]:
+    """The module that is called, or whose method is: wrapped, or with some arguments given."""
+    for _ in range(9):  # wrappers of wrappers
+        own = call if isinstance(call, nn.Module) else getattr(call, "__self__", None)
+        if isinstance(own, nn.Module):
+            yield own
+            return
+        call = getattr(call, "func", None) or getattr(call, "__wrapped__", None)
 
 
 def program(signature: str) -> Callable[[Callable[..., Any]], Program]:

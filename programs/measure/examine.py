@@ -23,6 +23,7 @@ from .base import FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
 MODULES = (
     "calls",
     "laws",
+    "rotary_casting",
     "rotary_positions",
     "rotary_declared",
     "scores",

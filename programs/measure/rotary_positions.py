@@ -1,17 +1,13 @@
-"""What rotary code does with positions: sees them on every axis, on grids, far away, when cast."""
+"""What rotary code does with positions: sees them on every axis, on grids, and far away."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterable, Iterator
 
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_pre_hook
 
 from ...numeric.rotary_precision.extraction import wrapped
-from ..calling import evaluating, fresh, plain
+from ..calling import evaluating, plain
 from ..draw import Draw
 from ..finding import Seen
 from ..rotary_matrices import (
@@ -25,9 +21,9 @@ from ..rotary_matrices import (
     told,
 )
 from ..subjects import Rotary
-from ..tolerance import ladder_error, rounding_of
-from .base import Outcome, broken, compared, held, not_asked, probe, undecided
-from .rotary_reading import UNREAD, Read, read, rotates_of
+from ..tolerance import rounding_of
+from .base import Outcome, broken, held, not_asked, probe, undecided
+from .rotary_reading import Read, read, rotates_of
 
 SHORT = (torch.bfloat16, torch.float16)
 GONE = 1e-30  # a rotated unit vector shorter than this has no direction in float32
@@ -382,137 +378,3 @@ def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:
         omega = torch.where(known, (low + high) / 2, omega)
         radius = torch.where(known, (high - low) / 2, radius)
     return None
-
-
-@contextlib.contextmanager
-def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
-    """Modules cast in place; afterwards their parameters and buffers are what they were."""
-    modules = list(modules)
-    parts = list(dict.fromkeys(part for module in modules for part in module.modules()))
-    weights = [(p, p.data) for part in parts for p in part.parameters(recurse=False)]
-    buffers = [(part, dict(part.named_buffers(recurse=False))) for part in parts]
-    try:
-        for module in modules:
-            module.to(dtype)
-        yield
-    finally:
-        for parameter, data in weights:
-            parameter.data = data
-        for part, before in buffers:
-            for name, data in before.items():
-                setattr(part, name, data)
-
-
-def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
-    """Its module, and those that run in a call of it: one may be built of the width it is given."""
-    found = dict.fromkeys([code.module] if code.module is not None else [])
-    with register_module_forward_pre_hook(lambda module, _: found.setdefault(module)):
-        matrices(code, code.rotate, [point(code, code.first)], draw)
-    return list(found)
-
-
-def _keeps(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
-    """Whether calls leave tables behind: where no cast reaches them, or in longer buffers."""
-    modules = list(modules)
-    plain = any(
-        isinstance(x, Tensor)
-        for one in modules
-        for part in one.modules()
-        for x in vars(part).values()
-    )
-    before = dict(untouched.named_buffers()) if untouched is not None else {}
-    return plain or any(
-        x.shape != before[name].shape
-        for one in modules
-        for name, x in one.named_buffers()
-        if name in before
-    )
-
-
-@probe("survives-casting", "rotary")
-def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
-    """Frequencies read before, and after the module is cast to bfloat16 and to float16.
-
-    What is kept of calls may outlive a cast, so that another instance is cast before its first.
-    """
-    code = fresh(subject)
-    if code is None or code.module is None:
-        code = subject
-    if code.module is None:
-        return not_asked("it is a function: there is no module to cast")
-    tried: list[tuple[str, Outcome]] = []
-    with evaluating(code):
-        before = read(rotates_of(code, draw), code)
-        if before is None:
-            return undecided(UNREAD)
-        modules = at_work(code, draw)
-        if not bool((before.omega != 0).any()):
-            return undecided("no frequency was read: no pair of channels rotates with the position")
-        for dtype in SHORT:
-            name = name_of(dtype)
-            for made, shortened in _to_cast(subject, code, modules, dtype):
-                with evaluating(made), shortened:
-                    try:
-                        found = rotates_of(made, draw.cast(dtype))
-                    except Exception as error:  # noqa: BLE001 (code need not take every dtype)
-                        text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-                        if dtype == SHORT[-1] and not tried:
-                            return undecided(f"after a cast the code raised {text}")
-                        continue
-                    after = read(found, made)
-                if after is None or len(after.omega) != len(before.omega):
-                    return undecided(f"after a cast to {name} no frequency could be read")
-                told = _as_before(before, after, name, draw, subject.width)
-                if told.witness is not None:
-                    return told
-                tried.append((name, told))
-    worst = max((one for _, one in tried), key=lambda one: one.error or 0.0)
-    casts = " and to ".join(dict.fromkeys(name for name, _ in tried))
-    return held(
-        f"the frequencies are what they were after a cast to {casts}",
-        worst.error,
-        worst.bound,
-        D=subject.width,
-    )
-
-
-def _as_before(before: Read, after: Read, name: str, draw: Draw, width: int) -> Outcome:
-    """The frequencies after a cast, against those before."""
-    slack = ladder_error(before.omega, rounding_of(draw.dtype).angle_unit)
-    return compared(
-        after.omega,
-        before.omega,
-        after.radius + before.radius + slack,
-        lambda pair: (
-            f"after a cast of the module to {name} pair {pair} has another frequency",
-            {"cast": name, "pair": pair, "channels": [int(c[pair]) for c in after.pair]},
-            "frequency after the cast",
-        ),
-        "",
-        there="frequency before",
-        D=width,
-    )
-
-
-def _to_cast(
-    subject: Rotary, code: Rotary, modules: list[nn.Module], dtype: torch.dtype
-) -> Iterator[tuple[Rotary, contextlib.AbstractContextManager[None]]]:
-    """What was called before, and where that keeps something one that was not; each to be cast."""
-    yield code, cast(modules, dtype)
-    made = fresh(subject)
-    if made is not None and _keeps(modules, made.module):
-        yield made, _cast_before(dtype)
-
-
-@contextlib.contextmanager
-def _cast_before(dtype: torch.dtype) -> Iterator[None]:
-    """Every module is cast before its first call, also those that are built for that."""
-    seen: set[nn.Module] = set()
-
-    def shorten(module: nn.Module, _: object) -> None:
-        if module not in seen:
-            seen.update(module.modules())
-            module.to(dtype)
-
-    with register_module_forward_pre_hook(shorten):
-        yield

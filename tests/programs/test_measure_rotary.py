@@ -12,7 +12,7 @@ from attnproof.numeric.devices import one_thread
 from attnproof.programs.draw import Draw
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.measure.rotary_positions import cast
+from attnproof.programs.measure.rotary_casting import cast
 from attnproof.programs.tolerance import ladder_error, rounding_of, sums
 from attnproof.theorems.laws import laws_of
 from tests.programs.rotary_faults import FAULTS, OMEGA, PARTNERS, faults_of, verdict

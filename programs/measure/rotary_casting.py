@@ -1,0 +1,205 @@
+"""What a cast of the module does to the frequencies of rotary code."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from ..calling import evaluating, fresh
+from ..draw import Draw
+from ..program import telling_of_modules
+from ..rotary_matrices import matrices, point
+from ..subjects import Rotary
+from ..tolerance import ladder_error, rounding_of
+from .base import Outcome, compared, held, not_asked, probe, undecided
+from .rotary_positions import SHORT, name_of
+from .rotary_reading import UNREAD, Read, read, rotates_of
+
+UNSEEN = "it cannot be seen which module works in a call, so nothing says that a cast reaches it"
+
+
+@contextlib.contextmanager
+def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
+    """Modules cast in place; afterwards their parameters and buffers are what they were."""
+    modules = list(modules)
+    parts = list(dict.fromkeys(part for module in modules for part in module.modules()))
+    weights = [(p, p.data) for part in parts for p in part.parameters(recurse=False)]
+    buffers = [(part, dict(part.named_buffers(recurse=False))) for part in parts]
+    try:
+        for module in modules:
+            module.to(dtype)
+        yield
+    finally:
+        for parameter, data in weights:
+            parameter.data = data
+        for part, before in buffers:
+            for name, data in before.items():
+                setattr(part, name, data)
+
+
+def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
+    """The modules that work in a call of it: one may be built of the width it is given."""
+    found: dict[nn.Module, None] = {}
+    with telling_of_modules(found.setdefault):
+        matrices(code, code.rotate, [point(code, code.first)], draw)
+    return list(found)
+
+
+def _keeps(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
+    """Whether calls leave tables behind: where no cast reaches them, or in longer buffers."""
+    modules = list(modules)
+    plain = any(
+        isinstance(x, Tensor)
+        for one in modules
+        for part in one.modules()
+        for x in vars(part).values()
+    )
+    before = dict(untouched.named_buffers()) if untouched is not None else {}
+    return plain or any(
+        x.shape != before[name].shape
+        for one in modules
+        for name, x in one.named_buffers()
+        if name in before
+    )
+
+
+@probe("survives-casting", "rotary")
+def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
+    """Frequencies read before, and after the module is cast to bfloat16 and to float16.
+
+    What is kept of calls may outlive a cast, so that another instance is cast before its first.
+    """
+    code = fresh(subject)
+    if code is None or code.module is None:
+        code = subject
+    if code.module is None:
+        return not_asked("it is a function: there is no module to cast")
+    tried: list[tuple[str, Outcome]] = []
+    with evaluating(code):
+        before = read(rotates_of(code, draw), code)
+        if before is None:
+            return undecided(UNREAD)
+        working = at_work(code, draw)
+        if not bool((before.omega != 0).any()):
+            return undecided("no frequency was read: no pair of channels rotates with the position")
+        modules = list(dict.fromkeys([code.module, *working]))
+        for dtype in SHORT:
+            name = name_of(dtype)
+            for made, shortened in _to_cast(subject, code, modules, dtype):
+                try:
+                    told = _cast_to(dtype, made, shortened, subject, before, draw, made is code)
+                except Exception as error:  # noqa: BLE001 (code need not take every dtype)
+                    text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+                    if dtype == SHORT[-1] and not tried:
+                        return undecided(f"after a cast the code raised {text}")
+                    continue
+                if told.witness is not None or told.doubtful:
+                    return told
+                tried.append((name, told))
+    if not working:
+        return undecided(UNSEEN)
+    worst = max((one for _, one in tried), key=lambda one: one.error or 0.0)
+    casts = " and to ".join(dict.fromkeys(name for name, _ in tried))
+    return held(
+        f"the frequencies are what they were after a cast to {casts}",
+        worst.error,
+        worst.bound,
+        D=subject.width,
+    )
+
+
+def _cast_to(
+    dtype: torch.dtype,
+    made: Rotary,
+    shortened: contextlib.AbstractContextManager[None],
+    subject: Rotary,
+    before: Read,
+    draw: Draw,
+    called: bool,
+) -> Outcome:
+    """The frequencies of the cast module on data of that dtype, against those before.
+
+    Where they differ, the dtype of the data may be why: so the cast module is asked on the data of
+    before, and one that is not cast on data of that dtype, ``called`` before as the cast one was.
+    """
+    name, short = name_of(dtype), draw.cast(dtype)
+    with evaluating(made), shortened:
+        after = read(rotates_of(made, short), made)
+        if after is None or len(after.omega) != len(before.omega):
+            return undecided(f"after a cast to {name} no frequency could be read")
+        told = _as_before(before, after, name, draw, subject.width)
+        if told.witness is None:
+            return told
+        own = _read_if_it_runs(made, draw)
+    if own is not None and len(own.omega) == len(before.omega):
+        on_own = _as_before(before, own, name, draw, subject.width)
+        if on_own.witness is not None:
+            return on_own
+    other = fresh(subject)
+    beside = None
+    if other is not None:
+        with evaluating(other):
+            if called:
+                _read_if_it_runs(other, draw)
+            beside = _read_if_it_runs(other, short)
+    if beside is None or len(beside.omega) != len(before.omega):
+        return undecided(
+            f"after a cast to {name}, on data in {name}, the frequencies are others, and whether "
+            "the data or the cast makes them so cannot be told"
+        )
+    return _as_before(beside, after, name, draw, subject.width, f", of data in {name}")
+
+
+def _read_if_it_runs(code: Rotary, draw: Draw) -> Read | None:
+    try:
+        return read(rotates_of(code, draw), code)
+    except Exception:  # noqa: BLE001 (code need not take data of another dtype than its own)
+        return None
+
+
+def _as_before(
+    before: Read, after: Read, name: str, draw: Draw, width: int, more: str = ""
+) -> Outcome:
+    """The frequencies after a cast, against those before."""
+    slack = ladder_error(before.omega, rounding_of(draw.dtype).angle_unit)
+    return compared(
+        after.omega,
+        before.omega,
+        after.radius + before.radius + slack,
+        lambda pair: (
+            f"after a cast of the module to {name} pair {pair} has another frequency",
+            {"cast": name, "pair": pair, "channels": [int(c[pair]) for c in after.pair]},
+            f"frequency after the cast{more}",
+        ),
+        "",
+        there=f"frequency before{more}",
+        D=width,
+    )
+
+
+def _to_cast(
+    subject: Rotary, code: Rotary, modules: list[nn.Module], dtype: torch.dtype
+) -> Iterator[tuple[Rotary, contextlib.AbstractContextManager[None]]]:
+    """What was called before, and where that keeps something one that was not; each to be cast."""
+    yield code, cast(modules, dtype)
+    made = fresh(subject)
+    if made is not None and made.module is not None and _keeps(modules, made.module):
+        yield made, _cast_before(made.module, dtype)
+
+
+@contextlib.contextmanager
+def _cast_before(own: nn.Module, dtype: torch.dtype) -> Iterator[None]:
+    """Every module is cast before its first call, also those that are built for that."""
+    seen: set[nn.Module] = set()
+
+    def shorten(module: nn.Module) -> None:
+        if module not in seen:
+            seen.update(module.modules())
+            module.to(dtype)
+
+    shorten(own)
+    with telling_of_modules(shorten):
+        yield
