@@ -186,9 +186,9 @@ def additive(
 
     Raises :class:`SignatureError` where the code cannot be called so, or adds nothing.
     """
-    for one in signature.results:
-        if one.kind in TABLES:
-            raise SignatureError(_rotates(code, signature, f"a table that is told as {one.kind}"))
+    for told_kind in (result.kind for result in signature.results):
+        if told_kind in TABLES:
+            raise SignatureError(_rotates(code, signature, f"a table that is told as {told_kind}"))
     width = _width(code, signature)
     call = _made(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)

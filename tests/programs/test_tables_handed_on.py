@@ -88,6 +88,8 @@ def test_rows_that_nothing_chooses_are_those_of_the_tokens() -> None:
 class FromOffset(nn.Module):
     """Tables whose first row is that of an offset."""
 
+    inv_freq: Tensor
+
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.register_buffer("inv_freq", 10000.0 ** -(torch.arange(0, dim, 2) / dim))
