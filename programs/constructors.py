@@ -27,7 +27,7 @@ import torch
 from attnproof.symbolic.faults import fault_of
 
 from .code import DoesNotFit, Options, alike, beside, source_of
-from .names import INDEX, Parameter, parameters, role_of
+from .names import CAPACITY, INDEX, Parameter, parameters, role_of
 
 # All different, so that an axis taken for another is seen: rows 3, heads 2, tokens 5, keys 7.
 HEADS = 2
@@ -36,8 +36,8 @@ SIZES = {
     "groups": 2,
     "width": 8,
     "embed": 16,
-    "length": 2048,
-    "keys": 2048,
+    "length": CAPACITY,
+    "keys": CAPACITY,
     "dropout": 0.0,
     "window": 4,
     "base": 10000.0,

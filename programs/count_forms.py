@@ -24,7 +24,7 @@ from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
 from .fitting import Fit, best, fitting, others, short
 from .grammar import parse
-from .names import Parameter, order_in, parameters, role_of
+from .names import CAPACITY, Parameter, order_in, parameters, role_of
 from .roles import SIZES, lengths_of, raised, role, runs, said
 from .signature import Signature, SignatureError
 from .subjects import Additive, Bias, Mask
@@ -454,6 +454,8 @@ def fit_additive(code: Code) -> Additive:
     ids, real = ([one for one in lines if kind in one] for kind in (" ids", " coordinates"))
     plain = [one for one in lines if one not in (*ids, *real)]
     groups = [plain, ids, [] if any(map(_maps_tokens, plain)) else real]
+    most = f" = {CAPACITY}"
+    groups = [[x for x in g if (most in x) == there] for g in groups for there in (True, False)]
     try:
         found = _first(groups, _adding, code, failed)
     except Ambiguous as error:
@@ -492,6 +494,8 @@ def _added(code: Code) -> Iterator[str]:
     choices: list[list[str]] = []
     needed = _tokens_or_lengths(code)
     sides = next((pair for pair in SIDES if set(pair) <= {one.name for one in needed}), ())
+    counting = ("positions", "length", *TOKENS)  # where one is a capacity, another may count
+    counted = any(one.role in counting and not one.is_capacity for one in needed)
     for k, one in enumerate(needed):
         tokens = [f"{one.name}: {axes} tokens" for axes in orders]
         rows = ("n", "B n", "1 n", "B n 1", "n 1")
@@ -513,7 +517,8 @@ def _added(code: Code) -> Iterator[str]:
         elif one.role in ("mask", "padding"):
             choices.append([f"{one.name}: B n {kind}" for kind in ("keep", "hide")])
         elif one.role in OF_TABLES:
-            choices.append([f"{one.name} = {OF_TABLES[one.role]}"])
+            most = [str(CAPACITY)] if one.is_capacity and counted else []
+            choices.append([f"{one.name} = {told}" for told in (*most, OF_TABLES[one.role])])
         elif one.role in PLAIN:
             choices.append([f"{one.name}{PLAIN[one.role]}"])
         elif k == 0:

@@ -100,11 +100,14 @@ METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
 ASSERTED = re.compile(r"assert self\.(\w+)")
 
 
-def lines(code: Code, hinted: str = "", *, tables: bool = False) -> Iterator[tuple[Form, str]]:
+def lines(
+    code: Code, hinted: str = "", *, tables: bool = False, counted: bool = False
+) -> Iterator[tuple[Form, str]]:
     """The lines that the parameters of code allow by their names, the likely ones first.
 
     ``hinted``: the axes that the source itself says, as "bhtd".  ``tables``: it is given a table,
-    whatever that is called: what is called like positions may hold their angles.
+    whatever that is called: what is called like positions may hold their angles.  ``counted``: the
+    most tokens that there may be are those of the call.
 
     >>> from .building import code_of
     >>> from .code import Options
@@ -119,7 +122,9 @@ def lines(code: Code, hinted: str = "", *, tables: bool = False) -> Iterator[tup
         vectors = [known[0]]
     rest = [one for one in known if one not in vectors]
     by = {one.role: one.name for one in rest if one.role not in ROTATED}
-    plain = [(one, plain_argument(one, code)) for one in rest if one.role not in WHERE]
+    plain = [
+        (one, plain_argument(one, code, counted=counted)) for one in rest if one.role not in WHERE
+    ]
     more = [told for one, told in plain if told and (one.required or one.name == "layer_type")]
     if not vectors or any(one.required and not told for one, told in plain):
         return
@@ -275,15 +280,16 @@ def _fits(
             return []
     hinted = order_in(code.text)
     call = code.again().call
-    tried = [
-        (form, line)
-        for form, line in lines(code, hinted, tables=tables)
-        if takes(call, parse(line), code, failed, {"D": code.options.width, START: 0})
-    ]
-    told = [one for one in tried if one[0].needs]  # where tokens stand, which an offset may not do
-    for some in filter(None, (told, [one for one in tried if not one[0].needs])):
-        if found := _ordered_fits(code, known, some, clause, failed):
-            return found
+    for counted in (False, True) if any(one.is_capacity for one in known) else (False,):
+        tried = [
+            (form, line)
+            for form, line in lines(code, hinted, tables=tables, counted=counted)
+            if takes(call, parse(line), code, failed, {"D": code.options.width, START: 0})
+        ]
+        told = [one for one in tried if one[0].needs]  # where tokens stand, which offsets may not
+        for some in filter(None, (told, [one for one in tried if not one[0].needs])):
+            if found := _ordered_fits(code, known, some, clause, failed):
+                return found
     return []
 
 

@@ -81,6 +81,8 @@ CAPITALS = {
 INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")  # of one of several parts
 BESIDE = r"freqs?|rope|rotary|pos|positions?|cached?|table|emb|embeddings?|half|values?"
 TABLE = re.compile(rf"(?:(?:{BESIDE})_)*(cos|sin)(?:ines?)?(?:_(?:{BESIDE}))*")
+MAXIMUM = re.compile(r"max(imum)?(_?\w+)?")
+CAPACITY = 2048  # tokens or positions, where a number of them is no more than the most there may be
 SUFFIX = re.compile(r"(?<=[a-z])_[A-Z]{2,6}$")  # of a name that says its axes, as q_BLHD does
 
 
@@ -93,6 +95,15 @@ class Parameter:
     required: bool
     default: Any = None
     annotation: Any = None
+
+    @property
+    def is_capacity(self) -> bool:
+        """Whether its name says how many tokens there may be at most, and not how many there are.
+
+        >>> [Parameter(name, role_of(name), True).is_capacity for name in ("max_len", "seq_len")]
+        [True, False]
+        """
+        return self.role == "length" and bool(MAXIMUM.fullmatch(self.name.lower()))
 
 
 @lru_cache(maxsize=4096)

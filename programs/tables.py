@@ -17,7 +17,7 @@ from .code import Code, DoesNotFit, Options
 from .fitting import short
 from .grammar import parse
 from .layout import labels, laid_out, read_back
-from .names import Parameter, parameters, sizes_of
+from .names import CAPACITY, Parameter, parameters, sizes_of
 from .placing import held
 from .pretrained import sections_of
 from .roles import PLACES, ROTATED, TABLES, lengths_of, role, runs
@@ -397,9 +397,23 @@ def _tables_of(
             return  # of vectors and their like no tables are made
         placed = any(one.role == "positions" for one in known)
         rows = (*ROWS, *(COORDINATES if many_axes else ())) if placed else ("m",)
-        calls = [call for one in rows for call in _given(made, known, one, placed)]
+        calls = [
+            [call for one in rows for call in _given(made, known, one, placed, counted=counted)]
+            for counted in (False, True)
+        ]
     except DoesNotFit:
         return
+    for some in calls if calls[0] != calls[1] else calls[:1]:
+        found = [*_tables_given(made, width, some)]
+        yield from found
+        if found:
+            return
+
+
+def _tables_given(
+    made: Code, width: int, calls: list[str]
+) -> Iterator[tuple[Signature, tuple[str, tuple[Tensor, ...], bool]]]:
+    """Those of some calls that give tables, and what they give."""
     for given in calls:
         call = parse(f"{given} -> 1")
         if not {"m", "n"} & set(call.letters):
@@ -461,24 +475,41 @@ PLAIN = {
 }
 
 
-def plain_argument(one: Parameter, code: Code) -> str:
-    """What a parameter is given that is neither array nor position; "" where no name says it."""
+def plain_argument(one: Parameter, code: Code, *, counted: bool = False) -> str:
+    """What a parameter is given that is neither array nor position; "" where no name says it.
+
+    ``counted``: the most tokens that there may be are those of the call, as some code wants it.
+    """
     if one.name in code.options.arguments:
         return f"{one.name} = {code.options.arguments[one.name]!r}"
+    if one.is_capacity and not counted:
+        return f"{one.name} = {CAPACITY}"
     if one.role in PLAIN:
         return f"{one.name} = {PLAIN[one.role]}"
     return f"{one.name} = False" if one.annotation in (bool, "bool") or FLAG.match(one.name) else ""
 
 
-def _given(made: Code, known: tuple[Parameter, ...], rows: str, placed: bool) -> Iterator[str]:
-    """How code that makes tables is called.  Raises ``DoesNotFit``."""
+def _given(
+    made: Code, known: tuple[Parameter, ...], rows: str, placed: bool, *, counted: bool
+) -> Iterator[str]:
+    """How code that makes tables is called.  Raises ``DoesNotFit``.
+
+    ``counted``: the most rows that there may be are as many as there are, and not only where
+    nothing else says how many there are.
+    """
     choices = []
+    others = any(
+        (one.role in ("length", "keys") and not one.is_capacity)
+        or (one.role in ROTATED and one.required)
+        for one in known
+    )
     alone = not placed and sum(one.required for one in known) == 1  # it may be called x, or t
     for one in known:
-        plain = plain_argument(one, made)
+        plain = plain_argument(one, made, counted=counted)
+        whole = not placed and (counted or not others or not one.is_capacity)
         if one.role == "positions":
             choices.append([short(f"{one.name}: {rows} positions")])
-        elif one.role in ("length", "keys") and not placed:
+        elif one.role in ("length", "keys") and whole:
             choices.append([f"{one.name} = m"])
         elif one.role in ROTATED and one.required:
             told = [f"{one.name}: {axes} tokens" for axes in ("B m D", "B 1 m D", "m D")]
