@@ -186,9 +186,9 @@ def additive(
 
     Raises :class:`SignatureError` where the code cannot be called so, or adds nothing.
     """
-    for told_kind in (result.kind for result in signature.results):
-        if told_kind in TABLES:
-            raise SignatureError(_rotates(code, signature, f"a table that is told as {told_kind}"))
+    for back in signature.results:
+        if back.kind in TABLES:
+            raise SignatureError(_rotates(code, signature, f"a table that is told as {back.kind}"))
     width = _width(code, signature)
     call = _made(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
