@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .attention import OnHeads, on_heads, takes_mask
-from .call_parts import beside, literal, what_it_hides, with_mask, with_result
+from .call_parts import beside, counts_of, literal, what_it_hides, with_mask, with_result
 from .code import Code, DoesNotFit
 from .fitting import Fit, best, fitting, others
 from .grammar import parse
@@ -120,8 +121,8 @@ def _heads_fit(
 ) -> Attention | None:
     """Attention on heads: the axes first, then what each mask means."""
     names = _named(known, THREE)
-    for form in FORMS:
-        lines = _heads_lines(code, known, names, form)
+    for form, counted in product(FORMS, counts_of(known)):
+        lines = _heads_lines(code, known, names, form, counted=counted)
         found = fitting(lines, lambda line: _tried_on_heads(code, line, known), code, failed)
         if not found:
             continue
@@ -137,7 +138,12 @@ def _heads_fit(
 
 
 def _heads_lines(
-    code: Code, known: tuple[Parameter, ...], names: Mapping[str, str], form: str
+    code: Code,
+    known: tuple[Parameter, ...],
+    names: Mapping[str, str],
+    form: str,
+    *,
+    counted: bool,
 ) -> Iterator[str]:
     """What goes in, for each order of axes: that of the source first."""
     square = form == "of heads, one length"
@@ -146,7 +152,7 @@ def _heads_lines(
     order = sorted(axes, key=lambda x: x.replace(" ", "").replace("n", "r") != hinted)
     for q in order:
         own = {one.name: "H" for one in known if one.role == "heads" and "(H D)" in q}
-        more = beside(code, known, set(names.values()) | set(own), square=square)
+        more = beside(code, known, set(names.values()) | set(own), square=square, counted=counted)
         more += "".join(f", {name} = {letter}" for name, letter in own.items())
         if any(one.name == "enable_gqa" for one in known) and "enable_gqa" not in more:
             more += ", enable_gqa = True"

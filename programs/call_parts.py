@@ -18,7 +18,7 @@ from torch import Tensor
 from .attention import takes_mask
 from .code import Code, DoesNotFit
 from .grammar import parse
-from .names import Parameter
+from .names import CAPACITY, Parameter
 
 # What else code must be given, by its role: axes, or a value.
 BESIDE: dict[str, str] = {
@@ -70,9 +70,17 @@ def literal(value: Any) -> bool:
         return False
 
 
-def beside(code: Code, known: tuple[Parameter, ...], taken: set[str], *, square: bool) -> str:
+def beside(
+    code: Code,
+    known: tuple[Parameter, ...],
+    taken: set[str],
+    *,
+    square: bool,
+    counted: bool = False,
+) -> str:
     """What else the code must be given, and what is told of it: arguments, whether it is causal.
 
+    ``counted``: the most tokens that there may be are those of the call.
     Raises ``DoesNotFit`` for a parameter whose name does not say what it is.
     """
     causal = bool(code.options.likely.get("causal", 0))
@@ -105,8 +113,14 @@ def beside(code: Code, known: tuple[Parameter, ...], taken: set[str], *, square:
                     f"give arguments={{{one.name!r}: ..}}, or the whole --call"
                 )
             own = BESIDE[kind] if square or kind != "length" else " = r"
+            own = f" = {CAPACITY}" if one.is_capacity and not counted else own
             said.append(one.name + own)
     return "".join(f", {one}" for one in said)
+
+
+def counts_of(known: tuple[Parameter, ...]) -> tuple[bool, ...]:
+    """Whether the most tokens that there may be are those of the call: tried where it must be."""
+    return (False, True) if any(one.is_capacity and one.required for one in known) else (False,)
 
 
 def _of_image(name: str, names: set[str]) -> str:

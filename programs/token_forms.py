@@ -17,7 +17,16 @@ import torch
 from torch import Tensor, nn
 
 from .attention import takes_mask
-from .call_parts import CACHES, KINDS, beside, inserted, what_it_hides, with_mask, with_result
+from .call_parts import (
+    CACHES,
+    KINDS,
+    beside,
+    counts_of,
+    inserted,
+    what_it_hides,
+    with_mask,
+    with_result,
+)
 from .code import Code, DoesNotFit, alike
 from .fitting import short
 from .grammar import parse
@@ -224,12 +233,13 @@ def _tokens_lines(
     orders = ("n B E",) if _tokens_first(code) else (*_of_one_number(code), *ORDERS)
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
         taken = known[:count]
-        for x in orders:
+        for counted, x in product(counts_of(known), orders):
             given = ", ".join(
                 f"{one.name}: {x}" + ("" if one.role in ROTATED else " tokens") for one in taken
             )
             try:
-                more = beside(code, known, {one.name for one in taken}, square=True)
+                own = {one.name for one in taken}
+                more = beside(code, known, own, square=True, counted=counted)
             except DoesNotFit as error:
                 failed.setdefault("beside", str(error))  # told where no fuller form says more
                 continue

@@ -47,6 +47,20 @@ def sinusoid(positions: Tensor, dim: int, max_len: int) -> Tensor:
     return torch.cat((angles.sin(), angles.cos()), -1)
 
 
+def attend_by_most(q: Tensor, k: Tensor, v: Tensor, max_seq_len: int) -> Tensor:
+    """Slopes by the most that there may be."""
+    far = torch.arange(k.shape[-2]) / max_seq_len
+    mixed: Tensor = (q @ k.mT / q.shape[-1] ** 0.5 + far).softmax(-1) @ v
+    return mixed
+
+
+def mix_attention(x: Tensor, max_seq_len: int) -> Tensor:
+    """A slope for each of so many tokens, of which none is left out."""
+    far = torch.arange(max_seq_len).float()
+    mixed: Tensor = (x @ x.mT / x.shape[-1] ** 0.5 + far).softmax(-1) @ x
+    return mixed
+
+
 CALLS: dict[Any, tuple[str, str]] = {
     by_most: ("rotary", "x: B H n D, positions: B n, max_position = 2048 -> x"),
     by_most_of_default: ("rotary", "x: B H n D, positions: B n -> x"),
@@ -55,6 +69,11 @@ CALLS: dict[Any, tuple[str, str]] = {
         "rotary",
         "x: B H n D, freqs: n D/2 angles -> x; freqs from get_freqs(seq_len = m, dim = D -> m D/2)",
     ),
+    attend_by_most: (
+        "attention",
+        "q: B H r D, k: B H n D, v: B H n D, max_seq_len = 2048 -> B H r D",
+    ),
+    mix_attention: ("layer", "x: B n E, max_seq_len = n -> B n E"),
     sinusoid: ("additive", "positions: n, dim = E, max_len = 2048 -> n E"),
 }
 
