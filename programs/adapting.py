@@ -22,7 +22,7 @@ from .names import parameters
 from .no_adapter import NoAdapter
 from .pretrained import is_config, of_config
 from .running import CodeFault, fault_in, limited, seeded
-from .subjects import KINDS, Additive, Rotary, Subject
+from .subjects import KINDS, Additive, Bias, Rotary, Subject
 from .suggested_calls import suggested
 
 WORDS = {
@@ -237,12 +237,8 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         if weighs and isinstance(subject, Rotary) and not _rotates(subject):
             tried[one] = "it can be called as rotary code, and does not rotate what it is given"
             continue
-        if (
-            one not in named
-            and isinstance(subject, Additive)
-            and not bool(subject.added(torch.zeros(1, 3, subject.width)).any())
-        ):
-            tried[one] = "it can be called as additive code, and adds nothing"
+        if one not in named and _adds_nothing(subject):
+            tried[one] = f"it can be called as {one} code, and adds nothing"
             continue
         if named and one not in named and "; method " in subject.line:
             tried[one] = f"only a method of it can be called so, and its names say {named[0]}"
@@ -262,6 +258,14 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
     raise NoAdapter(
         code.name, code.place, tried, like, asked=bool(kind), line=suggested(code.call, like)
     )
+
+
+def _adds_nothing(subject: Subject) -> bool:
+    """Whether what is added is 0: to all tokens of a call, or to the scores of two."""
+    if isinstance(subject, Additive):
+        return not bool(subject.added(torch.zeros(1, 3, subject.width)).any())
+    call = subject.bias if isinstance(subject, Bias) else None
+    return call is not None and not any(bool(call(r, n).any()) for r, n in ((2, 3), (5, 5)))
 
 
 def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:

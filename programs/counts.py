@@ -184,16 +184,34 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
     if {"h", "w"} <= set(signature.letters):
         return _of_window(code, signature, guessed)
     call = _counted(code, signature, heads=True)
-    heads = call(2, 3).shape[0]
+    few, square = call(2, 3), call(5, 5)
+    trained = code.module is not None and any(True for _ in code.module.parameters())
+    if chosen_of_lengths(signature) and not trained and not (few.any() or square.any()):
+        raise SignatureError(_nothing_added(signature))
     late = torch.ones(5, 5, dtype=torch.bool).triu(1)
     more = "" if "r" in signature.letters else ONE_LENGTH
     more = more and (_told_fixed(signature) or more)
     return Bias(
         **common(code, signature, partial(bias, guessed=guessed), told(more, signature), guessed),
-        heads=heads,
+        heads=few.shape[0],
         bias=call,
-        causal=bool(torch.isneginf(call(5, 5)[:, late]).all()),
+        causal=bool(torch.isneginf(square[:, late]).all()),
         given={**chosen_of_lengths(signature), **_start(code, signature)},
+    )
+
+
+def _nothing_added(signature: Signature) -> str:
+    """Why no law is asked of what adds nothing for the arrays that it is handed, and what can be.
+
+    >>> _nothing_added(parse("mask: B n keep -> B 1 1 n")).partition(", so")[0]
+    'as a bias it is 0 everywhere, where mask shows every key'
+    """
+    handed = ", ".join(str(one) for one in signature.arrays)
+    return (
+        f"as a bias it is 0 everywhere, where {chosen_of_lengths(signature)['values']}, so that no law would "
+        "say anything of it; check attention that adds it: a function that attends with q, k, v "
+        "and what this returns, "
+        f"--call 'q: B H r D, k: B H n D, v: B H n D, {handed} -> B H r D'"
     )
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.exact import exact
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Additive, Subject
 
@@ -56,6 +60,42 @@ def test_few_queries_are_placed_where_the_code_must_be_told() -> None:
     assert verdicts(one, "last-rows") == {"holds"}
     assert "past_seen_tokens = (n - r)" in one.line
     assert verdicts(adapted_as(Buckets(heard=False), kind="bias"), "last-rows") == {"broken"}
+
+
+def convert_to_additive_mask(attention_mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Numbers to add, 0 where a key is shown: of a mask that shows all, zeros alone."""
+    return (attention_mask.to(dtype) - 1)[:, None, None] * torch.finfo(dtype).max
+
+
+def test_what_adds_nothing_under_the_mask_that_it_is_handed_is_refused() -> None:
+    """Every law of a bias held of its zeros."""
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(convert_to_additive_mask)
+    assert "where attention_mask shows every key" in refused.value.tried["bias"]
+    line = "attention_mask: B n keep, dtype = torch.float32 -> B 1 1 n"
+    with pytest.raises(SignatureError, match="0 everywhere") as told:
+        adapted_as(convert_to_additive_mask, line, kind="bias")
+    written = str(told.value).partition("--call '")[2].rstrip("'")
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor) -> Tensor:
+        added = convert_to_additive_mask(attention_mask, q.dtype)
+        return scaled_dot_product_attention(q, k, v, added)
+
+    def hides_nothing(q: Tensor, k: Tensor, v: Tensor, attention_mask: Tensor) -> Tensor:
+        return attend(q, k, v, attention_mask | True)
+
+    laws = "true-means-visible", "hidden-keys-do-nothing"
+    assert verdicts(adapted_as(attend, written), *laws) == {"holds"}
+    assert verdicts(adapted_as(hides_nothing, written), *laws) == {"broken"}
+
+
+def test_a_mask_that_is_called_as_a_bias_and_is_zero_is_none() -> None:
+    def all_seen_mask(length: int) -> Tensor:
+        return torch.zeros(1, 1, 1, length)
+
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(all_seen_mask)
+    assert "adds nothing" in refused.value.tried["bias"]
 
 
 def waves(omega: Tensor, width: int) -> Additive:
