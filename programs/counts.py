@@ -207,8 +207,9 @@ def _nothing_added(signature: Signature) -> str:
     'as a bias it is 0 everywhere, where mask shows every key'
     """
     handed = ", ".join(str(one) for one in signature.arrays)
+    values = chosen_of_lengths(signature)["values"]
     return (
-        f"as a bias it is 0 everywhere, where {chosen_of_lengths(signature)['values']}, so that no law would "
+        f"as a bias it is 0 everywhere, where {values}, so that no law would "
         "say anything of it; check attention that adds it: a function that attends with q, k, v "
         "and what this returns, "
         f"--call 'q: B H r D, k: B H n D, v: B H n D, {handed} -> B H r D'"
