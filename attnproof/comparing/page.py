@@ -54,7 +54,8 @@ def _lines(record: EqualRecord, width: int) -> Iterator[Line]:
         yield f"  again: {record.again}", "dim"
     error = f"; largest difference {short(record.error)}, allowed {short(record.bound)}"
     met = error if record.bound and record.verdict != "counterexample" else ""
-    yield f"  {record.calls} calls of both compared{met}; {record.seconds:.1f} s", "dim"
+    calls = "1 call" if record.calls == 1 else f"{record.calls} calls"
+    yield f"  {calls} of both compared{met}; {record.seconds:.1f} s", "dim"
 
 
 def _given(program: ProgramRecord) -> Iterator[str]:
