@@ -78,7 +78,7 @@ def test_a_name_that_means_nothing_here_is_told() -> None:
 
     record = check_bias(bias, declared="bias:name=kerple,heads=1", methods=FEW)
     why = record.law("slopes-as-declared").why
-    assert why.startswith(f"name=kerple: {TOLD}it is not a name of a bias")
+    assert why.startswith(f"name=kerple: {TOLD}it is not the name of a known bias")
     assert f"heads=1: {TOLD}" in why
     assert exit_code(record) == 1
 

@@ -15,6 +15,7 @@ from attnproof.numeric.check import measure
 from attnproof.numeric.residues.exact import exact
 from attnproof.numeric.task import parts_of
 from attnproof.records import Results
+from attnproof.report.addresses import theorem_file
 from attnproof.sweeping.sweep import planned, sweep
 from attnproof.symbolic.comparison import NotRun
 from attnproof.symbolic.gate import Misread
@@ -91,13 +92,14 @@ def test_the_page_shows_where_and_is_whole(misread: Path, tmp_path: Path, capsys
     arguments = ["run", "mine", "--theorems", str(misread), "--fresh", "--no-numeric"]
     assert main([*arguments, "--html", str(folder)]) == 1
     capsys.readouterr()
-    page = (folder / "index.html").read_text(encoding="utf-8")
+    first = (folder / "index.html").read_text(encoding="utf-8")
+    assert "The code that was written, run on plain numbers, gives something else" in first
+    page = (folder / theorem_file("addition-commutes")).read_text(encoding="utf-8")
     assert "Where it is misread" in page
     shown = " ".join("".join(read(page).text).split())
     told = "Right side, entry (0): the code gives −1.125 on numpy, its term 2.375."
     assert told in shown
     assert all(line in shown for line in INPUTS)
-    assert "The code that was written, run on plain numbers, gives something else" in shown
 
 
 @pytest.mark.parametrize("how", [measure, exact, lambda one: list(parts_of(one))])

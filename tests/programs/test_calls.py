@@ -174,7 +174,7 @@ def test_attention_and_its_mask() -> None:
     assert torch.allclose(found.weights(q, k).sum(-1), torch.ones(2, 4, 5), atol=1e-6)
     laws = ["hidden-keys-do-nothing", "order-of-keys", "rows-sum-to-one"]
     assert_attention(attend, laws, call=CALL)
-    with pytest.raises(CodeBreaksLaw, match="True says in its masks that a key is hidden"):
+    with pytest.raises(CodeBreaksLaw, match="in its masks True means that a key is hidden"):
         assert_attention(attend, ["true-means-visible"], call=CALL)
     with pytest.raises(CodeBreaksLaw, match=r"again: .*call='query: B H r D"):
         assert_attention(attend, ["true-means-visible"], call=CALL.replace("hide", "keep"))

@@ -68,6 +68,8 @@ CALLS: dict[str, tuple[Call, ...]] = {
     "real_power": ((real(n), real(n)), (real(), real(n))),
     "rotate": (ROTARY, (real(H, n, 2 * B), real(n), real(B))),
     "rotate_half": (ROTARY, (real(H, n, 2 * B), real(n), real(B))),
+    "rotate_halves": ((real(n, 2 * B), real(n, B)),),
+    "rotate_pairs": ((real(n, 2 * B), real(n, B)),),
     "rotation": ((real(n),), (real(),)),
     "self_attention": ((real(n, p), real(p, d), real(p, d), real(p, e)),),
     "sigmoid": ((real(n),),),
@@ -78,8 +80,6 @@ CALLS: dict[str, tuple[Call, ...]] = {
     "sum_of_heads": ((real(n, p), real(m, p), real(m, d), *HEADS[:2], real(H, d, e)),),
     "to_half_split": ((real(n, 2 * B), real(B)),),
     "triangular": ((real(n, m),), (real(),)),
-    "turn_halves": ((real(n, 2 * B), real(n, B)),),
-    "turn_pairs": ((real(n, 2 * B), real(n, B)),),
     "unit": ((real(n),),),
     "weights_by_distance": (ROWS,),
 }
