@@ -87,8 +87,15 @@ def write(path: Path, told: Row, rows: Mapping[str, Row]) -> None:
 
 
 def read(path: Path) -> tuple[Row, dict[str, Row]]:
-    """Head and rows of the results that are there; none where there is no file."""
+    """Head and rows of the results that are there; none where there is no file.
+
+    A verdict that there was not yet when they were written has no laws.
+    """
     if not path.exists():
         return {}, {}
     told = json.loads(path.read_text(encoding="utf-8"))
-    return told["head"], {one["name"]: one for one in told["subjects"]}
+    rows = {one["name"]: one for one in told["subjects"]}
+    for one in rows.values():
+        if one["laws"]:
+            one["laws"] = {verdict: one["laws"].get(verdict, []) for verdict in VERDICTS}
+    return told["head"], rows
