@@ -104,7 +104,7 @@ def _within(
     proving = replace(effort, refuting=False, shrink=0, prove=witness)
     brief = replace(proving, shrink=effort.shrink, prove=min(BRIEF, witness))
     first = settled(law, encoding, (), brief)
-    if first.found.verdict == "proved":
+    if first.found.verdict == "proved" and not first.in_a_row:  # elsewhere it may be false
         return _cell(kind, law, first, start)
     tried = tuple(ways(encoding, law))
     if first.found.verdict != "refuted":
@@ -113,7 +113,7 @@ def _within(
             return _cell(kind, law, first, start, tried=tried if first.under else None)
     for under in tried:
         found = settled(law, encoding, under, proving)
-        if found.found.verdict == "proved":
+        if found.found.verdict == "proved" and not (law.some and found.in_a_row):
             return _cell(kind, law, found, start, without=first)
         spend()
     if first.found.verdict == "refuted":
