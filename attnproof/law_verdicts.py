@@ -107,41 +107,46 @@ def _within(
     if first.found.verdict == "proved" and not first.in_a_row:  # elsewhere it may be false
         return _cell(kind, law, first, start)
     tried = tuple(ways(encoding, law))
+    every = most_of(tried)
+    if first.found.verdict != "refuted" and len(every) == 1:  # false under all, so under fewer
+        under_all = settled(law, encoding, every[0], brief)
+        if under_all.found.verdict == "refuted":
+            return _cell(kind, law, under_all, start, tried=tried)
     if first.found.verdict != "refuted":
-        first = _at_length(law, encoding, tried, brief, effort)
-        if first.found.verdict == "proved" or first.under:
-            return _cell(kind, law, first, start, tried=tried if first.under else None)
+        first = settled(law, encoding, (), effort)
+        if first.found.verdict == "proved":
+            return _cell(kind, law, first, start)
+    return _under_hypotheses(kind, law, first, tried, (brief, proving, effort), start)
+
+
+def _under_hypotheses(
+    kind: type[Encoding],
+    law: EncodingLaw,
+    first: Settled,
+    tried: tuple[tuple[str, ...], ...],
+    efforts: tuple[Effort, Effort, Effort],
+    start: float,
+) -> CellRecord:
+    """A law that is not proved without one; what is refuted is refuted under all that can hold."""
+    encoding, every, (brief, proving, effort) = kind(), most_of(tried), efforts
     for under in tried:
         found = settled(law, encoding, under, proving)
         if found.found.verdict == "proved" and not (law.some and found.in_a_row):
             return _cell(kind, law, found, start, without=first)
         spend()
     if first.found.verdict == "refuted":
-        for under in most_of(tried):
+        for under in every:
             spend()
-            first_under = settled(law, encoding, under, effort)
+            first_under = settled(law, encoding, under, brief)
+            if first_under.found.verdict != "refuted":
+                first_under = settled(law, encoding, under, effort)
             if first_under.found.verdict != "refuted":
                 return _cell(kind, law, first_under, start, without=first)
             first = first_under
     elif tried and first.found.verdict == "undecided":
         spend()
-        first = settled(law, encoding, most_of(tried)[0], effort)
+        first = settled(law, encoding, every[0], effort)
     return _cell(kind, law, first, start, tried=tried)
-
-
-def _at_length(
-    law: EncodingLaw,
-    encoding: Encoding,
-    tried: tuple[tuple[str, ...], ...],
-    brief: Effort,
-    effort: Effort,
-) -> Settled:
-    """A law that was not decided at a glance; what is false under all hypotheses needs no more."""
-    if len(most_of(tried)) == 1:
-        under_all = settled(law, encoding, most_of(tried)[0], brief)
-        if under_all.found.verdict == "refuted":
-            return under_all
-    return settled(law, encoding, (), effort)
 
 
 @dataclass(frozen=True)
@@ -170,14 +175,6 @@ def settled(
     if not law.places_tokens(type(encoding)):
         return ask(effort)
     proving = replace(effort, refuting=False, shrink=0)
-    brief = min(BRIEF, effort.prove)
-    if brief < effort.prove:  # what few positions in a row show is not looked for at length
-        anywhere = ask(replace(proving, prove=brief))
-        if anywhere.found.verdict == "proved":
-            return anywhere
-        row = ask(replace(proving, shrink=effort.shrink, prove=brief), in_a_row=True)
-        if row.found.verdict == "refuted":
-            return row
     anywhere = ask(proving)
     if anywhere.found.verdict == "proved":
         return anywhere

@@ -30,7 +30,7 @@ from .roles import (
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Additive
-from .supplied_inputs import chosen, of_image, told
+from .supplied_inputs import ONE, ZERO, chosen, of_image, told
 from .token_axes import of_one_length, whole_of
 
 LONGEST = 4096
@@ -179,6 +179,13 @@ def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, i
     )
 
 
+def _handed(feature: str, one: Argument) -> str:
+    """What an array holds that no law draws, as :func:`_array` makes it."""
+    if role(one) in ROTATED and feature not in one.letters:
+        return ZERO
+    return ONE if role(one) in ("constant", "scale") else ""
+
+
 def additive(
     code: Code, signature: Signature, *, guessed: bool = False, within: bool = False
 ) -> Additive:
@@ -242,7 +249,7 @@ def additive(
         learned=any(p.requires_grad for p in parts),
         grid=_table(_of_grid(code, signature), width) if sides else None,
         axes=max(1, len(sides)),
-        given={**chosen(signature), **of_image(signature)},
+        given={**chosen(signature, partial(_handed, feature_of(signature))), **of_image(signature)},
         within=partial(additive, code, signature, guessed=guessed, within=True)
         if any(role(one) == "coordinates" for one in signature.arrays) and not within
         else None,

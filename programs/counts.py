@@ -18,7 +18,7 @@ from .names import parameters, sizes_of
 from .roles import ROTATED, SIZES, WORD, common, lengths_of, result_axes, returned, role, runs
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
-from .supplied_inputs import chosen_of_lengths, told
+from .supplied_inputs import chosen, of_lengths, told
 
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"
@@ -186,7 +186,7 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
     call = _counted(code, signature, heads=True)
     few, square = call(2, 3), call(5, 5)
     trained = code.module is not None and any(True for _ in code.module.parameters())
-    if chosen_of_lengths(signature) and not trained and not (few.any() or square.any()):
+    if chosen(signature, of_lengths) and not trained and not (few.any() or square.any()):
         raise SignatureError(_nothing_added(signature))
     late = torch.ones(5, 5, dtype=torch.bool).triu(1)
     more = "" if "r" in signature.letters else ONE_LENGTH
@@ -196,7 +196,7 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
         heads=few.shape[0],
         bias=call,
         causal=bool(torch.isneginf(square[:, late]).all()),
-        given={**chosen_of_lengths(signature), **_start(code, signature)},
+        given={**chosen(signature, of_lengths), **_start(code, signature)},
     )
 
 
@@ -207,7 +207,7 @@ def _nothing_added(signature: Signature) -> str:
     'as a bias it is 0 everywhere, where mask shows every key'
     """
     handed = ", ".join(str(one) for one in signature.arrays)
-    values = chosen_of_lengths(signature)["values"]
+    values = chosen(signature, of_lengths)["values"]
     return (
         f"as a bias it is 0 everywhere, where {values}, so that no law would "
         "say anything of it; check attention that adds it: a function that attends with q, k, v "
@@ -268,7 +268,7 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
         mask=read,
         true_means="hidden" if kind == "hide" else "visible",
         adds=kind == "add",
-        given=chosen_of_lengths(signature),
+        given=chosen(signature, of_lengths),
     )
 
 

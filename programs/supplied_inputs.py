@@ -6,8 +6,10 @@ handed its mask is given one made here.  What the table or the mask says is no p
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .roles import PLACES, ROTATED, role
-from .signature import Signature
+from .signature import Argument, Signature
 from .subjects import Subject
 
 # What an array holds that code of lengths is given, which its call does not say.
@@ -20,37 +22,37 @@ HOLDS = {
     "ones": "{} shows every key",
     "add": "{} shows every key",
 }
-ONE_VECTOR, ZERO = "{} is one vector for all tokens, chosen here", "all of {} are 0"
+ZERO, ONE = "all of {} are 0", "all of {} are 1"
 
 
-def chosen(signature: Signature) -> dict[str, str]:
+def of_lengths(one: Argument) -> str:
+    """The same of any array that code of lengths alone is handed, but for positions."""
+    if role(one) in ROTATED:
+        return "{} is one vector for all tokens, chosen here"
+    return "" if role(one) in PLACES else ZERO
+
+
+def chosen(
+    signature: Signature, others: Callable[[Argument], str] = lambda _: ""
+) -> dict[str, str]:
     """What the arrays hold that code is handed for their shapes, as "values" of what is given.
 
-    Every verdict is of these values alone.
+    Every verdict is of these values alone.  ``others`` has words for an array that is none of
+    those of :data:`HOLDS`; "" for one that a law draws.
 
     >>> from .grammar import parse
     >>> chosen(parse("segment_ids: B n ids -> B n n keep"))
     {'values': 'all of segment_ids are equal'}
     >>> chosen(parse("x: B n E tokens -> B n E"))
     {}
-    """
-    told = [HOLDS[role(one)].format(one.name) for one in signature.arrays if role(one) in HOLDS]
-    return {"values": "; ".join(told)} if told else {}
-
-
-def chosen_of_lengths(signature: Signature) -> dict[str, str]:
-    """The same of code that makes an array of lengths alone: all that it is handed is chosen.
-
-    >>> from .grammar import parse
-    >>> chosen_of_lengths(parse("scores: B H r n constant, query: B H r 8 -> B H r n"))
+    >>> chosen(parse("scores: B H r n constant, query: B H r 8 -> B H r n"), of_lengths)
     {'values': 'all of scores are 0; query is one vector for all tokens, chosen here'}
     """
-    told = []
-    for one in signature.arrays:
-        kind = role(one)
-        if kind not in PLACES:
-            other = ONE_VECTOR if kind in ROTATED and one.axes else ZERO
-            told.append(HOLDS.get(kind, other).format(one.name))
+    told = [
+        text.format(one.name)
+        for one in signature.arrays
+        if (text := HOLDS.get(role(one)) or others(one))
+    ]
     return {"values": "; ".join(told)} if told else {}
 
 

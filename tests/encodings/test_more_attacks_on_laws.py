@@ -132,6 +132,26 @@ def nothing_in_a_row() -> type[Encoding]:
     return NothingInARow
 
 
+def nothing_in_a_row_under_a_hypothesis() -> type[Encoding]:
+    """The same, where it is supposed that the steps of its keys are 1."""
+
+    class NothingUnderAHypothesis(Encoding):
+        given: ClassVar[dict[str, Any]] = {"step": real()}
+        defaults: ClassVar[dict[str, Any]] = {"step": 1.0}
+        whole = True
+
+        def bias(self, m: Any, n: Any) -> Any:
+            if not n.ndim:
+                return 0 * m
+            return m * (n - n[..., :1] - self.step * array_namespace(n).arange(n.shape[-1]))
+
+        @hypothesis("the step is 1")
+        def step_is_one(self) -> list[Any]:
+            return [(self.step, 1)]
+
+    return NothingUnderAHypothesis
+
+
 def apart_on_whole_numbers() -> type[Encoding]:
     """(x + 2 (y mod 1), ⌊y⌋) is (x, y) for natural numbers; two fractions give it one code."""
 
@@ -164,6 +184,7 @@ NEVER_PROVED: list[tuple[Callable[[], type[Encoding]], str]] = [
 NEVER_REFUTED: list[tuple[Callable[[], type[Encoding]], str]] = [
     (hidden_length, "relative"),
     (nothing_in_a_row, "acts-on-scores"),
+    (nothing_in_a_row_under_a_hypothesis, "acts-on-scores"),
     (apart_on_whole_numbers, "unique"),
 ]
 

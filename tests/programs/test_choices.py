@@ -171,3 +171,12 @@ def test_constants_and_a_context_that_layers_are_given_stand_on_the_line_of_a_pr
     subject = adapted_as(OfNeighbours, line, kind="attention", name="attention")
     (call, *_) = calls_of(subject)
     assert "adj is made here, the same for all tokens" in [one.text for one in call.where]
+
+
+def test_what_additive_code_is_handed_stands_on_the_line_of_a_proof() -> None:
+    def added(x: Tensor, size: Tensor, of: Tensor) -> Tensor:
+        return x + of * torch.arange(x.shape[1])[:, None] + 0 * size.sum()
+
+    line = "x: B n E, size: B n tokens, of: B n E constant -> B n E"
+    (call, *_) = calls_of(adapted_as(added, line, kind="additive"))
+    assert [one.text for one in call.where] == ["all of size are 0", "all of of are 1"]
