@@ -10,8 +10,10 @@ from torch import Tensor
 
 from ..attention_bound import Reference
 from ..compare import RANK, REFERENCE_SHARE, Comparison
+from ..devices import called, name_of
 from ..measurement import STATUSES, Judged
 from ..profile import Profile
+from .call import Call
 
 # What one way of checking a kernel at scale found, as plain data
 
@@ -159,3 +161,29 @@ def judged(worst: Worst, told: str) -> Judged:
             return Judged("deterministic", "skipped", 0.0, NO_DIGITS)
         return Judged("deterministic", "held", relative, told)
     return Judged("deterministic", worst.status, relative, worst.reason or told)
+
+
+def found_of(
+    call: Call, way: str, worst: Worst, looked: str, misses: str, policies: tuple[Judged, ...]
+) -> Found:
+    """What was found of a call in this way; how long it took is added by whoever measured that."""
+    return Found(
+        way,
+        call.kernel.name,
+        called(call.device),
+        name_of(call.dtype),
+        call.tokens,
+        call.heads,
+        call.width,
+        call.causal,
+        call.seed,
+        looked,
+        misses,
+        worst.status,
+        worst.error,
+        worst.tolerance,
+        worst.place,
+        worst.reason,
+        str(call.profile),
+        policies,
+    )

@@ -13,12 +13,11 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from ..devices import called, name_of, synchronize
+from ..devices import synchronize
 from ..implementations import DoesNotFit
-from ..measurement import Judged
 from .call import Arrays, Call, arrays, available, clustered, peak, timed
 from .clusters import CLUSTERS, check_every_row
-from .comparison import Found, Worst, judged
+from .comparison import Found, Worst, found_of, judged
 from .sampled import NoRoom, alone, keys_permuted, queries_permuted, reach, sampled
 
 # The ways to check a kernel at scale, chosen by size, each with what it costs
@@ -84,12 +83,12 @@ def check_at_scale(
                 yield _one(call, way, shared)
         except (DoesNotFit, NoRoom) as reason:
             skipped = Worst(0.0, 0.0, (), "skipped", str(reason))
-            yield _found(call, way, skipped, "nothing", "", ())
+            yield found_of(call, way, skipped, "nothing", "", ())
         except RuntimeError as error:
             if not _memory(error):
                 raise
             told = f"memory ran out after {perf_counter() - started:.1f} s: {error}"
-            yield _found(call, way, Worst(0.0, 0.0, (), "skipped", told), "nothing", "", ())
+            yield found_of(call, way, Worst(0.0, 0.0, (), "skipped", told), "nothing", "", ())
 
 
 def _memory(error: RuntimeError) -> bool:
@@ -137,7 +136,7 @@ def _one(call: Call, way: str, shared: _Shared) -> Found:
     policy = judged(worst, looked)
     if way in BITWISE:
         policy = replace(policy, policy="bitwise")
-    found = _found(call, way, worst, looked, misses, (policy, *worst.further))
+    found = found_of(call, way, worst, looked, misses, (policy, *worst.further))
     return replace(
         found,
         seconds=seconds,
@@ -160,7 +159,7 @@ def _clustered(call: Call) -> Found:
     policies = (judged(worst, looked), keys)
     if keys.status == "violated" and worst.status in ("held", "skipped"):
         worst = replace(worst, status="violated", reason=keys.told)
-    found = _found(call, "clustered", worst, looked, "", policies)
+    found = found_of(call, "clustered", worst, looked, "", policies)
     return replace(
         found,
         seconds=seconds,
@@ -176,7 +175,7 @@ def _reached(call: Call) -> Found:
     with peak(call.device) as memory:
         found = reach(call)
     beyond = None if memory.beyond is None else max(0, memory.beyond - found.bytes_of_inputs)
-    one = _found(
+    one = found_of(
         call,
         "reach",
         found.worst,
@@ -190,29 +189,4 @@ def _reached(call: Call) -> Found:
         kernel_seconds=found.kernel_seconds,
         bytes_of_inputs=found.bytes_of_inputs,
         bytes_beyond=beyond,
-    )
-
-
-def _found(
-    call: Call, way: str, worst: Worst, looked: str, misses: str, policies: tuple[Judged, ...]
-) -> Found:
-    return Found(
-        way,
-        call.kernel.name,
-        called(call.device),
-        name_of(call.dtype),
-        call.tokens,
-        call.heads,
-        call.width,
-        call.causal,
-        call.seed,
-        looked,
-        misses,
-        worst.status,
-        worst.error,
-        worst.tolerance,
-        worst.place,
-        worst.reason,
-        str(call.profile),
-        policies,
     )

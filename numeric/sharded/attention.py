@@ -23,10 +23,10 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 from ..at_scale.call import Call, arrays
-from ..at_scale.comparison import Found, Worst, against, chance, judged, worse
+from ..at_scale.comparison import Found, Worst, against, chance, found_of, judged, worse
 from ..at_scale.sampled import ENDS, ROWS, places
 from ..attention_bound import Reference, streamed
-from ..devices import called, name_of, synchronize
+from ..devices import called, synchronize
 
 # Queries, keys and values shared out over processes, as DTensors
 
@@ -186,25 +186,9 @@ def _joined(
     looked += ", ".join(str(part.rows) for part in known)
     ends = min(ENDS * call.heads, at.numel())
     misses = chance(at.numel() - ends, ends) if at.numel() < call.heads * call.tokens else ""
-    return Found(
-        "sampled",
-        call.kernel.name,
-        devices,
-        name_of(call.dtype),
-        call.tokens,
-        call.heads,
-        call.width,
-        call.causal,
-        call.seed,
-        looked,
-        misses,
-        worst.status,
-        worst.error,
-        worst.tolerance,
-        worst.place,
-        worst.reason,
-        str(call.profile),
-        (judged(worst, looked),),
-        seconds,
-        max(part.kernel_seconds for part in known),
+    return replace(
+        found_of(call, "sampled", worst, looked, misses, (judged(worst, looked),)),
+        device=devices,
+        seconds=seconds,
+        kernel_seconds=max(part.kernel_seconds for part in known),
     )
