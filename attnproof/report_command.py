@@ -54,7 +54,7 @@ def report(
                 raise UsageError(f"wanted one record of a table, got two; the second is {file}")
             table = _read(TableRecord, file)
         else:
-            raise UsageError(f"wanted {WANTED}, got {file}, which is another file")
+            raise UsageError(f"wanted {WANTED}, got {file}, which is not one")
     folder = html or found[0].parent
     require_writable(folder)
     first = _written(results, table, folder)
@@ -72,11 +72,11 @@ def _told(file: Path) -> dict[str, object]:
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no JSON"
+        why = getattr(error, "strerror", None) or "it is not JSON"
         hint = f"; `attnproof run --json {file}` writes it" if not file.exists() else ""
         raise UsageError(f"wanted {WANTED}, got {file} ({why}){hint}") from None
     if not isinstance(told, dict):
-        raise UsageError(f"wanted {WANTED}, got {file}, which is another file")
+        raise UsageError(f"wanted {WANTED}, got {file}, which is not one")
     return told
 
 

@@ -39,7 +39,7 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
     if callable(thing):
         named = name or getattr(thing, "__name__", type(thing).__name__)
         return _instance(thing, named, options)
-    raise DoesNotFit(f"{type(thing).__name__} is nothing that can be called")
+    raise DoesNotFit(f"an object of type {type(thing).__name__} cannot be called")
 
 
 def _built(cls: type[Any], name: str, options: Options) -> Code:

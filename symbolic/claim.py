@@ -170,7 +170,7 @@ def _links(first: Array, steps: tuple[tuple[str, Any], ...]) -> tuple[Link, ...]
         b = as_array(value)
         if b.axes != first.axes:
             raise AxisMismatch(
-                f"a step of a chain changes the shape from {first.shape} to {b.shape}"
+                f"wanted two sides of one shape, got {first.shape} and {b.shape}"
                 + (f" (at '{reason}')" if reason else "")
             )
         links.append(Link(reason, b.term))

@@ -209,7 +209,7 @@ class Theorem:
         if missing:
             raise TypeError(
                 f"{self.place}: {called} asks for {', '.join(missing)}, which `given` does not "
-                f"name; it names {', '.join(given)}"
+                f"name; it names {', '.join(given) or 'nothing'}"
             )
         return wanted
 

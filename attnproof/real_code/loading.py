@@ -199,13 +199,17 @@ def _callables(module: ModuleType) -> str:
 
 
 def _own(module: ModuleType) -> list[str]:
-    """What a module can be called for: its own functions and classes, and its instances."""
+    """What a module can be called for: its own functions and classes, and its instances.
+
+    A package's are also those of its modules.
+    """
+    inside = f"{module.__name__}."
     return [
         name
         for name, value in vars(module).items()
         if callable(value)
         and not name.startswith("_")
-        and getattr(value, "__module__", module.__name__) == module.__name__
+        and f"{getattr(value, '__module__', '') or module.__name__}.".startswith(inside)
     ]
 
 

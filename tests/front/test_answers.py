@@ -171,7 +171,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
         ValueError,
         "nowhere.py",
     ),
-    "no code": (lambda: check(3), NoAdapter, "int is nothing that can be called"),
+    "no code": (lambda: check(3), NoAdapter, "an object of type int cannot be called"),
     "no kind": (lambda: check("a.py::f", "spinning"), ValueError, "a kind of code"),
     "no law": (lambda: check("a.py::f", laws=["nrm"]), ValueError, "nearest: norm"),
     "no law at hand": (lambda: check(rope, laws=["nrm"]), ValueError, "nearest: norm"),

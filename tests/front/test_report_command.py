@@ -98,7 +98,11 @@ def test_what_is_no_record_is_refused_in_one_line(
 ) -> None:
     odd = tmp_path / "odd.json"
     assert "No such file" in refused(capsys, "report", str(odd))
-    for text, why in (("{", "it is no JSON"), ("[]", "another file"), ('{"a": 1}', "another file")):
+    for text, why in (
+        ("{", "it is not JSON"),
+        ("[]", "which is not one"),
+        ('{"a": 1}', "which is not one"),
+    ):
         odd.write_text(text, encoding="utf-8")
         assert why in refused(capsys, "report", str(odd))
     text = record.read_text(encoding="utf-8")
