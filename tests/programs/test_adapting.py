@@ -117,7 +117,7 @@ def test_a_class_that_wants_what_no_name_says_is_told() -> None:
 
 
 def test_what_cannot_be_called_is_told() -> None:
-    with pytest.raises(NoAdapter, match="nothing that can be called"):
+    with pytest.raises(NoAdapter, match="cannot be called"):
         adapted_as(3)
     with pytest.raises(ValueError, match="kind is one of"):
         adapted_as(plain, kind="colour")
