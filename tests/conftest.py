@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -49,6 +50,17 @@ FIRST = (
 TOGETHER = 12  # tests of one file that a worker is given at a time, where they are short
 WHOLE = ("tests/numeric/test_catalogue.py",)  # its last test asks for what the others measured
 SINGLY = ("tests/attacks", "tests/bugs")  # where each is long
+
+
+def pytest_collection_finish() -> None:
+    """What is collected stays: it is not gone through again each time that garbage is collected.
+
+    That takes a tenth of the time of all tests otherwise, and pauses of seconds, which count as the
+    time of whatever is looked for with a limit.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(5_000, 20, 20)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

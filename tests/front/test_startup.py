@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.cli import main
 from attnproof.options import completed
 
 WriteTheorem = Callable[..., Path]
@@ -44,18 +43,13 @@ def test_help_and_list_load_nothing_heavy(root: Path, arguments: list[str]) -> N
     assert loaded(root, *arguments) == set()
 
 
-def offered(root: Path, *words: str) -> list[str]:
-    """What bash is offered for the last word, and in the last line the heavy libraries loaded."""
+def completion(root: Path, **shell: str) -> list[str]:
+    """What a shell that asks for completion is answered, and last the heavy libraries loaded."""
     code = (
         "import atexit, sys; from attnproof.cli import main\n"
         f"atexit.register(lambda: print(sorted({HEAVY!r} & set(sys.modules))))\n"
         "main([])"
     )
-    shell = {
-        "_ATTNPROOF_COMPLETE": "complete_bash",
-        "COMP_WORDS": " ".join(words),
-        "COMP_CWORD": str(len(words) - 1),
-    }
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=root,
@@ -65,6 +59,16 @@ def offered(root: Path, *words: str) -> list[str]:
         check=True,
     )
     return done.stdout.split("\n")[:-1]
+
+
+def offered(root: Path, *words: str) -> list[str]:
+    """What bash is offered for the last word, and in the last line the heavy libraries loaded."""
+    return completion(
+        root,
+        _ATTNPROOF_COMPLETE="complete_bash",
+        COMP_WORDS=" ".join(words),
+        COMP_CWORD=str(len(words) - 1),
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,11 +102,11 @@ def test_names_that_cannot_be_read_are_not_offered() -> None:
     assert completed(lambda: ["ab", "b"])("a") == ["ab"]
 
 
-def test_the_script_of_completion_names_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--show-completion", "bash"])
-    assert not ended.value.code
-    assert "complete -o default -F _attnproof_completion attnproof" in capsys.readouterr().out
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_completion_names_the_command(root: Path, shell: str) -> None:
+    *script, heavy = completion(root, _ATTNPROOF_COMPLETE=f"source_{shell}")
+    assert any("attnproof" in line and line.startswith(("complete", "compdef")) for line in script)
+    assert heavy == "[]"
 
 
 def test_this_test_can_fail(root: Path, write_theorem: WriteTheorem, true_theorem: str) -> None:
