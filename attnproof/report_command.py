@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, cast
 
 import typer
 
@@ -12,14 +12,33 @@ from .options import app
 from .usage import UsageError, require_writable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pydantic import BaseModel
 
     from .card_records import TableRecord
     from .records import Results
+    from .scale import ScaleRecord
+    from .sweeping.records import SweepRecord
+
+    class Records(TypedDict, total=False):
+        """The record of each kind, under a key that only it has."""
+
+        theorems: Results
+        engine: SweepRecord
+        cells: TableRecord
+        ways: ScaleRecord
+
 
 R = TypeVar("R", bound="BaseModel")
 RECORD = Path("report", "results.json")
-WANTED = "the record of `attnproof run --json FILE` or of `attnproof table --json FILE`"
+WANTED = "the record of `attnproof run --json FILE`, or of `table`, `sweep` or `scale`"
+KINDS = {
+    "theorems": "a run",
+    "engine": "a sweep, or of theorems at scale",
+    "cells": "a table",
+    "ways": "kernels at scale",
+}
 
 
 @app.command()
@@ -36,28 +55,12 @@ def report(
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Show them in a browser.")] = False,
 ) -> int:
-    """Pages from the records of a run and of a table: written anew, with nothing run."""
-    from .card_records import TableRecord
-    from .records import Results
-
+    """Pages from the records of a run, a table, a sweep and kernels: nothing is run."""
     found = files or [RECORD]
-    results: Results | None = None
-    table: TableRecord | None = None
-    for file in found:
-        told = _told(file)
-        if "theorems" in told:
-            if results is not None:
-                raise UsageError(f"wanted one record of a run, got two; the second is {file}")
-            results = _read(Results, file)
-        elif "cells" in told:
-            if table is not None:
-                raise UsageError(f"wanted one record of a table, got two; the second is {file}")
-            table = _read(TableRecord, file)
-        else:
-            raise UsageError(f"wanted {WANTED}, got {file}, which is not one")
+    records = _records(found)
     folder = html or found[0].parent
     require_writable(folder)
-    first = _written(results, table, folder)
+    first = _written(records, folder)
     print(f"wrote {first}")
     if show:
         import webbrowser
@@ -65,6 +68,31 @@ def report(
         if not webbrowser.open(first.resolve().as_uri()):
             print(f"no browser was found; open {first.resolve().as_uri()}")
     return 0
+
+
+def _records(files: Sequence[Path]) -> Records:
+    """What the files hold, by kind.  Raises :class:`UsageError` for a second of a kind."""
+    from .card_records import TableRecord
+    from .records import Results
+    from .scale import ScaleRecord
+    from .sweeping.records import SweepRecord
+
+    kinds: dict[str, type[BaseModel]] = {
+        "theorems": Results,
+        "engine": SweepRecord,
+        "cells": TableRecord,
+        "ways": ScaleRecord,
+    }
+    found: dict[str, BaseModel] = {}
+    for file in files:
+        told = _told(file)
+        key = next((key for key in kinds if key in told), None)
+        if key is None:
+            raise UsageError(f"wanted {WANTED}, got {file}, which is not one")
+        if key in found:
+            raise UsageError(f"wanted one record of {KINDS[key]}, got two; the second is {file}")
+        found[key] = _read(kinds[key], file)
+    return cast("Records", found)
 
 
 def _told(file: Path) -> dict[str, object]:
@@ -93,23 +121,31 @@ def _read(kind: type[R], file: Path) -> R:
         ) from None
 
 
-def _written(results: Results | None, table: TableRecord | None, folder: Path) -> Path:
-    """The pages of either or both.  What a record names is not loaded from elsewhere.
+def _written(records: Records, folder: Path) -> Path:
+    """The pages of all of them.  What a record names is not loaded from elsewhere.
 
     So encodings of one's own files have no drawings here; `attnproof table --html` draws them.
     """
-    if table is None:
+    results, table = records.get("theorems"), records.get("cells")
+    far = [record for record in (records.get("engine"), records.get("ways")) if record is not None]
+    kinds = {}
+    if table is not None:
+        from .registry import load_encodings
+
+        kinds = {kind.id(): kind for kind in load_encodings().kinds}
+    if results is not None:
         from .report import write_report
 
-        assert results is not None
-        return write_report(results, folder)
-    from .registry import load_encodings
-
-    kinds = {kind.id(): kind for kind in load_encodings().kinds}
-    if results is None:
+        return write_report(results, folder, table, kinds, far)
+    if table is not None and far:
+        raise UsageError(
+            "a table and what was measured at scale are pages beside those of a run: name the "
+            "record of `attnproof run --json FILE` as well"
+        )
+    if table is not None:
         from .report.encodings import write_encodings
 
         return write_encodings(table, kinds, folder)
-    from .report import write_report
+    from .report.growths import write_growths
 
-    return write_report(results, folder, table, kinds)
+    return write_growths(far, folder)

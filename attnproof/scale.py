@@ -177,21 +177,24 @@ def lines_of(record: ShardedRecord) -> Iterator[str]:
 
 
 def scale_table(record: ScaleRecord) -> Table:
-    """A line for each way: error over tolerance, what it cost, what it held."""
+    """A line for each way: error and bound, what it cost, what it held."""
     first = record.ways[0]
+    several = len({way.tokens for way in record.ways}) > 1
+    tokens = "" if several else f" × {first.tokens:,} tokens"
     table = headed(
         "",
         "way",
+        *["tokens"] * several,
         "dtype",
         "error",
-        "tolerance",
+        "bound",
         "policy",
         "share",
         "s",
         "forwards",
         "MiB",
-        title=f"{first.kernel} on {first.device}: {first.heads} × {first.tokens:,} tokens of "
-        f"{first.width}{', causal' * first.causal}",
+        title=f"{first.kernel} on {first.device}: {first.heads} heads{tokens} of {first.width} "
+        f"features{', causal' * first.causal}",
         caption="share: of a policy's limit, above 1 a no; MiB: beyond the inputs",
     )
     for way in record.ways:
@@ -199,7 +202,8 @@ def scale_table(record: ScaleRecord) -> Table:
         applied = [p for p in way.policies if p.status != "skipped"]
         for k, policy in enumerate(applied or [None]):
             sign = SIGNS[way.status]
-            head = (sign, way.way, way.dtype, short(way.error), short(way.tolerance))
+            size = [f"{way.tokens:,}"] * several
+            head = (sign, way.way, *size, way.dtype, short(way.error), short(way.tolerance))
             cost = (f"{way.seconds:.2f}", f"{way.forwards:.2f}" if way.forwards else "", beyond)
             said = ("", "") if policy is None else (policy.policy, short(policy.ratio))
             table.add_row(*(head if not k else [""] * len(head)), *said, *(cost if not k else ()))

@@ -1,9 +1,10 @@
-"""The commands ``scale`` and ``sharded``: a fused kernel at the size its users run."""
+"""The commands ``scale`` and ``sharded``: kernels and theorems at the size their users run."""
 
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -12,20 +13,29 @@ from .document import bar
 from .options import (
     DeviceOption,
     Dtype,
+    Folders,
+    Fresh,
     JsonFile,
     Scale,
     ScaleOption,
     Seed,
+    StoreFile,
     app,
     ended,
     load,
     loaded,
 )
-from .usage import Interrupted, UsageError, require_device, require_file, require_known
+from .usage import (
+    Interrupted,
+    UsageError,
+    require_device,
+    require_file,
+    require_known,
+    require_writable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     import torch
     from torch.distributed.device_mesh import DeviceMesh
@@ -35,9 +45,22 @@ if TYPE_CHECKING:
     from .numeric.at_scale.comparison import Found
     from .records import Expected
     from .scale import ScaleRecord
+    from .sweeping.records import SweepRecord
 
+
+FAR = (1_024, 16_384, 131_072, 1_048_576)
+"""The numbers of tokens at which theorems are measured, if none is named."""
 
 Tokens = Annotated[int, typer.Option(min=1, help="Rows and keys of each head.")]
+SomeTokens = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--tokens",
+        min=2,
+        help="Rows and keys of each head, or tokens of a theorem; repeatable. "
+        f"16384 for a kernel, for theorems {', '.join(map(str, FAR))}, if none is named.",
+    ),
+]
 Heads = Annotated[int, typer.Option(min=1, help="Heads.")]
 Width = Annotated[int, typer.Option(min=1, help="Features of each head.")]
 ScaleDtype = Annotated[
@@ -58,7 +81,11 @@ Schema = Annotated[bool, typer.Option("--schema", help="Print the JSON schema of
 
 @app.command()
 def scale(
-    tokens: Tokens = 16_384,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID or subject]...", help="Theorems; a kernel, if none."),
+    ] = None,
+    tokens: SomeTokens = None,
     heads: Heads = 8,
     width: Width = 64,
     dtype: ScaleDtype = None,
@@ -67,10 +94,19 @@ def scale(
     kernel: KernelName = "auto",
     device: DeviceOption = "auto",
     seed: Seed = 0,
+    jobs: Annotated[int, typer.Option(min=1, help="Workers, of theorems.")] = 1,
     json: JsonFile = None,
+    html: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw it on a page.")] = None,
+    store: StoreFile = None,
+    fresh: Fresh = False,
+    theorems: Folders = None,
     schema: Schema = False,
 ) -> int:
-    """A fused attention kernel at the size its users run, against float64."""
+    """A fused attention kernel at the size its users run, or theorems to a million tokens.
+
+    A kernel is held against float64; of a theorem error and bound are told at growing numbers of
+    tokens, of which rows are sampled.  --html draws either.
+    """
     if schema:
         from .evidence import schema_text
         from .scale import ScaleRecord
@@ -79,12 +115,69 @@ def scale(
         return 0
     require_device(device)
     require_file(json)
-    calls = calls_of(tokens, heads, width, dtype or [Dtype.float32], causal, kernel, device, seed)
+    if html is not None:
+        require_writable(html)
+    dtypes = dtype or [Dtype.float32]
+    if names:
+        asked = (tuple(d.value for d in dtypes), tuple(tokens or FAR), seed, device, jobs)
+        return _theorems(names, asked, theorems, store, json, html, fresh=fresh)
+    calls = [
+        call
+        for n in dict.fromkeys(tokens or [16_384])
+        for call in calls_of(n, heads, width, dtypes, causal, kernel, device, seed)
+    ]
     found, missing, errors = _found(calls, way or ())
     if missing and not found and not errors:
         raise Interrupted("interrupted before any check was finished; nothing written")
     record = _recorded(found, missing, errors)
+    _drawn(record, html)
     return ended(record, json, ok=record.ok)
+
+
+def _theorems(
+    names: list[str],
+    asked: tuple[tuple[str, ...], tuple[int, ...], int, str, int],
+    theorems: list[Path] | None,
+    store: Path | None,
+    json: Path | None,
+    html: Path | None,
+    *,
+    fresh: bool,
+) -> int:
+    """Measure theorems at these numbers of tokens: a sweep, told by tokens."""
+    from .growth import growth_table, growths
+    from .sweep_commands import swept
+    from .sweeping.engines import Engine
+    from .sweeping.records import sweep_faults, sweep_summary
+    from .sweeping.sweep import Asked
+    from .sweeping.work import Grid
+
+    catalogue, _ = loaded(theorems)
+    require_known(names, catalogue.names, "the id or subject of a theorem")
+    load("scale needs", "numeric.check")
+    dtypes, tokens, seed, device, jobs = asked
+    grid = Grid(dtypes, ("small",), tokens, ("normal",), (seed,), (device,))
+    gpu = device.partition(":")[0] == "cuda"
+    plan = Asked(grid, (), False, Engine("loky", jobs, "", gpu), None, None, fresh)
+    record = swept(catalogue.select(names), plan, store)
+
+    from rich.console import Console
+
+    console = Console()
+    for growth in growths(record):
+        console.print(growth_table(growth))
+    for line in (*sweep_faults(record), sweep_summary(record)):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    _drawn(record, html)
+    return ended(record, json, ok=record.ok)
+
+
+def _drawn(record: ScaleRecord | SweepRecord, html: Path | None) -> None:
+    """Draw what was found, where that is asked for."""
+    if html is not None:
+        from .report.growths import write_growths
+
+        print(f"wrote {write_growths([record], html)}")
 
 
 def calls_of(

@@ -135,7 +135,7 @@ def sweep(
     )
     for fault in chosen.broken:
         print(f"attnproof: {fault.source.label}: {fault.error}", file=sys.stderr)
-    record = _swept(chosen, asked, store)
+    record = swept(chosen, asked, store)
 
     from rich.console import Console
 
@@ -182,7 +182,7 @@ def _engine(name: EngineChoice, jobs: int, address: str, *, gpus: bool) -> Engin
     return Engine(name.value, jobs, address, gpus)
 
 
-def _swept(chosen: Catalogue, asked: Asked, store: Path | None) -> SweepRecord:
+def swept(chosen: Catalogue, asked: Asked, store: Path | None) -> SweepRecord:
     """Sweep with a bar; an interrupt before any cell leaves nothing."""
     from rich.console import Console
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 DEFINITIONS = "definitions.html"
+GROWTHS = "scale.html"
 ENCODINGS = "encodings"
 """The folder of the pages of encodings, where they stand beside theorems."""
 

@@ -113,14 +113,20 @@ def heat(name: str, title: str, values: Any, start: int, labels: tuple[str, str]
 
 
 def errors(
-    name: str, title: str, across: Any, lines: Mapping[str, Line], labels: tuple[str, str]
+    name: str,
+    title: str,
+    across: Any,
+    lines: Mapping[str, Line],
+    labels: tuple[str, str],
+    *,
+    few: bool = False,
 ) -> Markup:
     """Errors on two logarithmic scales, with their bounds dashed; circles at collisions.
 
     The first position that falls together with the one before is a full circle.  An error that is
-    0 or no number is left out.
+    0 or no number is left out.  Of ``few`` places each has a mark and its number below the axis.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
     with _figure(_TALL) as (figure, axes):
         axes.grid(visible=True)
@@ -132,7 +138,7 @@ def errors(
                 label=says,
                 color=colour,
                 marker=MARKS[place],
-                markevery=(3 * place, 11),
+                markevery=None if few else (3 * place, 11),
                 markersize=3.4,
             )
             for rings, fill in ((line.together, "none"), (across == line.first, colour)):
@@ -167,6 +173,9 @@ def errors(
             axis.set_major_locator(LogLocator(numticks=9))
             axis.set_major_formatter(FuncFormatter(_power))
             axis.set_minor_locator(NullLocator())
+        if few:
+            axes.xaxis.set_major_locator(FixedLocator(across))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{round(value):,}"))
         _name_lines(axes, columns=2)
         return _svg(figure, name, title)
 

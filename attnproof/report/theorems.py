@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from ..card_records import TableRecord
 from ..evidence import DerivedEvidence, Evidence, ExactEvidence, MeasuredEvidence
+from ..growth import CONTROL, reach
 from ..judgement import against
 from ..records import (
     ClaimRecord,
@@ -22,13 +23,24 @@ from ..records import (
 )
 from ..terminal import compared
 from . import view
-from .addresses import DEFINITIONS, ENCODINGS, definition_place, document_file, slug, theorem_file
+from .addresses import (
+    DEFINITIONS,
+    ENCODINGS,
+    GROWTHS,
+    definition_place,
+    document_file,
+    slug,
+    theorem_file,
+)
 from .documents import MENDS, Page, document_pages, ledger
+from .growths import READ, plots_of, render_growths
 from .page import LARGE, rendered, written
 from .picture import Tile, drawn_tile, tiles, uses_drawn
 
 if TYPE_CHECKING:
     from ..encoding import Encoding
+    from .growths import Measured
+    from .plots import Plot
 
 KERNEL = (60, 30, 10, 0)  # kernel steps of a link that a page shows, fewer while it is too large
 KINDS = {
@@ -135,7 +147,15 @@ def commands(t: TheoremRecord, options: OptionsRecord) -> Iterator[tuple[str, st
         yield f"attnproof run {t.id}", "the same with numbers"
 
 
-def _shared(results: Results, encodings: TableRecord | None = None) -> dict[str, object]:
+def further(t: TheoremRecord) -> Iterator[tuple[str, str]]:
+    """How it is measured further than in a run, and how that is shown here."""
+    yield f"attnproof scale {t.id} --json scale.json", "at growing numbers of tokens, to 1,048,576"
+    yield "attnproof report report/results.json scale.json", "this report, with what was found"
+
+
+def _shared(
+    results: Results, encodings: TableRecord | None = None, far: Sequence[Measured] = ()
+) -> dict[str, object]:
     """What every page of a run may speak of."""
     pages = list(document_pages(results))
     return {
@@ -146,6 +166,9 @@ def _shared(results: Results, encodings: TableRecord | None = None) -> dict[str,
         "known": {d.name: d for d in results.definitions},
         "encodings": encodings,
         "encodings_home": f"{ENCODINGS}/index.html",
+        "far": GROWTHS if far else "",
+        "reach": reach,
+        "read_growth": READ,
     }
 
 
@@ -179,14 +202,17 @@ def _index(shared: Shared, results: Results) -> str:
 
 def render_theorems(results: Results) -> dict[str, str]:
     """The page of each theorem, by the name of its file."""
-    return _theorems(_shared(results), results)
+    return _theorems(_shared(results), results, {})
 
 
-def _theorems(shared: Shared, results: Results) -> dict[str, str]:
+def _theorems(
+    shared: Shared, results: Results, growths: Mapping[str, Sequence[Plot]]
+) -> dict[str, str]:
     found = sheets(results)
     known = {d.name: d for d in results.definitions}
     pages: dict[str, str] = {}
     for before, sheet, after in zip([None, *found], found, [*found[1:], None], strict=False):
+        name = sheet.record.id
         parts = {
             **shared,
             "sheet": sheet,
@@ -195,6 +221,8 @@ def _theorems(shared: Shared, results: Results) -> dict[str, str]:
             "after": after,
             "commands": list(commands(sheet.record, results.options)),
             "graph": _graph(sheet, known),
+            "growths": [*growths.get(name, ()), *growths.get(name + CONTROL, ())],
+            "further": list(further(sheet.record)),
         }
         for kernel in KERNEL:
             text = rendered("theorem.html.j2", "../", kernel=kernel, **parts)
@@ -231,12 +259,19 @@ def _definitions(shared: Shared, results: Results) -> str:
     return rendered("definitions.html.j2", "", **shared, used_by=used_by, inside=inside)
 
 
-def render_all(results: Results, encodings: TableRecord | None = None) -> dict[str, str]:
-    """Every page of a run, by the name of its file; ``index.html`` leads to all of them."""
-    shared = _shared(results, encodings)
+def render_all(
+    results: Results, encodings: TableRecord | None = None, far: Sequence[Measured] = ()
+) -> dict[str, str]:
+    """Every page of a run, by the name of its file; ``index.html`` leads to all of them.
+
+    ``far`` are records of sweeps and kernels: their growth stands on the pages of theorems, and on
+    one page together.
+    """
+    shared = _shared(results, encodings, far)
     return {
+        **({GROWTHS: render_growths(far, led=True)} if far else {}),
         **{document_file(p.document.id): _document(shared, p) for p in document_pages(results)},
-        **_theorems(shared, results),
+        **_theorems(shared, results, plots_of(far)),
         DEFINITIONS: _definitions(shared, results),
         "index.html": _index(shared, results),
     }
@@ -251,14 +286,15 @@ def write_report(
     directory: Path,
     encodings: TableRecord | None = None,
     kinds: Mapping[str, type[Encoding]] | None = None,
+    far: Sequence[Measured] = (),
 ) -> Path:
     """Write ``index.html`` and the pages beside it, and return the path of the first.
 
     The pages of a table of encodings, if there is one, stand in a folder there; ``kinds`` has the
-    classes by their ids, from which drawings are made.  Raises :class:`ReportError` when the
-    directory cannot be made or written to.
+    classes by their ids, from which drawings are made; ``far`` is as in :func:`render_all`.
+    Raises :class:`ReportError` when the directory cannot be made or written to.
     """
-    pages = render_all(results, encodings)
+    pages = render_all(results, encodings, far)
     if encodings is not None:
         from .encodings import render_encodings
 

@@ -150,12 +150,16 @@ def sweep_table(record: SweepRecord, console: Console) -> None:
     if record.cells:
         console.print(shown)
         console.print(Text("worst: the largest error over its bound, or |z| over its limit", "dim"))
-    lines = list(_against(record))
-    for line in lines[:LINES]:
-        console.print(Text(shorten(line, LINE, placeholder=" …"), "red"), soft_wrap=True)
-    if len(lines) > LINES:
-        console.print(Text(f"! and {len(lines) - LINES} more; --json has all of them", "red"))
+    for line in sweep_faults(record):
+        console.print(Text(line, "red"), soft_wrap=True)
     console.print(Text(sweep_summary(record), "bold"), soft_wrap=True)
+
+
+def sweep_faults(record: SweepRecord) -> list[str]:
+    """What speaks against a statement or was lost, in short."""
+    lines = [shorten(line, LINE, placeholder=" …") for line in _against(record)]
+    more = [f"! and {len(lines) - LINES} more; --json has all of them"]
+    return lines[:LINES] + more * (len(lines) > LINES)
 
 
 def _grouped(cells: Sequence[CellRecord]) -> Iterator[tuple[tuple[str, str], list[CellRecord]]]:

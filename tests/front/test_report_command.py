@@ -14,8 +14,10 @@ from attnproof.checking import Options
 from attnproof.cli import main
 from attnproof.records import Results
 from attnproof.report import render_all
+from attnproof.report.addresses import GROWTHS, theorem_file
 from attnproof.runner import run
 from tests.front.outputs import Output, refused
+from tests.front.test_growth import swept
 from tests.report.reader import led_to
 
 ID = "softmax-ignores-a-constant-in-each-row"
@@ -91,6 +93,30 @@ def test_a_run_and_a_table_become_one_report(record: Path, tmp_path: Path, capsy
     assert main(["report", str(table), "--html", str(tmp_path / "alone")]) == 0
     assert not (tmp_path / "alone" / "theorem").exists()
     capsys.readouterr()
+
+
+def test_what_was_measured_at_scale_is_drawn_on_the_page_of_its_theorem(
+    record: Path, tmp_path: Path, capsys: Output
+) -> None:
+    far = tmp_path / "far.json"
+    far.write_text(swept(ID).model_dump_json(), encoding="utf-8")
+    page = record.parent / theorem_file(ID)
+    assert main(["report", str(record)]) == 0
+    assert "<figure" not in page.read_text(encoding="utf-8")
+    assert not (record.parent / GROWTHS).exists()
+    assert main(["report", str(record), str(far)]) == 0
+    assert "Measured to 4,096 tokens on cpu: float32." in page.read_text(encoding="utf-8")
+    assert f'href="{GROWTHS}"' in record.with_name("index.html").read_text(encoding="utf-8")
+    assert "Measured to 4,096" in (record.parent / GROWTHS).read_text(encoding="utf-8")
+    alone = tmp_path / "alone"
+    assert main(["report", str(far), "--html", str(alone)]) == 0
+    assert "Measured to 4,096" in (alone / "index.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    table = tmp_path / "table.json"
+    table.write_text(TABLE.model_dump_json(), encoding="utf-8")
+    told = refused(capsys, "report", str(far), str(table), "--html", str(alone))
+    assert "name the record of `attnproof run --json FILE` as well" in told
+    assert "got two" in refused(capsys, "report", str(far), str(far), "--html", str(alone))
 
 
 def test_what_is_no_record_is_refused_in_one_line(

@@ -9,9 +9,11 @@ import pytest
 
 from attnproof.cli import main
 from attnproof.evidence import schema_text
+from attnproof.growth import growths
 from attnproof.numeric.calibration import store as in_force
 from attnproof.numeric.implementations import scaled_dot_product
 from attnproof.scale import ScaleRecord
+from attnproof.sweeping.records import SweepRecord
 
 SMALL = ["--tokens", "256", "--heads", "2", "--device", "cpu"]
 
@@ -30,6 +32,32 @@ def test_the_record_is_what_its_schema_says(
     told = capsys.readouterr().out
     assert "with probability at most (1−e)^" in told
     assert f"wrote {file}" in told
+
+
+def test_theorems_are_measured_at_several_numbers_of_tokens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, file, page = "softmax-commutes-with-permutations", tmp_path / "s.json", tmp_path / "page"
+    asked = ["--tokens", "64", "--tokens", "256", "--device", "cpu", "--store", str(tmp_path / "s")]
+    assert main(["scale", name, *asked, "--json", str(file), "--html", str(page)]) == 0
+    record = SweepRecord.model_validate_json(file.read_text(encoding="utf-8"))
+    (growth,) = growths(record)
+    assert growth.tokens == (64, 256)
+    told = capsys.readouterr().out
+    assert name in told
+    assert "256" in told
+    assert "Measured to 256 tokens" in (page / "index.html").read_text(encoding="utf-8")
+
+
+def test_kernels_are_checked_at_several_numbers_of_tokens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    several = [*SMALL, "--tokens", "512", "--way", "sampled", "--html", str(tmp_path)]
+    assert main(["scale", *several]) == 0
+    told = capsys.readouterr().out
+    assert "tokens" in told
+    assert "512" in told
+    assert "Measured to 512 tokens" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,6 +87,8 @@ def test_what_cannot_be_checked_is_no_success(capsys: pytest.CaptureFixture[str]
         (["scale", "--way", "fast"], "wanted a way to check, got 'fast'"),
         (["scale", "--kernel", "slow", "--device", "cpu"], "kernel 'slow' was asked for"),
         (["scale", "--device", "tpu"], "wanted a device"),
+        (["scale", "no-such-theorem"], "wanted the id or subject of a theorem"),
+        (["scale", "--html", __file__], "wanted a folder that can be written to"),
         (["sharded", *SMALL], "torchrun --nproc-per-node 2"),
         (["sharded", "rows-of-softmax-are-distributions"], "torchrun --nproc-per-node 2"),
         (["sharded", "no-such-theorem"], "wanted the id of a theorem, got 'no-such-theorem'"),
