@@ -14,6 +14,9 @@ CellVerdict = Literal[
     "proved", "refuted", "measured", "misread", "undecided", "does not apply", "internal error"
 ]
 
+KERNEL = 12
+"""Kernel steps of a link that a card holds, which has a proof for each law."""
+
 
 class LawRecord(Record):
     """A law: a statement with a hole for an encoding."""

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import cast
 
 from . import translate
-from .card_records import CellRecord, CellVerdict
+from .card_records import KERNEL, CellRecord, CellVerdict
 from .encoding import Encoding
 from .encoding_law import Answer, EncodingLaw, letters
 from .encoding_table import LIMIT
@@ -234,7 +234,7 @@ def _cell(
         assumed=translate.hypotheses(told.asked),
         needed=needed,
         statement=translate.statement(told.asked),
-        chain=translate.chain(found),
+        chain=translate.chain(found, kernel=KERNEL),
         evidence=evidence,
         witness=seen.witness.text if seen is not None else "",
         seconds=perf_counter() - start,

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ..card_page import because, counted, faults, reasons
 from ..card_records import (
+    KERNEL,
     CellRecord,
     CellVerdict,
     EncodingRecord,
@@ -37,7 +38,9 @@ VERDICTS: tuple[str, ...] = get_args(CellVerdict)
 CONTRARY = {"proved": "refuted", "refuted": "proved"}
 PACKAGE = "attnproof/"  # how the file of an encoding of the package begins
 WIDE = 46
-LONG = 500  # characters of LaTeX
+SHORTER = ((KERNEL, 0, False), (3, 0, False), (0, 0, False), (0, 0, True), (0, 500, True))
+"""Kernel steps, characters of LaTeX from which a formula is text (0: never), normal forms as text:
+less and less, until a page is small enough."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +227,8 @@ def render_encodings(
 
     ``kinds`` has the classes by their ids, from which drawings are made; one that is missing has
     a page without drawings.  ``root`` leads to the report of the theorems, if they are part of it.
-    A page that would be too large tells its normal forms as text, then all long formulas.
+    A page that would be too large shows fewer kernel steps, then its normal forms as text, then
+    all long formulas.
     """
     pages = _pages(table)
     shared: dict[str, object] = {
@@ -250,8 +254,9 @@ def render_encodings(
             "after": after,
             "commands": list(commands(page.encoding)),
         }
-        for terse, plain in ((0, False), (0, True), (LONG, True)):
-            text = rendered("encoding.html.j2", root, terse=terse, plain_meetings=plain, **parts)
+        for kernel, terse, plain in SHORTER:
+            parts |= {"kernel": kernel, "terse": terse, "plain_meetings": plain}
+            text = rendered("encoding.html.j2", root, **parts)
             text = _lean(text) if plain else text
             if len(text.encode()) <= LARGE:
                 break

@@ -221,11 +221,25 @@ def test_the_pages_are_written(table: TableRecord, tmp_path: Path) -> None:
         write_encodings(table, {}, tmp_path / "file")
 
 
+def test_a_proof_can_be_read_to_its_kernel_steps(
+    table: TableRecord, pages: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (link,) = table.cell("rope", "relative").chain
+    first = link.kernel[0]
+    whole, name = pages["encoding-rope.html"], "encoding-rope.html"
+    assert f"<summary>{link.steps} kernel steps</summary>" in whole
+    assert f"<code>{escape(first.before)}</code>" in whole
+    assert f"{link.steps - len(link.kernel)} more.</p>" in whole
+    monkeypatch.setattr(encodings, "LARGE", len(whole.encode()) - 1)
+    shorter = render_encodings(table, KINDS)[name]
+    assert f"{link.steps - 3} more.</p>" in shorter
+
+
 def test_a_page_that_grows_large_tells_its_long_formulas_as_text(
     table: TableRecord, pages: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encodings, "LARGE", 1)
-    monkeypatch.setattr(encodings, "LONG", 10)
+    monkeypatch.setattr(encodings, "SHORTER", (*encodings.SHORTER[:-1], (0, 10, True)))
     name = "encoding-rope.html"
     lean = render_encodings(table, KINDS)[name]
     statement = table.cell("rope", "relative").statement
