@@ -174,11 +174,14 @@ def _is_foreign(one: Any) -> bool:
 
 
 def _of_function(one: FunctionType) -> Iterator[Any]:
+    ours = str(getattr(one, "__module__", "")).startswith(OURS)
     for cell in one.__closure__ or ():
         try:
-            yield cell.cell_contents
+            held = cell.cell_contents
         except ValueError:
             continue
+        if not (ours and isinstance(held, str)):  # a name or a place, which may have digits
+            yield held
     if _is_foreign(one):
         return
     yield from (one.__defaults__, one.__kwdefaults__, vars(one))

@@ -199,6 +199,18 @@ def test_a_buffer_that_is_read_as_it_is_now_is_told(flag: Tensor) -> None:
         assert finding.verdict != "holds" or any("the buffer flag" in t for t in texts(finding))
 
 
+def test_the_place_of_a_file_is_no_number_of_its_source() -> None:
+    place, most = "folder-99/model.py:13", 1733
+
+    def wrapped(x: Tensor) -> Tensor | int:
+        return x if place else most
+
+    wrapped.__module__ = "attnproof.programs.code"
+    assert numbers_in([wrapped]) == [1733]
+    wrapped.__module__ = "model"
+    assert {99, 13} < set(numbers_in([wrapped]))
+
+
 def test_numbers_are_found_where_code_keeps_them() -> None:
     numbers = numbers_in([UNLIKE["limited"], UNLIKE["key_of_text"], UNLIKE["branch_in_a_helper"]])
     assert {820, 777, 413} <= set(numbers)
