@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from .building import code_of
-from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, place_of
+from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .constructors import placed
 from .declarations import Declared, declares, sizes_declared
 from .names import parameters
@@ -180,11 +180,14 @@ def _adapted(
     except Exception as error:
         told = f"it raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": told}) from error
-    called = callable(code.call)
+    called = can_be_called(code.call)
     if not called:
         forms = {one: forms[one] for one in _named(code) if one in BY_METHOD and one in forms}
     if not called and not forms:
-        own = ", ".join(one for one in dir(code.call) if not one.startswith("_"))
+        bare = dir(torch.nn.Module()) if code.module is not None else ()
+        own = ", ".join(
+            one for one in dir(code.call) if not one.startswith("_") and one not in bare
+        )
         told = (
             f"objects of {_name(thing, name)} cannot be called; say which method is, as in "
             f"--call 'x: B n E -> B n E; method NAME': it has {own or 'none'}"

@@ -64,6 +64,16 @@ class Code:
     options: Options = field(default_factory=Options)
 
 
+def can_be_called(thing: Any) -> bool:
+    """Whether an object can be called: of a module it takes a ``forward`` of its own.
+
+    >>> can_be_called(nn.Module()), can_be_called(nn.ReLU()), can_be_called(3)
+    (False, True, False)
+    """
+    bare = isinstance(thing, nn.Module) and type(thing).forward is nn.Module.forward
+    return callable(thing) and not bare
+
+
 def alike(one: str, other: str) -> int:
     """How many letters two names begin with together.
 

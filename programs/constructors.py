@@ -211,12 +211,14 @@ def _is_empty(one: Parameter) -> bool:
     return counted and one.default == 0 and type(one.default) is int
 
 
-def built_words(cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+def guesses(
+    cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping[str, Any]
+) -> dict[str, Any]:
     """What was guessed of a constructor beyond what names of calls say, so that it can be told."""
     try:
         known = {one.name: one for one in parameters(cls)}
     except DoesNotFit:
-        return ""
+        return {}
     said: dict[str, Any] = {}
     for name, value in built.items():
         one = known.get(name)
@@ -228,11 +230,17 @@ def built_words(cls: Callable[..., Any], built: Mapping[str, Any], told: Mapping
         elif one.role not in SIZES if one.required else value is True and one.default is False:
             said[name] = value
     kinds = (int, float, str, list, tuple, type(None))
-    plain = {k: v for k, v in said.items() if isinstance(v, kinds)}
-    if not plain:
-        return ""
-    words = " ".join(f"{name}={str(value).replace(' ', '')}" for name, value in plain.items())
-    return f"built as with --set {words}"
+    return {k: v for k, v in said.items() if isinstance(v, kinds)}
+
+
+def set_words(settings: Mapping[str, Any]) -> str:
+    """Settings as they are told.
+
+    >>> set_words({"dim": 16, "shape": (4, 4)})
+    '--set dim=16 shape=(4,4)'
+    """
+    told = (f"{name}={str(value).replace(' ', '')}" for name, value in settings.items())
+    return f"--set {' '.join(told)}"
 
 
 def widths_built(

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from .building import code_of, method_of
-from .code import Code, DoesNotFit, Options, source_of
+from .code import Code, DoesNotFit, Options, can_be_called, source_of
 from .fitting import Fit, best, expanded, fitting, others, short, takes
 from .grammar import parse
 from .names import Parameter, order_in, parameters
@@ -205,11 +205,12 @@ def _chosen(code: Code, found: list[Fit[Rotating]]) -> Rotary:
 def _calls(code: Code) -> Iterator[tuple[Code, str]]:
     """The object itself, then those of its methods whose names say that they rotate.
 
-    Methods of the class are what it is for, where it has any, and those that it inherits are not.
+    Methods of the class are what it is for, where it has any, and those that it inherits are not;
+    static ones, which know nothing of the object, come last.
     Of what cannot be called each may be.  What an object that can be called does inside (``_name``)
     is not what it is.  What a method asserts of the object is asked for.
     """
-    called = callable(code.call)
+    called = can_be_called(code.call)
     if called:
         yield code, ""
     if inspect.isroutine(code.call):
@@ -224,6 +225,15 @@ def _calls(code: Code) -> Iterator[tuple[Code, str]]:
         and inspect.isroutine(getattr(code.call, name, None))
     ]
     own = [name for name in there if name in vars(type(code.call))]
+    static = [
+        isinstance(inspect.getattr_static(type(code.call), name), staticmethod) for name in own
+    ]
+    own = [
+        name
+        for helps in (False, True)
+        for name, one in zip(own, static, strict=True)
+        if one == helps
+    ]
     flags = {one.name for one in parameters(type(code.call)) if one.default is False}
     for name in own or there:
         wanted = flags & set(ASSERTED.findall(source_of(getattr(code.call, name))))
@@ -443,6 +453,8 @@ def _tried(code: Code, line: str) -> Fit[Rotating]:
     alone = torch.zeros(6, heads, 5, dtype=torch.bool)
     alone[1, :, 2] = True
     changed = out != other
+    if way.line.method and not (way.places or way.offset or bool(changed.any())):
+        raise DoesNotFit(f"a step of a rotation, which does not see where tokens stand: {line}")
     if way.line.source is not None and not bool(changed.any()):
         raise DoesNotFit(f"these tables are the same for all positions: {line}")
     start = subject.rotate(x, torch.zeros_like(at))

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from .arranging import untouched
 from .building import method_of
-from .code import Code
-from .constructors import built_words, widths_built
+from .code import Code, can_be_called
+from .constructors import guesses, set_words, widths_built
 from .names import role_of
 from .program import Program
 from .running import fault_in
@@ -86,7 +86,7 @@ def said(code: Code, signature: Signature) -> Code:
     """
     settings = {one.name: one.value for one in signature.built if not one.lengths}
     made = code.again(**settings) if settings else code
-    if not signature.method and callable(made.call):
+    if not signature.method and can_be_called(made.call):
         return made
     if not signature.method:
         raise SignatureError(
@@ -159,13 +159,15 @@ def common(
 
     told = f"called as --call '{signature}'" if guessed else f"called as told: {signature}"
     maker = type(code.module) if code.module is not None else inspect.unwrap(code.call)
-    more = "; ".join(filter(None, (built_words(maker, code.built, code.options.settings), more)))
+    guess = guesses(maker, code.built, code.options.settings)
+    more = "; ".join(filter(None, (f"built as with {set_words(guess)}" if guess else "", more)))
     return {
         "name": code.name,
         "line": str(signature),
         "make": made,
         "module": code.module,
         "sizes": widths_built(maker, code.built, code.options.settings),
+        "guesses": guess,
         "source": code.place,
         "adapted": f"{code.name} {told}" + (f"; {more}" if more else ""),
     }

@@ -473,6 +473,14 @@ def _drift(way: Rotating) -> float:
     return float((scores[0] - scores[1]).abs().max() / scores[0].abs().max())
 
 
+def _values_rotate(way: Rotating) -> bool:
+    """Whether values do not come back as they were given."""
+    made = replace(way, code=way.code.again())
+    xs, at = _probe(made, made.code.options.heads or heads_beside(made.width))
+    values = xs[2].clone()
+    return not torch.equal(made.calls()(*xs, positions=at)[2], values)
+
+
 def heads_beside(width: int) -> int:
     """A number of heads that is not a length of another axis, as a table of D/2 angles has."""
     return 6 if width not in (6, 12) else 10
@@ -525,6 +533,7 @@ def as_rotary(way: Rotating) -> Rotary:
     alike = ["as many queries as keys"] if "r" in way.line.letters else []
     alike += ["H = G"] if not grouped and any("G" in letters for letters in own) else []
     found = _rotated_by(way.calls(), len(way.vectors), starts=starts)
+    found |= {"values_rotate": _values_rotate(way)} if len(way.vectors) > 2 else {}
     found |= {"running": None} if way.frame else {}
     found |= {"key": keyed} if way.line.keys else {}
     here = way.table is not None and way.signature.source is None
@@ -589,6 +598,5 @@ def _rotated_by(
         "beside": other if count > 1 else None,
         "pair": pair if count == 2 else None,
         "all_three": three if count > 2 else None,
-        "values_rotate": count > 2,
         "running": running if starts else None,
     }

@@ -120,6 +120,8 @@ def kind_of(signature: Signature, name: str = "") -> str:
 
     >>> kind_of(parse("q: B H r D, k: B H n D, v: B H n D -> B H r D"))
     'attention'
+    >>> kind_of(parse("q: B H n D, k: B H n D, v: B H n D -> q, k, v"))
+    'rotary'
     >>> kind_of(parse("seq_len = n -> n n keep"))
     'mask'
     >>> kind_of(parse("length = n, width = E -> n E"))
@@ -128,7 +130,11 @@ def kind_of(signature: Signature, name: str = "") -> str:
     roles = {role(one) for one in signature.arrays}
     features = [one for one in signature.arrays if {"D", "E"} & set(one.letters)]
     if {"query", "key", "value"} <= roles:
-        return "attention"
+        named = {one.name for one in signature.arrays if role(one) in ("query", "key")}
+        handed_on = named <= {one.name for one in signature.results if one.axes is not None}
+        return (
+            "rotary" if handed_on and any("D" in one.letters for one in features) else "attention"
+        )
     if _scores(signature):
         told = any(one.kind in MASKS for one in signature.results)
         return "mask" if told else "bias"

@@ -47,7 +47,8 @@ class Subject:
     out, "full mask" that of one that shows every key.  No law takes these for properties of the
     code.
     ``others``: lines that fit as well where ``line`` is a guess, and mean something else.
-    ``sizes``: settings of its constructor that nobody told, and that are widths.
+    ``sizes``: settings of its constructor that nobody told, and that are widths; ``guesses``: those
+    of which no name says what they are.
     """
 
     kind: ClassVar[str] = ""
@@ -61,6 +62,7 @@ class Subject:
     given: Mapping[str, str] = field(default_factory=dict)
     others: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
+    guesses: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _also_as(**names: str) -> Callable[[type[S]], type[S]]:

@@ -120,7 +120,7 @@ def check_code(
                 "file": file_of(code),
             }
         )
-        look(subject, asked, heard.hear, code)
+        look(subject, asked, heard.hear, code, **how)
     heard.hear({"event": "ended"})
     record = heard.record(perf_counter() - start)
     if run.heard is not None:

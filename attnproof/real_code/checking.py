@@ -78,14 +78,17 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
     return subject
 
 
-def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None) -> None:
-    """Look at the code by the methods that are asked for; ``thing`` is what was adapted."""
+def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None, **how: Any) -> None:
+    """Look at the code by the methods that are asked for; ``thing`` is what was adapted.
+
+    ``how``: what was told of it in Python.
+    """
     from ..programs.settings import given_back
 
     verdicts: dict[str, set[tuple[str, str]]] = {}
     for law, method, verdict in asked.known:
         verdicts.setdefault(law, set()).add((method, verdict))
-    others = None if thing is None or asked.call else partial(_called, thing, subject, asked)
+    others = None if thing is None or asked.call else partial(_called, thing, subject, asked, how)
     methods: dict[str, Callable[[Subject, Asked, Tell], None]] = {
         "measured": partial(_measured, others),
         "identity": partial(_identity, thing),
@@ -136,7 +139,9 @@ def _noted(verdicts: dict[str, set[tuple[str, str]]], tell: Tell, event: Event) 
     tell(event)
 
 
-def _called(thing: Any, subject: Subject, asked: Asked, line: str) -> Subject:
+def _called(
+    thing: Any, subject: Subject, asked: Asked, how: Mapping[str, Any], line: str
+) -> Subject:
     """The same code, called by another line."""
     from ..programs.declarations import parse
     from ..programs.subject import adapted_as
@@ -146,8 +151,8 @@ def _called(thing: Any, subject: Subject, asked: Asked, line: str) -> Subject:
         line,
         kind=subject.kind,
         name=subject.name,
-        settings=settings_of(asked.settings),
         declared=parse(asked.declared) if asked.declared else None,
+        **{"settings": settings_of(asked.settings), **how},
     )
 
 

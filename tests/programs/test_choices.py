@@ -78,6 +78,55 @@ def test_a_width_that_nobody_told_is_named_where_another_keeps_the_law() -> None
     assert "dim=16; it holds with dim=32" in law.why
 
 
+class Flagged(nn.Module):
+    """Rotary code that is right with one value of a flag that it must be given."""
+
+    def __init__(self, dim: int, spread: bool, right: bool = True) -> None:
+        super().__init__()
+        self.dim, self.right, self.spread = dim, right, spread
+
+    def forward(self, x: Tensor, positions: Tensor, woven: bool) -> Tensor:
+        out = rotated(x, positions)
+        return out if woven is self.right and self.spread else out * (1 + positions[..., None] / 9)
+
+
+def _norm(thing: type[nn.Module], **settings: bool) -> LawOfCodeRecord:
+    asked = Asked(target="<f>", methods=("measured",), laws=("norm",))
+    heard = Collected(asked)
+    heard.hear({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
+    subject = adapted_as(thing, kind="rotary", settings=settings)
+    look(subject, asked, heard.hear, thing, settings=settings)
+    heard.hear({"event": "ended"})
+    return heard.record(0.0).law("norm")
+
+
+def test_a_flag_that_no_name_explains_is_named_where_its_other_value_keeps_the_law() -> None:
+    law = _norm(Flagged)
+    assert law.verdict == "broken"
+    assert "broken with woven = False; it holds with woven = True" in law.why
+    assert _norm(Flagged, right=False).verdict == "measured"
+
+
+def test_a_law_that_no_value_of_a_flag_keeps_names_none() -> None:
+    law = _norm(Flagged, spread=False)
+    assert law.verdict == "broken"
+    assert "it holds with" not in law.why
+
+
+def test_a_setting_that_no_name_explains_is_named_where_its_other_value_keeps_the_law() -> None:
+    class Backwards(Flagged):
+        def forward(self, x: Tensor, positions: Tensor, woven: bool = True) -> Tensor:
+            out = rotated(x, positions)
+            return out * (1 + positions[..., None] / 9) if self.spread else out
+
+    subject = adapted_as(Backwards, kind="rotary")
+    assert subject.guesses == {"spread": True}
+    law = _norm(Backwards)
+    assert law.verdict == "broken"
+    assert "broken as built with --set spread=True; it holds with spread=False" in law.why
+    assert "it holds with" not in _norm(Backwards, spread=True).why
+
+
 class OfNeighbours(nn.Module):
     """Attention that adds an average over neighbours, which no mask of padding reaches."""
 
