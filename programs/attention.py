@@ -230,7 +230,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     on = OnHeads(code, signature)
     q, k, _ = on.three
     heads = (code.options.heads or SIZES["H"]) if "H" in q.letters else 1
-    many = SIZES["G"] if "G" in k.letters else 1 if on.shared else heads
+    many = (code.options.groups or SIZES["G"]) if "G" in k.letters else 1 if on.shared else heads
     width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
     queries = SIZES["n"] if on.square else SIZES["r"]
     on.call(

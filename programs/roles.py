@@ -56,8 +56,9 @@ def role(one: Argument) -> str:
 
 
 def lengths_of(signature: Signature, **known: int) -> dict[str, int]:
-    """A length for every letter: those that are known, and others that all differ."""
-    return {**{c: SIZES.get(c, OTHER) for c in signature.letters}, **known}
+    """A length for every letter: those that are known or told, and others that all differ."""
+    free = {c: SIZES.get(c, OTHER) for c in signature.letters}
+    return {**free, **dict(signature.sizes), **known}
 
 
 def returned(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:

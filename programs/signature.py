@@ -272,6 +272,7 @@ class Signature:
     called.  ``built``: what its constructor is given.  ``keys``: values with which it is called for
     keys.  ``step``: how the same code is called on
     further tokens, with what an earlier call left; p is how many came before.
+    ``sizes``: letters that stand for a number that was told, and that number.
     """
 
     arguments: tuple[Argument, ...]
@@ -283,6 +284,7 @@ class Signature:
     built: tuple[Argument, ...] = ()
     keys: tuple[Argument, ...] = ()
     step: Signature | None = None
+    sizes: tuple[tuple[str, int], ...] = ()
 
     @property
     def states(self) -> tuple[Argument, ...]:

@@ -15,8 +15,11 @@ from .roles import PLACES, ROTATED, TABLES, role
 from .signature import Argument, Axis, Signature
 
 Sizes = dict[str, int]
-LEAST = 4  # features; a lower number in the last axis is one of coordinates or of cos and sin
-HEADS = Axis(((Fraction(1), ("H",)),))
+OPTIONS = {"H": "heads", "G": "groups", "D": "width", "E": "embed"}  # what lengths are called
+START = "p"  # as a value the position of the first token
+LEAST = 4  # features of which half may be the width of a table
+ROWS = "W"  # of one token: code that wants so many rows is given them alike
+TOKENS = {"r", "n"}
 
 
 def in_letters(signature: Signature) -> tuple[Signature, Sizes]:
@@ -26,10 +29,19 @@ def in_letters(signature: Signature) -> tuple[Signature, Sizes]:
     >>> call, sizes = in_letters(parse("x: B 2 2 n 16, at: B n positions -> x"))
     >>> str(call), sizes
     ('x: B 2 H n D, at: B n positions -> x', {'heads': 4, 'width': 16})
+    >>> call.sizes
+    (('H', 4), ('D', 16))
     """
     sizes: Sizes = {}
-    signature = _headed(_with_tokens(signature), sizes)
-    return _featured(signature, sizes), sizes
+    found = _headed(_with_tokens(signature), sizes)
+    found = _featured(_repeated(found, sizes), sizes)
+    told = {OPTIONS[letter]: n for letter, n in sizes.items() if letter in OPTIONS}
+    return replace(found, sizes=tuple(sizes.items())), told
+
+
+def _axis(letter: str, size: int = 1, of: int = 1) -> Axis:
+    """The axis of a letter; of a number where the letter has another one: D/2 for 8 of 16."""
+    return Axis(((Fraction(size, of), (letter,)),))
 
 
 def _with_tokens(signature: Signature) -> Signature:
@@ -46,56 +58,104 @@ def _number(axis: Axis) -> int:
 
 
 def _headed(signature: Signature, sizes: Sizes) -> Signature:
-    """Numbers before the tokens, of vectors and of scores, are heads."""
+    """Numbers before the tokens, of vectors and of scores, are heads.
+
+    A number before the tokens of three axes is, where there are queries and keys, or scores, or it
+    is told where vectors stand.  Keys of another number of heads have groups.
+    """
     if any("H" in one.letters for one in (*signature.arrays, *signature.results)):
         return signature
+    roles = {role(one) for one in signature.arrays}
+    scored = any(map(_of_scores, (*signature.arrays, *signature.results)))
+    least = 3 if "query" in roles and ("key" in roles or scored) or _is_placed(signature) else 4
 
     def changed(one: Argument) -> Argument:
         axes = list(one.axes or ())
-        scores = [str(a) for a in axes[-2:]] in (["r", "n"], ["n", "n"])
-        tokens = {"r", "n"} & set(axes[-2].letters) if len(axes) >= 4 else set()
-        vectors = role(one) in ROTATED and bool(tokens)
-        behind = role(one) in ROTATED and len(axes) == 4 and {"r", "n"} & set(axes[1].letters)
+        tokens = TOKENS & set(axes[-2].letters) if len(axes) >= least else set()
+        vector = role(one) in ROTATED or (one in signature.results and "H" in sizes)
+        vectors = vector and bool(tokens)
+        behind = vector and len(axes) == 4 and TOKENS & set(axes[1].letters)
         if behind and _number(axes[2]) > 1:  # heads behind the tokens
-            sizes["heads"] = _number(axes[2])
-            return replace(one, axes=(*axes[:2], HEADS, axes[3]))
+            letter = _heads(one, _number(axes[2]), sizes)
+            return replace(one, axes=(*axes[:2], _axis(letter), axes[3]))
         at = [k for k, axis in enumerate(axes[:-2]) if _number(axis) > 1]
-        if not (scores or vectors) or not at or len(at) > 2 or at[-1] != len(axes) - 3:
+        if not (_of_scores(one) or vectors) or not at or len(at) > 2 or at[-1] != len(axes) - 3:
             return one
         if len(at) == 2 and at[0] != at[1] - 1:
             return one
         found = [_number(axes[k]) for k in at]
-        sizes["heads"] = found[0] * (found[1] if len(found) > 1 else 1)
+        letter = _heads(one, found[0] * (found[1] if len(found) > 1 else 1), sizes)
         fold = str(found[0]) if len(found) > 1 else ""
-        axes[at[0] : at[-1] + 1] = [replace(HEADS, fold=fold)]
+        axes[at[0] : at[-1] + 1] = [replace(_axis(letter), fold=fold)]
         return replace(one, axes=tuple(axes))
 
     return _each(signature, changed)
 
 
+def _heads(one: Argument, number: int, sizes: Sizes) -> str:
+    """The letter of so many heads: G, where keys and values have others than queries."""
+    letter = "G" if role(one) in ("key", "value") and sizes.get("H", number) != number else "H"
+    return letter if sizes.setdefault(letter, number) == number else str(number)
+
+
+def _of_scores(one: Argument) -> bool:
+    """Whether the last axes are those of queries and keys."""
+    return [str(a) for a in (one.axes or ())[-2:]] in (["r", "n"], ["n", "n"])
+
+
+def _is_placed(signature: Signature) -> bool:
+    """Whether it is told where vectors stand."""
+    given = any(role(one) in (*TABLES, *PLACES) for one in signature.arrays)
+    return given or any(START in one.lengths for one in signature.arguments)
+
+
+def _repeated(signature: Signature, sizes: Sizes) -> Signature:
+    """A number before tokens of three axes, where it is none of heads, is that of rows alike."""
+    known = signature.letters
+    mapped = [one for one in signature.arrays if role(one) in ROTATED and len(one.axes or ()) == 3]
+    numbers = {_number((one.axes or ())[0]) for one in mapped if TOKENS & set(_letters(one, 1))}
+    if "B" in known or ROWS in known or len(numbers) != 1 or max(numbers) < 2:
+        return signature
+    sizes[ROWS] = max(numbers)
+
+    def changed(one: Argument) -> Argument:
+        axes = one.axes or ()
+        rows = len(axes) == 3 and _number(axes[0]) == sizes[ROWS] and TOKENS & set(_letters(one, 1))
+        return replace(one, axes=(_axis(ROWS), *axes[1:])) if rows else one
+
+    return _each(signature, changed)
+
+
+def _letters(one: Argument, place: int) -> tuple[str, ...]:
+    """The letters of one axis."""
+    return (one.axes or ())[place].letters
+
+
 def _featured(signature: Signature, sizes: Sizes) -> Signature:
-    """A number in the last axis of what is mapped is that of features."""
+    """A number in the last axis of what is mapped is that of features: of queries r, if any."""
     arrays = (*signature.arrays, *signature.results)
     if any({"D", "E"} & set(one.letters) for one in arrays):
         return signature
-    mapped = next((one for one in signature.arrays if role(one) in ROTATED and one.axes), None)
+    rotated = [one for one in signature.arrays if role(one) in ROTATED and one.axes]
+    rotated.sort(key=lambda one: "r" not in one.letters)
+    mapped = next(iter(rotated), None)
     if mapped is None and any(role(one) in PLACES for one in signature.arrays):
         mapped = next((one for one in signature.results if one.axes), None)  # a table is made
     if mapped is None or len(mapped.axes or ()) < 2:
         return signature
     size = _number((mapped.axes or ())[-1])
-    if size < LEAST:
+    if size < 2:
         return signature
-    placed = any(role(one) in (*TABLES, *PLACES) for one in signature.arrays)
-    vectors = "H" in mapped.letters or (placed and len(mapped.axes or ()) > 3)
-    letter, name = ("D", "width") if vectors else ("E", "embed")
-    sizes[name] = size
+    halves = (size, size // 2) if size >= LEAST else (size,)
+    vectors = "H" in mapped.letters or (_is_placed(signature) and len(mapped.axes or ()) > 3)
+    letter = "D" if vectors else "E"
+    sizes[letter] = size
 
     def changed(one: Argument) -> Argument:
         axes = list(one.axes or ())
         last = _number(axes[-1]) if axes else 0
-        if last in (size, size // 2):
-            axes[-1] = Axis(((Fraction(last, size), (letter,)),))
+        if last in halves:
+            axes[-1] = _axis(letter, last, size)
         return replace(one, axes=tuple(axes)) if axes else one
 
     return _each(signature, changed)

@@ -320,7 +320,9 @@ def test_a_method_of_what_cannot_be_called_is_told_by_its_name() -> None:
 def test_a_number_is_that_of_features_in_a_table_that_is_made_of_positions() -> None:
     call, sizes = in_letters(parse("times: B n positions -> B n 8"))
     assert (str(call), sizes) == ("times: B n positions -> B n E", {"embed": 8})
-    for line in ("times: B n positions -> B n 3", "times: B n positions -> B n E", "m = n -> n 8"):
+    call, sizes = in_letters(parse("times: B n positions -> B n 2"))
+    assert (str(call), sizes) == ("times: B n positions -> B n E", {"embed": 2})
+    for line in ("times: B n positions -> B n 1", "times: B n positions -> B n E", "m = n -> n 8"):
         assert in_letters(parse(line)) == (parse(line), {})
 
 

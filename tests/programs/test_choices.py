@@ -115,7 +115,7 @@ def test_a_law_that_no_value_of_a_flag_keeps_names_none() -> None:
 
 def test_a_setting_that_no_name_explains_is_named_where_its_other_value_keeps_the_law() -> None:
     class Backwards(Flagged):
-        def forward(self, x: Tensor, positions: Tensor, woven: bool = True) -> Tensor:
+        def forward(self, x: Tensor, positions: Tensor) -> Tensor:  # type: ignore[override]
             out = rotated(x, positions)
             return out * (1 + positions[..., None] / 9) if self.spread else out
 
