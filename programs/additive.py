@@ -27,6 +27,7 @@ from .roles import (
     returned,
     role,
     runs,
+    settled,
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Additive
@@ -197,6 +198,7 @@ def additive(
         if back.kind in TABLES:
             raise SignatureError(_rotates(code, signature, f"a table that is told as {back.kind}"))
     width = _width(code, signature)
+    code = settled(code, signature, **{feature_of(signature): width})
     call = _made(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
     one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))

@@ -16,7 +16,7 @@ from .layout import laid_out, read_back
 from .masks import by_letters, forms_of, handed, masks_in, per_query
 from .names import Parameter, parameters
 from .program import Program
-from .roles import SIZES, common, lengths_of, result_axes, returned, role
+from .roles import SIZES, common, lengths_of, result_axes, returned, role, settled
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention
 
@@ -233,6 +233,8 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     many = (code.options.groups or SIZES["G"]) if "G" in k.letters else 1 if on.shared else heads
     width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
     queries = SIZES["n"] if on.square else SIZES["r"]
+    code = settled(code, signature, H=heads, G=many, D=width, E=heads * width)
+    on = OnHeads(code, signature)
     on.call(
         torch.randn(1, heads, queries, width),
         torch.randn(1, many, SIZES["n"], width),

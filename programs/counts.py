@@ -15,7 +15,18 @@ from .code import Code
 from .grammar import parse
 from .layout import labels, laid_out, read_back
 from .names import parameters, sizes_of
-from .roles import ROTATED, SIZES, WORD, common, lengths_of, result_axes, returned, role, runs
+from .roles import (
+    ROTATED,
+    SIZES,
+    WORD,
+    common,
+    lengths_of,
+    result_axes,
+    returned,
+    role,
+    runs,
+    settled,
+)
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
 from .supplied_inputs import chosen, of_lengths, told
@@ -181,6 +192,7 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
 
     Raises :class:`SignatureError`.
     """
+    code = settled(code, signature, H=heads_of(code))
     if {"h", "w"} <= set(signature.letters):
         return _of_window(code, signature, guessed)
     call = _counted(code, signature, heads=True)
@@ -253,6 +265,7 @@ def start_left_out(code: Code, signature: Signature) -> str:
 
 def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
     """A mask: lengths of queries and keys -> (T, S).  Raises :class:`SignatureError`."""
+    code = settled(code, signature, H=heads_of(code))
     call = _counted(code, signature, heads=False)
     kind = next((one.kind for one in signature.results if one.axes is not None), "")
 

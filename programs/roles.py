@@ -104,7 +104,8 @@ def runs(
     """Arrays and lengths -> what comes back, by name; built where its sizes are lengths.
 
     Of the same sizes it is the same one, so that what a call leaves behind is there at the next;
-    what is traced, or runs on other than numbers, builds its own.  ``whole``: as it comes back.
+    what is traced, or runs on other than numbers, builds its own, where the code as it is is not
+    of these sizes (:func:`settled`).  ``whole``: as it comes back.
     """
     kept: dict[tuple[Any, ...], Code] = {}
     sized = [one for one in signature.built if one.lengths]
@@ -115,12 +116,13 @@ def runs(
     def run(arrays: Mapping[str, Any], lengths: Mapping[str, int]) -> Any:
         sizes = {one.name: one.at(lengths) for one in sized}
         plain = _on_numbers(arrays, sizes)
-        made = kept.get(tuple(sizes.items())) if plain else None
+        there = sizes.items() <= code.built.items()
+        made = code if there else kept.get(tuple(sizes.items())) if plain else None
         if made is None:
             with torch.random.fork_rng(devices=[]):  # its weights are the same each time
                 torch.manual_seed(0)
                 made = code.again(**sizes)
-        if plain:
+        if plain and not there:
             if len(kept) >= MOST_KEPT:
                 kept.pop(next(iter(kept)))
             kept[tuple(sizes.items())] = made
@@ -128,6 +130,18 @@ def runs(
         return (program.called if whole else program.run)(arrays, lengths)
 
     return run
+
+
+def settled(code: Code, signature: Signature, **lengths: int) -> Code:
+    """The code, built with what the line says as of these lengths; as it is, where others say it.
+
+    So ``built with dim = D`` is what ``--set dim=8`` is: of code that is built in a call there is
+    no graph, and nothing is proved.
+    """
+    sized = [one for one in signature.built if one.lengths]
+    if not sized or not all(set(one.lengths) <= set(lengths) for one in sized):
+        return code
+    return code.again(**{one.name: one.at(lengths) for one in sized})
 
 
 def _on_numbers(arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> bool:
@@ -160,7 +174,8 @@ def common(
 
     told = f"called as --call '{signature}'" if guessed else f"called as told: {signature}"
     maker = type(code.module) if code.module is not None else inspect.unwrap(code.call)
-    guess = guesses(maker, code.built, code.options.settings)
+    said = {one.name: one.value for one in signature.built}
+    guess = guesses(maker, code.built, {**code.options.settings, **said})
     more = "; ".join(filter(None, (f"built as with {set_words(guess)}" if guess else "", more)))
     return {
         "name": code.name,

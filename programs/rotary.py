@@ -29,6 +29,7 @@ from .roles import (
     returned,
     role,
     runs,
+    settled,
 )
 from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
@@ -348,7 +349,8 @@ def rotary(code: Code, signature: Signature) -> Rotary:
     first = table_widths(code) if signature.then is not None and not code.options.width else ()
     for width in (*first, *widths_of(code)):
         try:
-            return as_rotary(for_keys(ended(way_of(sized(code, width), signature))))
+            made = settled(sized(code, width), signature, D=width)
+            return as_rotary(for_keys(ended(way_of(made, signature))))
         except SignatureError as error:
             failed = failed or error
     assert failed is not None

@@ -67,7 +67,7 @@ def _headed(signature: Signature, sizes: Sizes) -> Signature:
         return signature
     roles = {role(one) for one in signature.arrays}
     scored = any(map(_of_scores, (*signature.arrays, *signature.results)))
-    least = 3 if "query" in roles and ("key" in roles or scored) or _is_placed(signature) else 4
+    least = 3 if ("query" in roles and ("key" in roles or scored)) or _is_placed(signature) else 4
 
     def changed(one: Argument) -> Argument:
         axes = list(one.axes or ())

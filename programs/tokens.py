@@ -31,6 +31,7 @@ from .roles import (
     result_axes,
     returned,
     role,
+    settled,
 )
 from .rotary import Rotating
 from .signature import Argument, Axis, Signature, SignatureError
@@ -354,6 +355,7 @@ def _traced() -> bool:
 
 def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
     on, width = _called(code, signature)
+    code = on.code
     if on(torch.zeros(1, 2, width)).shape[-1] != width:
         raise SignatureError(f"wanted as many features back as go in, {width}, got {signature}")
     causal = any(telling(one) for one in on.masks)
@@ -418,7 +420,9 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
     """Any map of tokens.  Raises :class:`SignatureError`."""
     on, width = _called(code, signature)
     return Layer(
-        **common(_of_width(code, width), signature, partial(layer, guessed=guessed), "", guessed),
+        **common(
+            _of_width(on.code, width), signature, partial(layer, guessed=guessed), "", guessed
+        ),
         given=of_image(on.line),
         call=on,
         embed=width,
@@ -452,24 +456,24 @@ def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:
     """The call, and the features of a token; masks that it does not do without show every key."""
     on = OnTokens(code, signature)
     try:
-        return on, _width(code, on)
+        return _of_features(on)
     except SignatureError:
         if not on.spare:
             raise
-        given = replace(on, full=True)
         with suppress(SignatureError):
-            return given, _width(code, given)
+            return _of_features(replace(on, full=True))
         raise
 
 
-def _width(code: Code, on: OnTokens) -> int:
-    """The features of a token: what is told, else the first size at which it can be called."""
+def _of_features(on: OnTokens) -> tuple[OnTokens, int]:
+    """The call, and the features of a token: what is told, else the first size that works."""
     failed = ""
-    for width in widths_of_tokens(code):
+    for width in widths_of_tokens(on.code):
         try:
-            on(torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)))
+            made = replace(on, code=settled(on.code, on.signature, **{on.feature: width}))
+            made(torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            failed = failed or f"with {width} features: {raised(code, error)}"
+            failed = failed or f"with {width} features: {raised(on.code, error)}"
             continue
-        return width
-    raise SignatureError(f"{code.name} was called as {on.signature}, and {failed}")
+        return made, width
+    raise SignatureError(f"{on.code.name} was called as {on.signature}, and {failed}")

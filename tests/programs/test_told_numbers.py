@@ -59,7 +59,7 @@ def test_features_of_what_a_bias_is_given_are_as_many_as_told() -> None:
 
 
 class KeysAndValuesInOne(nn.Module):
-    """Attention whose first argument is a context of twice the features, with a fault or without."""
+    """Attention whose first argument is a context of twice the features."""
 
     def __init__(self, mixed: int = 0) -> None:
         super().__init__()
