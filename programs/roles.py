@@ -177,6 +177,7 @@ def common(
     said = {one.name: one.value for one in signature.built}
     guess = guesses(maker, code.built, {**code.options.settings, **said})
     more = "; ".join(filter(None, (f"built as with {set_words(guess)}" if guess else "", more)))
+    parts = [one for one in more.split("; ") if one]
     return {
         "name": code.name,
         "line": str(signature),
@@ -184,9 +185,22 @@ def common(
         "module": code.module,
         "sizes": widths_built(maker, code.built, code.options.settings),
         "guesses": guess,
+        "conditions": tuple(map(_clause, parts)),
         "source": code.place,
         "adapted": f"{code.name} {told}" + (f"; {more}" if more else ""),
     }
+
+
+def _clause(words: str) -> str:
+    """What was chosen of a call, as it follows "where".
+
+    >>> _clause("with a table of each pair, made here")
+    'it is called with a table of each pair, made here'
+    """
+    for begins, verb in (("with ", "called"), ("built ", "")):
+        if words.startswith(begins):
+            return " ".join(filter(None, ("it is", verb, words)))
+    return words
 
 
 def raised(code: Code, error: Exception) -> str:

@@ -48,7 +48,8 @@ class Subject:
     code.
     ``others``: lines that fit as well where ``line`` is a guess, and mean something else.
     ``sizes``: settings of its constructor that nobody told, and that are widths; ``guesses``: those
-    of which no name says what they are.
+    of which no name says what they are.  ``conditions``: what else was chosen of its calls, each a
+    clause: a proof is of these.
     """
 
     kind: ClassVar[str] = ""
@@ -63,6 +64,7 @@ class Subject:
     others: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     guesses: Mapping[str, Any] = field(default_factory=dict)
+    conditions: tuple[str, ...] = ()
 
 
 def _also_as(**names: str) -> Callable[[type[S]], type[S]]:

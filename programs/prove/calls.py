@@ -179,9 +179,11 @@ def _tokens(subject: Subject) -> int:
 
 
 def _beside(subject: Subject) -> tuple[Condition, ...]:
-    """What is given with a call, or left out of it: a proof is of that call."""
+    """What is given with a call, or left out of it, and what was chosen: a proof is of that call."""
     given = subject.given
     told = [*given.get("values", "").split("; "), given.get("image", "")]
+    known = given.get("mask", "")
+    told += [one for one in subject.conditions if not (known and known in one)]
     if "constants" in given:
         told.append(f"{given['constants']} is made here, the same for all tokens")
     if "context" in given:
@@ -210,8 +212,8 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
 
         masked = subject.masks or "mask" in subject.adapted.partition(";")[0]
         where = _beside(subject)
-        if masked and not where:
-            where = (Condition("no mask is given", "where"),)
+        if masked and not {"mask", "full mask", "no mask"} & set(subject.given):
+            where = (*where, Condition("no mask is given", "where"))
         letters = ("B H r D", "B G n D", "B G n D")
         found.append(Call("attend", on_three, (q, k, v), letters, used, where))
     return tuple(found)

@@ -229,3 +229,56 @@ def test_what_additive_code_is_handed_stands_on_the_line_of_a_proof() -> None:
     line = "x: B n E, size: B n tokens, of: B n E constant -> B n E"
     (call, *_) = calls_of(adapted_as(added, line, kind="additive"))
     assert [one.text for one in call.where] == ["all of size are 0", "all of of are 1"]
+
+
+def applied(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    u, v = x.chunk(2, -1)
+    return x * cos + torch.cat((-v, u), -1) * sin
+
+
+class Distances(nn.Module):
+    """A bias of one length, built with a number that no name explains."""
+
+    def __init__(self, steepness: int) -> None:
+        super().__init__()
+        self.steepness = steepness
+
+    def forward(self, seq_len: int) -> Tensor:
+        at = torch.arange(seq_len)
+        return -self.steepness * (at[None] - at[:, None]).abs()[None] / 2
+
+
+def test_what_was_chosen_of_a_call_stands_on_the_line_of_a_proof() -> None:
+    law = "relative"
+    asked = Asked(target="<f>", methods=("traced",), laws=(law,))
+    heard = Collected(asked)
+    heard.hear({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
+    look(adapted_as(applied, kind="rotary"), asked, heard.hear, applied)
+    heard.hear({"event": "ended"})
+    record = heard.record(0.0).law(law)
+    assert record.verdict == "proved"
+    told = "it is called with a table of each channel, halves alike, base 10000, made here"
+    assert told in [one.text for one in record.assuming]
+    (call, *_) = calls_of(adapted_as(Distances, kind="bias"))
+    assert [one.text for one in call.where] == [
+        "it is built as with --set steepness=2",
+        "it knows one length, so the last rows are taken for fewer queries",
+    ]
+    (call, *_) = calls_of(adapted_as(Distances, kind="bias", settings={"steepness": 2}))
+    assert [one.text for one in call.where] == [
+        "it knows one length, so the last rows are taken for fewer queries"
+    ]
+
+
+def test_a_mask_that_is_left_out_is_told_beside_what_else_was_chosen() -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        assert q.shape == k.shape
+        scores = q @ k.mT / q.shape[-1] ** 0.5 + (0 if mask is None else mask)
+        return scores.softmax(-1) @ v
+
+    line = "q: B H n D, k: B H n D, v: B H n D, mask: B 1 n n add -> B H n D"
+    told = [one.text for call in calls_of(adapted_as(attend, line)) for one in call.where]
+    assert told == [
+        "it knows one length: fewer queries stand in its last places",
+        "no mask is given",
+    ]
