@@ -34,7 +34,7 @@ def in_letters(signature: Signature) -> tuple[Signature, Sizes]:
     """
     sizes: Sizes = {}
     found = _headed(_with_tokens(signature), sizes)
-    found = _featured(_repeated(found, sizes), sizes)
+    found = _featured(_gridded(_repeated(found, sizes), sizes), sizes)
     told = {OPTIONS[letter]: n for letter, n in sizes.items() if letter in OPTIONS}
     return replace(found, sizes=tuple(sizes.items())), told
 
@@ -124,6 +124,35 @@ def _repeated(signature: Signature, sizes: Sizes) -> Signature:
         return replace(one, axes=(_axis(ROWS), *axes[1:])) if rows else one
 
     return _each(signature, changed)
+
+
+def _gridded(signature: Signature, sizes: Sizes) -> Signature:
+    """Two numbers between rows and features are the sides of a grid, and of no other.
+
+    >>> from .grammar import parse
+    >>> call, _ = in_letters(parse("x: B 3 5 48 -> B 3 5 16"))
+    >>> str(call), call.sizes
+    ('x: B h w E -> B h w 16', (('h', 3), ('w', 5), ('E', 48)))
+    """
+    mapped = [one for one in signature.arrays if role(one) in ROTATED]
+    sides = {side for one in mapped if (side := _sides(one))}
+    alone = not {"h", "w", *TOKENS} & {c for one in mapped for c in one.letters}
+    if len(sides) != 1 or not alone or sides != {*map(_sides, signature.results)} - {()}:
+        return signature
+    sizes |= dict(zip("hw", *sides, strict=True))
+
+    def changed(one: Argument) -> Argument:
+        axes = one.axes or ()
+        same = _sides(one) in sides
+        return replace(one, axes=(axes[0], _axis("h"), _axis("w"), axes[3])) if same else one
+
+    return _each(signature, changed)
+
+
+def _sides(one: Argument) -> tuple[int, ...]:
+    """The numbers on the second and third of four axes; none where these are letters."""
+    found = tuple(map(_number, (one.axes or ())[1:3]))
+    return found if len(one.axes or ()) == 4 and all(n > 1 for n in found) else ()
 
 
 def _letters(one: Argument, place: int) -> tuple[str, ...]:

@@ -154,7 +154,8 @@ def kind_of(signature: Signature, name: str = "") -> str:
     if signature.step is not None or any(role(one) in asked for one in signature.arrays):
         return "attention"
     if re.search(WORDS["attention"], name, re.IGNORECASE):
-        return "attention"
+        kept = {"D", "E"} & {c for one in back for c in one.letters}
+        return "attention" if kept else "layer"
     return "additive" if re.search(WORDS["additive"], name, re.IGNORECASE) else "layer"
 
 

@@ -63,6 +63,9 @@ def of_image(signature: Signature) -> dict[str, str]:
     >>> of_image(parse("x: B C h w -> B C h w"))["image"]
     'tokens fill an image row by row, which is as nearly square as can be'
     """
+    sides = dict(signature.sizes)
+    if {"h", "w"} <= sides.keys():
+        return {"image": f"tokens fill a grid of {sides['h']} by {sides['w']} row by row"}
     arrays = (*signature.arrays, *(one for one in signature.results if one.axes is not None))
     there = any("h" in one.letters for one in arrays)
     return (

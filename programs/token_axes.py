@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -30,6 +30,8 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
     'q: B n E, k: B n E, v: B n E -> B n E'
     >>> of_one_length(parse("x: B r E, y: B n E, y_mask: B n keep -> B r E"))[1]
     'm'
+    >>> of_one_length(parse("q: B r E, k: B 5 E, v: B 5 E -> B r E"))[0].sizes
+    (('m', 5),)
     """
     whole = whole_of(signature)
     if whole != TOKENS:
@@ -39,12 +41,24 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
     rotated = [one for one in signature.arrays if mapped(one)]
     if not any("r" in one.letters for one in rotated):
         return signature, ""
+    context = next(c for c in "mst" if c not in signature.letters)
+    if many := _of_context(rotated):  # so many keys, and no others, of any number of queries
+        letter = Axis(((Fraction(1), (context,)),))
+        aside = _changed(signature, lambda axis: letter if axis == many else axis)
+        aside = replace(aside, sizes=(*aside.sizes, (context, many.size({}))))
+        return _changed(aside, lambda axis: renamed(axis, "r", "n")), context
     apart = any("n" in one.letters for one in rotated)
     if not apart or any(role(one) == "value" for one in rotated):
         return _changed(signature, lambda axis: renamed(axis, "r", "n"), masks=False), ""
-    context = next(c for c in "mst" if c not in signature.letters)
     aside = _changed(signature, lambda axis: renamed(axis, "n", context))
     return _changed(aside, lambda axis: renamed(axis, "r", "n")), context
+
+
+def _of_context(rotated: Sequence[Argument]) -> Axis | None:
+    """The number of keys where it is one number, and that of queries is a letter."""
+    keys = [one for one in rotated if not ROWS & {*one.letters}]
+    numbers = {a for one in keys for a in (one.axes or ())[:-1] if not a.letters and a.size({}) > 1}
+    return next(iter(numbers)) if len(numbers) == 1 else None
 
 
 def _queried(changed: Signature, told: Signature) -> Signature:
@@ -103,6 +117,11 @@ def whole_of(signature: Signature) -> Axis:
             if axis.letters == ("n",) and axis != TOKENS and len(axis.terms) == 1:
                 return axis
     tokens = [one for one in signature.arrays if role(one) in ROTATED]
+    told = dict(signature.sizes)
+    if {"h", "w"} <= told.keys():  # a grid of one size
+        return Axis(((Fraction(told["h"] * told["w"]), ()),))
+    if any("r" in one.letters for one in tokens):
+        return TOKENS
     for one in tokens or signature.results[:1]:  # without tokens, a table of so many rows
         letters = {*one.letters}
         numbers = [axis for axis in one.axes or () if not axis.letters and axis.size({}) > 1]

@@ -254,7 +254,8 @@ class OnTokens:
         rows, count, width = x.shape
         lengths = lengths_of(self.line, B=rows, n=count, r=count, p=past, **{self.feature: width})
         if {"h", "w"} <= set(self.tokens.letters):
-            high = next(k for k in range(isqrt(int(count)), 0, -1) if count % k == 0)
+            sides = (k for k in range(isqrt(int(count)), 0, -1) if count % k == 0)
+            high = lengths["h"] if self.whole != TOKENS else next(sides)
             if high == 1 and count > 1 and _traced():
                 raise SignatureError(
                     f"{count} tokens are an image of one row, and what holds of it may not hold "
@@ -367,12 +368,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     told += [f"with {on.rotating.told}"] if here and on.rotating is not None else []
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     told += [f"with a sinusoidal table of {PLACED[one]} made here" for one in dict.fromkeys(made)]
-    if on.whole != TOKENS:
-        told += [
-            f"T tokens are repeated until they are {on.whole}"
-            if on.whole.letters
-            else f"T tokens stand first of {on.whole}, with zeros behind"
-        ]
+    told += _one_length(on)
     same = [one.name for one in on.line.arrays if role(one) == "constant"]
     told += [f"{one} is the same for each row, token and pair" for one in same]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
@@ -416,12 +412,28 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     )
 
 
+def _one_length(on: OnTokens) -> list[str]:
+    """What is done with tokens where code takes some lengths alone."""
+    told = []
+    if on.whole.letters and on.whole != TOKENS:
+        told.append(f"T tokens are repeated until they are {on.whole}")
+    elif on.whole != TOKENS:
+        told.append(f"T tokens stand first of {on.whole}, with zeros behind")
+    if size := dict(on.line.sizes).get(on.context, 0):
+        told.append(f"its context has {size} tokens, and no other number")
+    return told
+
+
 def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
     """Any map of tokens.  Raises :class:`SignatureError`."""
     on, width = _called(code, signature)
     return Layer(
         **common(
-            _of_width(on.code, width), signature, partial(layer, guessed=guessed), "", guessed
+            _of_width(on.code, width),
+            signature,
+            partial(layer, guessed=guessed),
+            "; ".join(_one_length(on)),
+            guessed,
         ),
         given=of_image(on.line),
         call=on,

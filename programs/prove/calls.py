@@ -179,7 +179,7 @@ def _tokens(subject: Subject) -> int:
 
 
 def _beside(subject: Subject) -> tuple[Condition, ...]:
-    """What is given with a call, or left out of it, and what was chosen: a proof is of that call."""
+    """What is given with a call, left out of it, or chosen of it: a proof is of that call."""
     given = subject.given
     told = [*given.get("values", "").split("; "), given.get("image", "")]
     known = given.get("mask", "")
