@@ -219,7 +219,7 @@ def guesses(
         known = {one.name: one for one in parameters(cls)}
     except DoesNotFit:
         return {}
-    said: dict[str, Any] = {}
+    told, said = placed(cls, told), dict[str, Any]()
     for name, value in built.items():
         one = known.get(name)
         if name in told or one is None:
@@ -260,7 +260,7 @@ def widths_built(
 def _parts_built(config: Any) -> Mapping[str, Any]:
     """What was chosen of a config: what was read of a namespace, or what is not a default."""
     if isinstance(config, Offered):
-        return vars(config)
+        return config.parts()
     small = _small(config)
     known = [one for one in parameters(type(config)) if one.required or one.name in small]
     values = {one.name: getattr(config, one.name, None) for one in known}
@@ -408,8 +408,10 @@ def _part(options: Options, name: str) -> dict[str, Any]:
 class Offered:
     """Arguments of which no class says what they are: each is made by its name when it is read.
 
-    What a name does not say is False.  ``getattr(args, name, default)``, ``name in args`` and
-    ``args.get(name, default)`` find what was told alone, so that the code's own default holds.
+    What a name does not say is False, or a part of the same kind, where what is read of it is read
+    by a name in turn, as in ``args.attention.heads``.  ``getattr(args, name, default)``, ``name in
+    args`` and ``args.get(name, default)`` find what was told alone, so that the code's own default
+    holds.
 
     >>> args = Offered({"multiway": True})
     >>> args.encoder_embed_dim, args.multiway, args.xpos, getattr(args, "depth", 7)
@@ -417,20 +419,30 @@ class Offered:
     """
 
     def __init__(self, told: Mapping[str, Any]) -> None:
-        self.__dict__.update(told)
+        self.__dict__.update({name: x for name, x in told.items() if "." not in name})
+        for name in dict.fromkeys(one.partition(".")[0] for one in told if "." in one):
+            ahead = f"{name}."
+            parts = {k.removeprefix(ahead): x for k, x in told.items() if k.startswith(ahead)}
+            self.__dict__[name] = Offered(parts)
 
     def __getattr__(self, name: str) -> Any:
         here = inspect.currentframe()
         reader = here.f_back if here is not None else None
         step = reader.f_code.co_code[reader.f_lasti] if reader is not None else 0
-        if name.startswith("__") or dis.opname[step] not in ("LOAD_ATTR", "LOAD_METHOD"):
+        if name.startswith("__") or dis.opname[step] not in READS:
             raise AttributeError(name)
-        return self[name]
+        return self._made(name, reader)
 
     def __getitem__(self, name: str) -> Any:
+        here = inspect.currentframe()
+        return self._made(name, here.f_back if here is not None else None)
+
+    def _made(self, name: str, reader: types.FrameType | None) -> Any:
         if name not in self.__dict__:
             found = _meant(name)
             windowed = role_of(name) == "window"
+            if found is UNKNOWN and reader is not None and _reads_on(reader):
+                found = Offered({})
             self.__dict__[name] = None if windowed else False if found is UNKNOWN else found
         return self.__dict__[name]
 
@@ -440,6 +452,37 @@ class Offered:
     def get(self, name: str, default: Any = None) -> Any:
         """What was told, or read before, else the default."""
         return self.__dict__.get(name, default)
+
+    def parts(self) -> dict[str, Any]:
+        """All that was told or read, those of a part behind its name and a dot."""
+        found: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            inner = value.parts() if isinstance(value, Offered) else {"": value}
+            found |= {f"{name}.{part}".rstrip("."): x for part, x in inner.items()}
+        return found
+
+
+READS = ("LOAD_ATTR", "LOAD_METHOD")
+
+
+def _reads_on(reader: types.FrameType) -> bool:
+    """Whether what a frame has just read is read by a name in turn, at once or as a variable."""
+    steps = list(dis.get_instructions(reader.f_code))
+    # a call of a subscript that has run often is made behind what Python keeps of it
+    at = sum(one.offset <= reader.f_lasti for one in steps) - 1
+
+    def by_name(k: int) -> bool:
+        names = [one.opname for one in steps[k : k + 2]]
+        text = names[1:] == ["BINARY_SUBSCR"] and isinstance(steps[k].argval, str)
+        return names[:1] != [] and (names[0] in READS or text)
+
+    if at + 1 < len(steps) and steps[at + 1].opname == "STORE_FAST":
+        own = steps[at + 1].argval
+        loads = (
+            k for k, one in enumerate(steps) if one.opname == "LOAD_FAST" and one.argval == own
+        )
+        return any(by_name(k + 1) for k in loads)
+    return by_name(at + 1)
 
 
 def _is_open(one: Parameter) -> bool:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.code import NoSetting
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention
 from attnproof.real_code.asserting import settings_of
@@ -75,3 +76,33 @@ def test_a_size_that_heads_share_is_that_of_tokens() -> None:
     subject = adapted_as(MultiHeadedAttention)
     assert isinstance(subject, Attention)
     assert subject.embed == 16
+
+
+class NestedAttention(CausalSelfAttention):
+    """The same of a config that has parts, which are read in three ways."""
+
+    def __init__(self, config) -> None:  # type: ignore[no-untyped-def]
+        attention = config.attention
+        size, kept = config.model.embed_dim, config["cache"]["block_size"]
+        super().__init__(GPTConfig(kept, n_head=attention.num_heads, n_embd=size))
+        self.scaled = config.scaled
+
+
+def test_a_config_has_parts_where_what_is_read_of_it_is_read_in_turn() -> None:
+    subject = adapted_as(NestedAttention)
+    assert isinstance(subject, Attention)
+    for told in ("config.attention.num_heads=2", "config.model.embed_dim=16"):
+        assert told in subject.adapted
+    assert subject.module is not None
+    assert subject.module.scaled is False  # and is no part
+
+
+@pytest.mark.parametrize("ahead", ["", "config."])
+def test_a_part_of_a_part_is_told_by_its_path(ahead: str) -> None:
+    words = [f"{ahead}attention.num_heads=4", f"{ahead}model.embed_dim=32"]
+    subject = adapted_as(NestedAttention, settings=settings_of(words))
+    assert isinstance(subject, Attention)
+    assert (subject.embed, subject.heads) == (32, 4)
+    assert "num_heads=" not in subject.adapted
+    with pytest.raises(NoAdapter):
+        adapted_as(NestedAttention, settings=settings_of([f"{ahead}attention=4"]))
