@@ -47,14 +47,14 @@ def channels_of(code: Additive) -> tuple[list[int], ...]:
     return tuple(found)
 
 
-def along_each_axis(code: Additive) -> dict[str, Additive]:
-    """By its name, each axis as code of one axis, of its own channels alone.
+def along_each_axis(code: Additive, *, shared: bool = False) -> dict[str, Additive]:
+    """By its name, each axis as code of one axis, of the channels that it changes.
 
-    Empty where two axes change one channel, or one of them none.
+    Empty where one of them changes none, or, unless they may be ``shared``, two change one channel.
     """
     each = channels_of(code)
     every = [c for one in each for c in one]
-    if len(set(every)) < len(every) or not all(each):
+    if (len(set(every)) < len(every) and not shared) or not all(each):
         return {}
     names = ("frames", "rows", "columns")[-code.axes :]
     return {

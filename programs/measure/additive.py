@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -47,17 +48,24 @@ def table_of(subject: Additive, draw: Draw, most: int) -> Tensor:
 Look = Callable[[Additive, Draw], Outcome]
 
 
-def of_each_axis(look: Look) -> Look:
-    """The same of a table of a grid, along each of its axes."""
+def of_each_axis(look: Look, shared: Look | None = None) -> Look:
+    """The same of a table of a grid, along each of its axes.
+
+    ``shared``: the same where two axes change one channel, to which the places along others add a
+    number that stays as it is along one of them.
+    """
 
     def looked(subject: Additive, draw: Draw) -> Outcome:
         if subject.grid is None:
             return look(subject, draw)
         with evaluating(subject):
-            each = along_each_axis(subject)
+            each, alone = along_each_axis(subject), True
+            if not each and shared is not None:
+                each, alone = along_each_axis(subject, shared=True), False
         if not each:
             return not_asked("two axes of its grid change the same channels, or one changes none")
-        found = {name: look(one, draw) for name, one in each.items()}
+        one_axis = look if alone or shared is None else shared
+        found = {name: one_axis(one, draw) for name, one in each.items()}
         name, worst = max(found.items(), key=lambda one: _weight(one[1]))
         if worst.witness is None and not worst.doubtful and not worst.skipped:
             return replace(worst, why="; ".join(f"{k}: {one.why}" for k, one in found.items()))
@@ -263,13 +271,12 @@ def fast(table: Tensor) -> bool:
     return bool((table[1:] - table[:-1]).abs().max() > table.abs().max())
 
 
-@probe("linear-shift", "additive")
-@of_each_axis
-def linear_shift(subject: Additive, draw: Draw) -> Outcome:
+def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
     """The best matrix that takes every row to the next, and what it leaves.
 
     The true matrix leaves no more than the rounding of the rows, and the best one no more than
-    that; with more rows than channels a matrix cannot fit what is not a shift.
+    that; with more rows than channels a matrix cannot fit what is not a shift.  ``fixed``: rows
+    may have a part that is the same in all, which a matrix then takes from a number beside them.
     """
     if why := of_its_length(subject, draw):
         return not_asked(why)
@@ -280,6 +287,8 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
     before, after = table[:-1], table[1:]
     if not bool(table.isfinite().all()):
         return undecided("its table holds NaN or infinity")
+    if fixed:
+        before = torch.cat((before, torch.ones_like(before[:, :1])), 1)
     matrix = torch.linalg.lstsq(before, after, driver="gelsd").solution
     left = after - before @ matrix
     scale = max(1.0, float(table.abs().max()))
@@ -318,3 +327,9 @@ def linear_shift(subject: Additive, draw: Draw) -> Outcome:
         T=len(table),
         D=subject.width,
     )
+
+
+@probe("linear-shift", "additive")
+def linear_shift(subject: Additive, draw: Draw) -> Outcome:
+    """A shift along each axis is one matrix, also where axes change the same channels."""
+    return of_each_axis(_shift, partial(_shift, fixed=True))(subject, draw)
