@@ -15,6 +15,10 @@ from .supplied_inputs import not_its_own
 
 NO_MASK = "no causal mask is declared"
 NOT_CAUSAL = "declared as not causal"
+NOT_READ = (
+    "the code takes tokens: a row of padding alone, which nobody reads, is asked about where "
+    "attention:hidden_row=zero says that it is no NaN"
+)
 IN_ORDER = ("permutation", "order-of-keys")
 
 # What code lacks of which a law speaks; the field of the subject that would hold it.
@@ -176,7 +180,8 @@ def _no_truth(subject: Subject) -> str:
 
 def _no_rows(subject: Attention) -> str:
     if subject.attend is None and subject.hide is not None:
-        return "the code takes tokens: a row of padding alone is not asked about"
+        told = declared_of(subject).hidden_row in ("zero", "mean")
+        return "" if told else NOT_READ
     return "" if subject.attend is not None and subject.masks else "the code takes no mask"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +15,7 @@ from attnproof.programs.finding import Finding
 from attnproof.programs.identify import identify
 from attnproof.programs.influence import sees, visible
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Mask, Subject
 from tests.programs.attention_code import (
     CAUSAL,
@@ -265,3 +267,38 @@ def test_what_is_visible_by_declaration() -> None:
     ]
     assert visible(START, 1, 3).int().tolist() == [[1, 0, 0]]
     assert visible(DeclaredAttention(), 2, 2).all()
+
+
+class Padded(nn.Module):
+    """A layer that hides padding by a number."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__()
+        self.least, self.out = least, nn.Linear(16, 16)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        scores = (x @ x.mT / 4).masked_fill(~mask[:, None], self.least)
+        out: Tensor = self.out(scores.softmax(-1) @ x)
+        return out
+
+
+@pytest.mark.parametrize(
+    ("least", "row", "verdict"),
+    [
+        (-math.inf, "zero", "broken"),
+        (-1e30, "zero", "holds"),
+        (-1e30, "mean", "holds"),
+        (-math.inf, "any", "not asked"),
+        (-math.inf, "nan", "not asked"),
+    ],
+)
+def test_a_row_of_padding_alone_is_asked_about_where_it_is_declared(
+    least: float, row: str, verdict: str
+) -> None:
+    declared = DeclaredAttention(hidden_row=row)
+    layer = Padded(least)
+    subject = adapted_as(
+        layer, "x: B n E, mask: B n keep -> B n E", declared=declared, kind="attention"
+    )
+    found = {one.verdict for one in examine(subject, (Draw(),), ("hidden-rows",))}
+    assert found == {verdict}

@@ -51,6 +51,8 @@ def declared_of(law: str) -> DeclaredAttention:
     """What is declared of attention code and layers of which this law is asked."""
     if law == "window-as-declared":
         return DeclaredAttention(causal=True, window=3)
+    if law == "hidden-rows":
+        return DeclaredAttention(causal=False, positions="none", hidden_row="zero")
     return CAUSAL if law in OF_THE_PAST else FULL
 
 

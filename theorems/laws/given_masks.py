@@ -196,6 +196,28 @@ def hidden_rows(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     return left, right
 
 
+@HIDDEN_ROWS.of(
+    "attention",
+    "hide",
+    floats=True,
+    x=TOKENS,
+    keep="padding B n",
+    names=(
+        ("a row of padding alone, times 0", "0, as of any numbers"),
+        ("what the other rows give", "the same beside a row that is not"),
+    ),
+    inputs=tuple(Inputs(lengths={"B": b, "n": n}) for b, n in ((2, 3), (3, 6), (2, "H"))),
+)
+def rows_of_padding(f: Any, x: Any, keep: Any) -> Sides:
+    """A row in which no token counts is any numbers, and never NaN; the others are as they were."""
+    xp = array_namespace(x)
+    blind = xp.arange(x.shape[0])[:, None] == 0
+    found, beside = f.hide(x, keep & ~blind), f.hide(x, keep)
+    shown, zero = keep & ~blind, 0 * x[..., :1]
+    left = [xp.where(blind[..., None], 0 * found, zero), xp.where(shown[..., None], found, zero)]
+    return left, [0 * x, xp.where(shown[..., None], beside, zero)]
+
+
 def _of_no_key(f: Any, xp: Any, q: Any, v: Any) -> Any:
     """What is declared that a query reads which sees no key."""
     if f.hidden_row != "mean":

@@ -43,6 +43,7 @@ from .references import (
     or_zeros,
     over_queries,
     padded,
+    padded_or_zeros,
     past_tokens,
     rotated,
     rotated_at_place,
@@ -274,6 +275,14 @@ PROGRAMS: tuple[Programs, ...] = (
         or_zeros,
         {"never NaN": under_a_mask, "the others": partial(or_zeros, others=0.5)},
         {"masks": ("bool",)},
+    ),
+    _layer_law(
+        "hidden-rows",
+        "hide",
+        padded_or_zeros,
+        {"layer": mean_of_tokens},
+        never_NaN=padded,
+        the_others=partial(padded_or_zeros, others=0.5),
     ),
     Programs(
         "weights-as-shown",

@@ -213,6 +213,14 @@ def padded(x: Any, keep: Any) -> Any:
     return add_up(x, array_namespace(x).where(keep[:, None, :], 1.0, 0.0 * keep[:, :, None]))
 
 
+def padded_or_zeros(x: Any, keep: Any, others: float = 0.0) -> Any:
+    """The same, where a token of a row in which none counts is what it is."""
+    xp = array_namespace(x)
+    weights = xp.where(keep[:, None, :], 1.0, 0.0 * keep[:, :, None])
+    total = xp.sum(weights, axis=-1, keepdims=True)
+    return x + (weights @ x) / xp.where(total == 0, 1.0, total) + others * xp.any(total == 0)
+
+
 def rotated_at_place(x: Any, power: int = 1) -> Any:
     return rotated(x, array_namespace(x).arange(x.shape[2])[None] ** power + 0 * x[:, 0, :, 0])
 
