@@ -163,11 +163,17 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
 
     Axes are split one way or another, maxima opened or not; first with nothing at hand, then
     with one equation, read in one direction or the other, and then with all.  At last conditions
-    on integers are turned, so that [i < j] is 1 − [j <= i], and minima are read as maxima.
+    on integers are turned, so that [i < j] is 1 − [j <= i] and [j <= i] may be 1 + [i = j] −
+    [i <= j], minima are read as maxima, and tanh by exponentials: first, where one side alone has
+    it.
     """
     options = split_options(left, right)
-    ops = {p.op for side in (left, right) for p in postorder(side)}
+    each = [{p.op for p in postorder(side)} for side in (left, right)]
+    ops = each[0] | each[1]
     opened = "maximum" in ops
+    by_exponentials = [Normaliser(splits, exponentials=True) for splits in options]
+    if "tanh" in each[0] ^ each[1]:
+        yield from by_exponentials
     single = [(way,) for e in assume for way in (e, turned(e)) if way.left.op != "eye"]
     at_hand = [(), *single, *([assume] if len(assume) > 1 else [])]
     for choices in (False, True) if opened else (False,):
@@ -175,11 +181,14 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
             for splits in options:
                 yield Normaliser(splits, facts, choices=choices)
     if ops & {"less", "less_equal"}:
-        for splits in options:
-            yield Normaliser(splits, turned=True)
+        for equals in (False, True):
+            for splits in options:
+                yield Normaliser(splits, turned=True, equals=equals)
     if opened:
         for splits in options:
             yield Normaliser(splits, mirrored=True)
+    if "tanh" in each[0] & each[1]:
+        yield from by_exponentials
 
 
 def angle_units(forms: tuple[Term, ...]) -> dict[Monomial, int]:

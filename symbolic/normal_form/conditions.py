@@ -9,6 +9,7 @@ from ..derivation import Derivation, Reflexive
 from ..rules import Refused, sign
 from ..scalars import (
     MINUS_INFINITY,
+    ONE,
     ZERO,
     add,
     entry,
@@ -335,9 +336,30 @@ def indicator(norm: Normaliser, t: Term) -> Derivation:
         u = first.right
         if norm.turned and u.op == "indicator" and u.args[0].op == "less" and u.finite:
             return norm.then(chain(first, rewrite("turned", u)))
+        if norm.equals and _is_greater(u):
+            return norm.then(chain(first, _by_equality(u)))
     if norm.assume and first.right.op == "indicator":
         return chain(first, norm.hypothesis(first.right))
     return first
+
+
+def _is_greater(t: Term) -> bool:
+    """Whether a number is [b <= a] with b after a in the order of terms."""
+    if t.op != "indicator" or t.args[0].op != "less_equal" or not t.finite:
+        return False
+    b, a = t.args[0].args
+    return a.key < b.key
+
+
+def _by_equality(t: Term) -> Derivation:
+    """[b <= a] = 1 − [a <= b] + [a = b]."""
+    b, a = t.args[0].args
+    equal = make("indicator", (make("equal", (a, b)),))
+    opened = rewrite("turned", equal)
+    other = mul(num(-1), make("indicator", (make("less_equal", (a, b)),)))
+    target = make("add", (ONE, other, opened.right))
+    step = rewrite("ring", t, target)
+    return chain(step, inside(target, [(2, reverse(opened))]))
 
 
 def _is_gate(t: Term) -> bool:

@@ -195,10 +195,11 @@ def _factored(norm: Normaliser, x: Term) -> tuple[Term, tuple[Term, ...]]:
 
 
 def hyperbolic(norm: Normaliser, t: Term) -> Derivation:
-    """tanh 0 = 0."""
+    """tanh 0 = 0; where they are to be opened, tanh a by the exponential of 2a."""
     first = norm.arguments(t)
     u = first.right
-    return chain(first, rewrite("tanh", u)) if u.args[0] is ZERO else first
+    opened = u.args[0] is ZERO or (norm.exponentials and u.finite)
+    return norm.then(chain(first, rewrite("tanh", u))) if opened else first
 
 
 def root(norm: Normaliser, t: Term) -> Derivation:

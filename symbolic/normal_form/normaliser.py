@@ -158,8 +158,9 @@ class Normaliser:
 
     ``splits`` says how an axis of a composite length is to be taken apart where nothing else
     decides it, ``assume`` holds equations of arrays read from left to right, ``choices`` opens
-    maxima as choices, ``turned`` reads [a < b] as 1 − [b <= a] of integers too, ``mirrored`` one of
-    max(a, b) and max(−a, −b) by the other, ``units`` says in how many parts the angle of a monomial
+    maxima as choices, ``turned`` reads [a < b] as 1 − [b <= a] of integers too, ``equals`` one of
+    [a <= b] and [b <= a] by the other and [a = b], ``mirrored`` one of max(a, b) and max(−a, −b) by
+    the other, ``exponentials`` opens tanh; ``units`` says in how many parts the angle of a monomial
     is counted, ``together`` leaves the angle of one position in one part; ``angles`` are then the
     parts that occurred.
     """
@@ -171,7 +172,9 @@ class Normaliser:
         *,
         choices: bool = False,
         turned: bool = False,
+        equals: bool = False,
         mirrored: bool = False,
+        exponentials: bool = False,
         units: dict[Monomial, int] | None = None,
         together: bool = False,
     ) -> None:
@@ -179,7 +182,9 @@ class Normaliser:
         self.assume = assume
         self.choices = choices
         self.turned = turned
+        self.equals = equals
         self.mirrored = mirrored
+        self.exponentials = exponentials
         self.units = dict(units or {})
         self.together = together
         self.angles: set[frozenset[Monomial]] = set()
@@ -252,7 +257,9 @@ class Normaliser:
             "assume": self.assume,
             "choices": self.choices,
             "turned": self.turned,
+            "equals": self.equals,
             "mirrored": self.mirrored,
+            "exponentials": self.exponentials,
         }
         return Normaliser(**(kept | changes))
 

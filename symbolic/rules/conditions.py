@@ -204,14 +204,24 @@ def implied(t: Term, first: Any, second: Any, slack: Term, *, facts: Facts = NOT
 
 
 def turned(t: Term) -> Result:
-    """[a <= b] = 1 − [b < a]  and  [a < b] = 1 − [b <= a], for finite numbers."""
+    """[a <= b] = 1 − [b < a], [a < b] = 1 − [b <= a]; [a = b] = [a <= b] + [b <= a] − 1.
+
+    For finite numbers.
+    """
     need(
-        t.op == "indicator" and t.args[0].op in ("less", "less_equal") and t.finite,
+        t.op == "indicator"
+        and t.args[0].op in ("less", "less_equal", "equal")
+        and t.finite
+        and not t.shape,
         "turned",
         "not a comparison of finite numbers",
         t,
     )
     a, b = t.args[0].args
+    if t.args[0].op == "equal":
+        need(not (is_truth(a) or is_truth(b)), "turned", "truth values have no order", t)
+        both = (unary("indicator", make("less_equal", pair)) for pair in ((a, b), (b, a)))
+        return add(*both, num(-1)), NOTHING
     other = "less" if t.args[0].op == "less_equal" else "less_equal"
     return add(ONE, mul(num(-1), unary("indicator", make(other, (b, a))))), NOTHING
 

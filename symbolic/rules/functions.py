@@ -63,9 +63,10 @@ def half_turn(t: Term) -> Result:
 
 
 def hyperbolic(t: Term) -> Result:
-    """tanh 0 = 0."""
-    need(t.op == "tanh" and same_polynomial(t.args[0], ZERO), "tanh", "not tanh of 0", t)
-    return ZERO, NOTHING
+    """tanh a = 1 − 2/(exp(2a) + 1) for finite a."""
+    need(t.op == "tanh" and t.finite and not t.shape, "tanh", "not tanh of a finite number", t)
+    rising = unary("exp", mul(num(2), t.args[0]))
+    return add(ONE, mul(num(-2), power(add(rising, ONE), -1))), NOTHING
 
 
 def pythagoras(t: Term) -> Result:

@@ -294,6 +294,7 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
         (0, 1, mul(TWO, add(i, minus(j)))),
     ),
     ("turned", "both sides may be reached", gives(add(ONE, minus(up_to(j, i)))), up_to(i, j), ()),
+    ("turned", "one of both fails", gives(add(up_to(i, j), up_to(j, i))), same(i, j), ()),
     (
         "log",
         "the logarithm of a product is a product",
@@ -304,7 +305,13 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
     ("exp of log", "the factor is forgotten", gives(q), unary("exp", mul(TWO, LOG_Q)), ()),
     ("half turn", "a quarter turn is a half turn", gives(num(-1)), unary("cos", mul(HALF, PI)), ()),
     ("half turn", "any angle is π", gives(ZERO), unary("sin", a), ()),
-    ("tanh", "any number is 0", blind, unary("tanh", a), ()),
+    (
+        "tanh",
+        "the exponential is not of twice the number",
+        gives(add(ONE, mul(num(-2), power(add(EXP_A, ONE), -1)))),
+        unary("tanh", a),
+        (),
+    ),
     ("root of a square", "√(x²) = x", gives(a), unary("sqrt", power(a, 2)), (unary("abs", a),)),
     ("root of a square", "any number is a square", blind, unary("sqrt", q), (unary("abs", q),)),
     (

@@ -96,6 +96,9 @@ def test_a_condition_is_proved_what_its_negation_is_not(seed: int) -> None:
     [
         (lambda _, i, j: i < j, lambda _, i, j: i + 1 <= j),
         (lambda _, i, j: ~(i < j), lambda _, i, j: j <= i),
+        (lambda _, i, j: (i < j) | (j < i), lambda _, i, j: ~(i == j)),
+        (lambda _, i, j: (i <= j) & (j <= i), lambda _, i, j: i == j),
+        (lambda _, i, j: (i <= j) == (j <= i), lambda _, i, j: j == i),
         (lambda _, i, j: (j <= i) & (i < j + 3), lambda _, i, j: ~((i < j) | (i - j > 2))),
         (lambda _, i, j: (j <= i) == (j <= i + 1), lambda _, i, j: ~(i < j) | (i + 1 < j)),
         (

@@ -157,6 +157,13 @@ REFUSED: list[tuple[str, Term, Arguments, str]] = [
     ("integer", make("add", (X, Y), shape=(n,)), (), "not a finite number"),
     ("sin² + cos² = 1", power(unary("sin", BELOW), 2), (), "may be infinite"),
     ("log", unary("log", BELOW), (unary("log", BELOW),), "logarithm of a finite number"),
+    ("tanh", make("tanh", (X,), shape=(n,)), (), "not tanh of a finite number"),
+    (
+        "turned",
+        make("indicator", (make("less", (X, Y), shape=(n,)),), shape=(n,)),
+        (),
+        "not a comparison of finite numbers",
+    ),
     ("log", unary("log", MINUS_INFINITY), (ZERO,), "logarithm of a finite number"),
     ("absolute value", power(unary("abs", a), 3), (power(a, 2),), "not an absolute value"),
     ("absolute value", power(unary("abs", BELOW), 2), (power(BELOW, 2),), "not an absolute value"),
@@ -340,6 +347,13 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
     ("whole comparison", up_to(add(i, ONE), j), (i, j), under_(i, j)),
     ("turned", up_to(a, b), (), add(ONE, minus(under_(b, a)))),
     ("turned", under_(a, b), (), add(ONE, minus(up_to(b, a)))),
+    ("turned", same(a, b), (), add(up_to(a, b), up_to(b, a), num(-1))),
+    (
+        "tanh",
+        unary("tanh", a),
+        (),
+        add(ONE, mul(num(-2), power(add(unary("exp", mul(TWO, a)), ONE), -1))),
+    ),
     ("equals for equals", mul(a, same(i, j), entry(X, i)), (i, j), mul(same(i, j), a, entry(X, j))),
     ("equals for equals", mul(same(i, j), entry(X, j)), (j, i), mul(same(i, j), entry(X, i))),
     (
