@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..grammar import parse
 from ..roles import SIZES
-from .sides import Shared
+from .sides import LENGTH, Shared
 
 OTHERS = (6, 9, 11, 13, 10, 12, 15, 17)  # of letters that have no size of their own: all differ
 MOST_POSITION, WORDS = 40, 10
@@ -119,6 +119,8 @@ def drawn(
     def one(what: Shared) -> Tensor:
         shape = [size_of(letter, lengths) for letter in what.letters]
         kind = what.kind
+        if kind == LENGTH:
+            return torch.zeros(shape, dtype=dtype)
         if kind in ("keep", "hide", "ones"):
             kept = torch.rand(shape, generator=generator) < 0.6
             if shape:

@@ -21,15 +21,16 @@ from ..draw import Draw
 from ..finding import Seen
 from ..prove.running import seen_of, shrunk
 from ..prove.source_numbers import numbers_in
-from ..response import Unsteady, allowance
+from ..response import Unsteady, allowance, moved_inside
 from .inputs import drawn
 from .pair import Two
-from .sides import Shared
+from .sides import LENGTH, Shared
 
 FORMATS = (torch.float64, torch.float32)
 LONG = (16, 33, 70)  # tokens; code may do otherwise from a length on
 NAMED, LONGEST = 24, 600  # lengths of the source that are tried
 TOKENS = "nrm"
+CANCELLED = 8  # times what was seen of rounding inside may be met at most
 
 
 @dataclass
@@ -83,13 +84,16 @@ class Both:
         off = apart(*both)
         place = int(off.argmax())
         at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), off.shape))
-        return float(off.max()), self.allowed(values), at
+        return float(off.max()), self.allowed(values, float(off.max())), at
 
-    def allowed(self, values: Mapping[str, Tensor]) -> float:
-        """How far rounding may take the two results apart."""
+    def allowed(self, values: Mapping[str, Tensor], off: float) -> float:
+        """How far rounding may take the two results apart, which are ``off``.
+
+        Where that is more, it is asked what each operation's own rounding does: numbers may cancel.
+        """
         given = self._given(values)
         moved = [n for n, x in enumerate(given) if x.is_floating_point()]
-        total = 0.0
+        total = inside = 0.0
         for side in ("first", "second"):
 
             def call(*floats: Tensor, side: str = side) -> Tensor:
@@ -99,9 +103,11 @@ class Both:
                 return self.two.results(side, placed)[self.k]
 
             with torch.no_grad():
-                found = allowance(call, *(given[n] for n in moved), draw=self.draw)
-            total += found.value / 2
-        return total
+                floats = [given[n] for n in moved]
+                total += allowance(call, *floats, draw=self.draw).value / 2
+                if off > total and math.isfinite(off):
+                    inside += CANCELLED * moved_inside(call, *floats, draw=self.draw)
+        return max(total, inside) if off > total else total
 
     def _given(self, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         return tuple(x.to(self.draw.dtype) if x.is_floating_point() else x for x in values.values())
@@ -230,7 +236,7 @@ def _gap(
     if off == 0:
         return None
     try:
-        allowed = run.allowed(values)
+        allowed = run.allowed(values, off)
     except Unsteady as error:
         found.unsteady = str(error)
         return None
@@ -267,8 +273,12 @@ def _smallest(
     place = seen.here[0].removeprefix("left side")
     if one == other:
         one, other = "the first", "the second"
+    alone = {shared.name for shared in both.given if shared.kind == LENGTH}
     return replace(
-        seen, here=(f"{one}{place}", seen.here[1]), there=(f"{other}{place}", seen.there[1])
+        seen,
+        inputs={name: x for name, x in seen.inputs.items() if name not in alone},
+        here=(f"{one}{place}", seen.here[1]),
+        there=(f"{other}{place}", seen.there[1]),
     )
 
 

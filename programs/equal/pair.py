@@ -35,6 +35,7 @@ from .sides import (
     Told,
     as_in_first,
     equated,
+    lengths_alone,
     matched,
     renamed,
     shared_of,
@@ -161,6 +162,10 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
     else:
         one, other = _both(first, second)
     shared = shared_of(one.signature)
+    known = {**other.known, **one.known}
+    alone = lengths_alone(shared, (one.signature, other.signature), known)
+    if not shared and not alone:
+        raise SignatureError(f"{first.name} is given nothing: there is nothing to compare it on")
     made = _stands_for(where, [one.name for one in shared])
     own = {a.name for a in other.signature.arguments}
     told = {**made, **{name: how for name, how in maps.items() if name in own}}
@@ -168,7 +173,7 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
     matching = {**matching, **made}
     for name in set(maps) & own:
         matching.pop(name, None)
-    known = {**other.known, **one.known}
+    shared += alone
     here = _side(one, shared, {a.name: a.name for a in one.signature.arrays}, known)
     there = _side(other, shared, matching, known)
     here, there, names = _weighted(here, there, maps)
@@ -261,7 +266,14 @@ def _side(
     read: _Read, shared: tuple[Shared, ...], made: Mapping[str, Any], known: Mapping[str, int]
 ) -> Side:
     code, signature = read.code, read.signature
-    sized = {one.name: one.at(lengths_for(shared, known)) for one in signature.built if one.lengths}
+    lengths = lengths_for(shared, known)
+    missing = [c for one in signature.built for c in one.lengths if c not in lengths]
+    if missing:
+        raise SignatureError(
+            f"{read.code.name} is built with {missing[0]}, which no array that is given has; write "
+            "a number for it"
+        )
+    sized = {one.name: one.at(lengths) for one in signature.built if one.lengths}
     if sized:
         code = said(code.again(**sized), replace(signature, built=()))
     program = Program(code.call, signature, code.name)

@@ -9,8 +9,9 @@ written down as an expression.
 from __future__ import annotations
 
 import inspect
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -25,6 +26,7 @@ from ..signature import Argument, Axis, Signature, SignatureError, State
 from .expressions import Expression
 
 Arrays = Mapping[str, Tensor]
+LENGTH = "length"  # what an array is for that is there for its length alone
 KEPT = ("keep", "hide", "ones", "add")  # kinds of masks
 
 
@@ -81,6 +83,27 @@ def shared_of(signature: Signature) -> tuple[Shared, ...]:
     return tuple(
         Shared(one.name, letters_in(one.axes or ()), role(one)) for one in signature.arrays
     )
+
+
+def lengths_alone(
+    shared: Sequence[Shared], signatures: Sequence[Signature], known: Collection[str]
+) -> tuple[Shared, ...]:
+    """An array of each length that programs are told and no array has: its length is all it says.
+
+    >>> from ..grammar import parse
+    >>> list(map(str, lengths_alone((), [parse("count = n -> n n")], ())))
+    ['length_n: n']
+    """
+    told = {c for one in shared for c in _letters_of(one)} | set(known)
+    wanted = (c for s in signatures for one in s.arguments for c in one.lengths)
+    return tuple(
+        Shared(f"{LENGTH}_{c}", (c,), LENGTH) for c in dict.fromkeys(wanted) if c not in told
+    )
+
+
+def _letters_of(one: Shared) -> Iterator[str]:
+    for letter in one.letters:
+        yield from re.findall(r"[A-Za-z]'*", letter)
 
 
 @dataclass(frozen=True)
@@ -145,7 +168,8 @@ class Side:
             if shared is not None:
                 own = _placed(letters_in(one.axes or ()), shared.letters)
                 found += [(shared.name, k, c) for k, c in enumerate(own) if c.isidentifier()]
-        return found
+        alone = [one.name for one in self.shared if one.kind == LENGTH]
+        return found + [(name, 0, name.removeprefix(f"{LENGTH}_")) for name in alone]
 
     def _weights(self) -> dict[str, Tensor]:
         """What stands for parameters of the module, or for arguments, now."""
@@ -179,8 +203,8 @@ class Side:
             )
         shared = next(one for one in self.shared if one.name == told)
         kind, name = role(argument), shared.name
-        plain = all(axis.split is not None and len(axis.split) == 1 for axis in axes)
-        if plain and letters_in(axes) == shared.letters and kind == shared.kind:
+        alone = all(len(letters_in((axis,))) == 1 for axis in axes)
+        if alone and letters_in(axes) == shared.letters and kind == shared.kind:
             return lambda given, _: given[name]
         return lambda given, sizes: as_kind(
             arranged(given[name], shared.letters, axes, sizes), shared.kind, kind

@@ -50,6 +50,7 @@ def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, .
             )
             if here == sympy.true:
                 continue
+            here = _shorter(here)
             # H ≠ G says what G ≠ H says
             back = here.reversed if isinstance(here, sympy.core.relational.Relational) else here
             if _plain(back) not in found:
@@ -109,6 +110,19 @@ def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:
         for b, other in named[k + 1 :]
         if other is term
     )
+
+
+def _shorter(condition: Any) -> Any:
+    """n ≥ 3 where torch.export says −4n ≤ −12."""
+    if not isinstance(condition, sympy.core.relational.Relational):
+        return condition
+    sides = (condition.lhs, condition.rhs)
+    if not all(side.is_polynomial(*side.free_symbols) for side in sides):
+        return condition
+    minus = all(side == 0 or side.could_extract_minus_sign() for side in sides)
+    here = condition.reversedsign if minus else condition
+    shared = sympy.gcd([abs(side.as_content_primitive()[0]) for side in sides if side != 0])
+    return here.func(here.lhs / shared, here.rhs / shared) if shared > 1 else here
 
 
 def _symbol(term: Term) -> Any:

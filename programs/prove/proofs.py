@@ -15,7 +15,7 @@ from typing import Any
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.faults import Fault
 from attnproof.symbolic.normal_form.sums import USUAL, written_out
-from attnproof.symbolic.prove import Effort, decide
+from attnproof.symbolic.prove import Effort, decide, ranges_of
 from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.laws import Formula
@@ -31,6 +31,7 @@ from .gate import Gate, gate
 from .guards import Binding, alike, meets, possible, ranges_told
 from .guards import told as told_at
 from .hooks import Hook, Hooks
+from .least import Bounds, bounds_of, from_least, from_one
 from .operations import Unread
 from .program import Way
 from .running import gives_none, witness_of
@@ -58,9 +59,9 @@ WORST = ("internal error", "broken", "undecided", "holds", "not asked")
 SHORT = 60  # characters of a formula that stands in a line
 
 
-def _defined(told: str) -> Condition:
+def _defined(told: str, short: int = SHORT) -> Condition:
     """That a number is not 0, or not negative; where it is long, the same of all such numbers."""
-    if len(told) <= SHORT:
+    if len(told) <= short:
         return Condition(told, "if")
     if told.endswith("≠ 0"):
         return Condition("no denominator is 0", "if")
@@ -122,6 +123,7 @@ class Proofs:
         }
         self.gates: dict[str, Gate] = {}
         self.dropped: list[str] = []
+        self.bounds: Bounds = {}  # lengths that are written by others in the statement at hand
         self.elsewhere: list[tuple[dict[str, int], Callable[[], Proofs | None]]] = []
 
     def run_beside(self) -> None:
@@ -307,6 +309,7 @@ class Proofs:
 
     def _decided_of(self, law: Formula, graphs: Mapping[str, Graph]) -> Finding:
         _forget(graphs)
+        self.bounds = {}
         try:
             decided = self._decided(law, graphs)
             claims = decided.claims
@@ -315,7 +318,8 @@ class Proofs:
             for claim in claims:
                 if claim.fault is not None:
                     return _failed(law, claim.fault)
-            divisors = tuple(_defined(told) for claim in claims for told in claim.readings)
+            short = 0 if self.bounds else SHORT  # a length in it would be another
+            divisors = tuple(_defined(told, short) for claim in claims for told in claim.readings)
             lengths = self._lengths(graphs)
         except Unread as error:
             verdict, why = "unread", str(error)
@@ -466,8 +470,19 @@ class Proofs:
 
     def _lengths(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """The conditions on the lengths that a law uses; raises where none meet them."""
+        as_told = from_one(self.bounds)
         used = [
-            (g.exported.conditions, g.exported.ranges, [one for p in g.programs for one in p.met])
+            (
+                g.exported.conditions,
+                g.exported.ranges,
+                list(
+                    dict.fromkeys(
+                        tuple((symbol, as_told(length)) for symbol, length in one)
+                        for p in g.programs
+                        for one in p.met
+                    )
+                ),
+            )
             for g in graphs.values()
         ]
         if not possible(used):
@@ -476,7 +491,8 @@ class Proofs:
         for g in graphs.values():
             for program in g.programs:
                 for length, most in program.notes.longest.items():
-                    longest[length] = min(most, longest.get(length, most))
+                    told_length = as_told(length)
+                    longest[told_length] = min(most, longest.get(told_length, most))
         told = dict.fromkeys(ranges_told([(r, met) for _, r, met in used], longest))
         told |= dict.fromkeys(t for c, _, met in used for t in told_at(c, met))
         told |= dict.fromkeys(
@@ -495,14 +511,30 @@ class Proofs:
 
     def _decided(self, law: Formula, graphs: Mapping[str, Graph]) -> Decision:
         """The decision, in the first way in which a proof is found."""
+        letters: Axes = self.letters
         for way, longest, part in (*WAYS, *self._valued(graphs)):
-            statement = stated(law, graphs, self.letters, self.subject, way=way)
+            statement = stated(law, graphs, letters, self.subject, way=way)
+            if letters is self.letters and ranges_of(statement, statement.claims.values())[0]:
+                _forget(graphs)
+                letters = self._at_least(graphs)
+                statement = stated(law, graphs, letters, self.subject, way=way)
             effort = Effort(refuting=False, whole=part * self.seconds)
             with written_out(longest):
                 decided = decide(statement, effort=effort)
             if decided.verdict == "proved":
                 break
         return decided
+
+    def _at_least(self, graphs: Mapping[str, Graph]) -> Axes:
+        """Letters by sizes from 1 on, whose form shows how long the guards keep them.
+
+        Of a pair alone, whose graphs are called with these letters and no others.
+        """
+        if self.subject.kind != "pair":
+            return self.letters
+        self.bounds = bounds_of(self.letters, graphs.values())
+        longer = from_least(self.bounds)
+        return {letter: longer(length) for letter, length in self.letters.items()}
 
     def _valued(self, graphs: Mapping[str, Graph]) -> list[tuple[Way, int, float]]:
         """The way in which small stored tables are read as the numbers that they hold, of a pair.

@@ -1,0 +1,129 @@
+"""Lengths that the guards of a graph keep long enough, written so that their form shows it.
+
+Of code that takes ``x[:, -3:]`` torch.export says n ≥ 3, of code that takes as many rows from the
+end as there are queries n ≥ r.  A term knows of a size only that it is at least 1.  So n is written
+as m + 2, or as r + m − 1, and what is proved for all m ≥ 1 is proved for those lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sympy.core.relational import GreaterThan, LessThan, StrictGreaterThan, StrictLessThan
+
+from attnproof.symbolic.scalars import (
+    ONE,
+    add,
+    integer,
+    mul,
+    never_negative,
+    num,
+    number_of,
+    size,
+)
+from attnproof.symbolic.terms import Term, free, substitute
+
+if TYPE_CHECKING:
+    from .stating import Axes, Graph
+
+Bounds = Mapping[Term, Term]
+TRACED = 2  # the least length of which torch.export speaks
+
+
+def bounds_of(letters: Axes, graphs: Iterable[Graph]) -> Bounds:
+    """Sizes, and how long each is at least by the guards: a number, or another size and more."""
+    found: dict[Term, Term] = {}
+    for graph in graphs:
+        names = {s: letters[c] for c, s, _ in graph.axes if isinstance(s, str)}
+        for symbol, known in graph.exported.ranges.items():
+            length = names.get(symbol)
+            if length is not None and length.op == "size" and known.lower > 1:
+                least = max(int(known.lower), int(found[length].data) if length in found else 1)
+                found[length] = num(least)
+    for graph in graphs:
+        names = {s: letters[c] for c, s, _ in graph.axes if isinstance(s, str)}
+        for condition in graph.exported.conditions:
+            for length, least in _linear(condition, names):
+                more = length not in found or number_of(found[length]) == TRACED
+                whole = never_negative(add(least, num(-1)))
+                if more and whole and not _depends(least, length, found):
+                    found[length] = least
+    return found
+
+
+def _linear(condition: Any, names: Mapping[str, Term]) -> Iterable[tuple[Term, Term]]:
+    """The length that a condition bounds from below by others, n ≥ r + 2, and its bound."""
+    if not isinstance(condition, GreaterThan | LessThan | StrictGreaterThan | StrictLessThan):
+        return
+    strict = isinstance(condition, StrictGreaterThan | StrictLessThan)
+    gap = (condition.gts - condition.lts - int(strict)).expand()
+    if not gap.free_symbols or not {str(s) for s in gap.free_symbols} <= set(names):
+        return
+    if not gap.is_polynomial(*gap.free_symbols) or any(not c.is_Integer for c in _numbers(gap)):
+        return
+    total: dict[Term, int] = {}
+    rest = 0
+    for monomial, coefficient in gap.as_coefficients_dict().items():
+        if monomial.is_Symbol:
+            length = names[str(monomial)]
+            total[length] = total.get(length, 0) + int(coefficient)
+        elif monomial == 1:
+            rest = int(coefficient)
+        else:
+            return
+    above = [length for length, n in total.items() if n > 0]
+    if len(above) == 1 and total[above[0]] == 1 and above[0].op == "size":
+        others = (mul(num(-n), length) for length, n in total.items() if n < 0)
+        yield above[0], integer(add(num(-rest), *others))
+
+
+def _numbers(gap: Any) -> Iterable[Any]:
+    return gap.as_coefficients_dict().values()
+
+
+def _depends(bound: Term, length: Term, known: Bounds) -> bool:
+    """Whether a bound is made of a length, or of one whose own bound is."""
+    return any(
+        one is length or (one in known and _depends(known[one], length, known))
+        for one in free(bound)
+    )
+
+
+def from_least(bounds: Bounds) -> Callable[[Term], Term]:
+    """Lengths by sizes from 1 on: n by n + 2 where n is at least 3."""
+
+    def longer(length: Term) -> Term:
+        found = length
+        for one in free(length):
+            if one in bounds:
+                least = longer(bounds[one])
+                found = substitute(found, one, add(least, _held(one), num(-1)))
+        return found
+
+    def named(length: Term) -> Term:
+        found = longer(length)
+        for one in bounds:
+            found = substitute(found, _held(one), one)
+        return integer(found)
+
+    return named
+
+
+def from_one(bounds: Bounds) -> Callable[[Term], Term]:
+    """The lengths that :func:`from_least` has written in this way, as they were."""
+
+    def shorter(length: Term) -> Term:
+        found = length
+        for one in bounds:
+            found = substitute(found, one, _held(one))
+        for one, least in bounds.items():
+            found = substitute(found, _held(one), add(one, mul(num(-1), least), ONE))
+        return integer(found)
+
+    return shorter
+
+
+def _held(length: Term) -> Term:
+    """A name for a size while it is replaced."""
+    return size(f"»{length.data[0]}", "size")
