@@ -19,7 +19,7 @@ from attnproof.symbolic.evaluate import STRUCTURAL, sources
 from attnproof.symbolic.meaning import ELEMENTWISE
 from attnproof.symbolic.terms import Term, free, postorder
 
-from .walk import Rows, RowWalk, Where
+from .walk import Replacement, Rows, RowWalk, Where
 
 # Elementwise operations on arrays and plain numbers together
 
@@ -207,9 +207,19 @@ class RowReading(RowWalk):
             self.partly.add(str(t.data[0]))
             where = (*where[:row], None, *where[row + 1 :])
         elif any(where):
-            return self.select(self.whole(t), where)
+            return self._of_all_rows(t, row if able else None, replaced, where)
         values = [self.array(arg, at) for arg, at in zip(args, pushed, strict=True)]
         return self.select(replaced.compute(*values), where)
+
+    def _of_all_rows(self, t: Term, row: int | None, code: Replacement, where: Where) -> Any:
+        """Places on other axes than that of rows, of every row: of so many at once as fit."""
+        lengths = self.lengths(t)
+        pieces = (
+            1 if row is None else min(lengths[row], math.ceil(math.prod(lengths) / self.entries))
+        )
+        if row is None or pieces < 2 or code.whole([self.lengths(arg) for arg in t.args[1:]]):
+            return self.select(self.whole(t), where)
+        return self._joined(t, where, row, torch.arange(lengths[row]).chunk(pieces))
 
     def rows_pick(self, t: Term, where: Where) -> Any:
         axis: Any = t.data

@@ -31,9 +31,10 @@ class Scale:
     Where a statement has more sizes of a role than there are lengths, the last go down by one.
     ``spread`` is that of token features: scores of √ℓ-scaled dot products then spread 3, so that
     a few keys stand out in every row.
-    ``passes`` is the largest intermediate, in entries, of which every entry is computed where
-    no rows can be sampled (a mean over all tokens): tokens are halved until it fits.  ``steps``
-    is the largest depth of a stack and the longest table computed row by row.
+    ``passes`` is the largest intermediate over tokens, in entries, of which every entry is computed
+    because the rows that are compared need it (a mean over all tokens, columns of a softmax over
+    rows): tokens are halved until it fits.  ``steps`` is the largest depth of a stack and the
+    longest table computed row by row.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Scale:
     positions: int
     rows: int = 64
     heads: int = 1
-    passes: int = 1 << 24
+    passes: int = 1 << 22
     spread: float = 1.75
     steps: int = 1_024
     distribution: Distribution = NORMAL
@@ -86,6 +87,7 @@ SCALES = {
                 "size": (56, 72, 28),
             },
             positions=1 << 20,
+            passes=1 << 24,
             steps=2_048,
         ),
     )
@@ -194,14 +196,24 @@ def sizes_of(
         for k, name in enumerate(names):
             wanted = lengths[k] if k < len(lengths) else lengths[-1]
             wanted = min(wanted, scale.steps) if name in stepped else wanted
-            sizes[name] = next(n for n in count(wanted, -1) if n not in sizes.values() or n < 2)
+            sizes[name] = _unlike(wanted, sizes, 1)
     _leave_room(statement, sizes)
     while _largest(statement, sizes) > GIVEN_ENTRIES or (
         too_large and too_large(sizes | _spaces(statement, sizes))
     ):
+        fewer = {name: n for name, n in sizes.items() if name not in order.get("tokens", ())}
         for name in order.get("tokens", ()):
-            sizes[name] = max(2, sizes[name] // 2)
+            fewer[name] = _unlike(max(2, sizes[name] // 2), fewer, 2)
+        _leave_room(statement, fewer)
+        if sum(fewer.values()) >= sum(sizes.values()):
+            break
+        sizes = fewer
     return sizes | _spaces(statement, sizes)
+
+
+def _unlike(wanted: int, others: dict[str, int], least: int) -> int:
+    """The number, or the next below it that no other size has, down to the least."""
+    return next(n for n in count(wanted, -1) if n not in others.values() or n <= least)
 
 
 def _weight(size: Term, statement: Statement) -> int:

@@ -25,7 +25,7 @@ from .measurement import Measurement
 from .policies.residual import Moved
 from .policies.weights import probable
 from .profile import Profile
-from .residues.lengths import work
+from .residues.lengths import unselected, work
 from .rounded import Rounded
 from .sample import Sample, draw
 from .scale import Scale, depths, scale_named, sizes_of
@@ -245,17 +245,12 @@ def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -
         first = next((k for k, n in enumerate(lengths) if n > scale.rows), None)
         wanted = tuple(scale.rows if k == first else None for k in range(len(lengths)))
         for side in claim.sides:
-            if side.ndim == len(wanted) and work(side, sizes, wanted) > WORK:
+            at = wanted if side.ndim == len(wanted) else (None,) * side.ndim
+            if work(side, sizes, at) > WORK or unselected(side, sizes, at) > scale.passes:
                 return True
-    whole = [
-        side
-        for claim in map(Claim.at_witness, statement.claims.values())
-        if max(reading.lengths(claim.left), default=1) <= scale.rows
-        for side in claim.sides
-    ]
-    return any(
-        reading.peak(side) > scale.passes or _products(reading, side) > PRODUCTS for side in whole
-    )
+            if first is None and _products(reading, side) > PRODUCTS:
+                return True
+    return False
 
 
 def _products(reading: TorchReading, side: Term) -> int:

@@ -11,7 +11,7 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Claim, Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
-from ..scale import Scale, scale_named, sizes_of
+from ..scale import Scale, scale_named, sizes_of, tokens
 from ..walk import Where, few_rows
 from .residue import NoResidue
 from .roots import has_root
@@ -38,10 +38,18 @@ def work(term: Term, sizes: Mapping[str, int], wanted: Wanted) -> int:
     return _Work(dict(sizes)).of(term, wanted)
 
 
+def unselected(term: Term, sizes: Mapping[str, int], wanted: Wanted) -> int:
+    """The entries of the largest array over tokens of which every place is needed for these."""
+    reached = _Work(dict(sizes))
+    reached.of(term, wanted)
+    return reached.unselected
+
+
 class _Work:
     def __init__(self, sizes: dict[str, int]) -> None:
         self.sizes = sizes
         self.seen: set[tuple[Term, Wanted]] = set()
+        self.unselected = 0
 
     def length(self, n: Term) -> int:
         if any(part.op == "entry" for part in postorder(n)):  # a depth that is read off an array
@@ -66,13 +74,14 @@ class _Work:
         if t.op in ("var", "index", "num", "size"):
             drawn = t.op == "var" and t.data[1] == "orthogonal"
             return prod(self.length(n) for n in t.shape) * (REFLECTED if drawn else 1)
-        own = self.count(t, wanted)
+        moved = t.op in ("named", "broadcast", "permute", "new axis")
+        own = 0 if moved else self.count(t, wanted)
+        if wanted == (None,) * t.ndim and any(map(tokens, t.shape)):
+            self.unselected = max(self.unselected, own)
         if t.op in ("cos", "sin"):
             own *= ROTATED
         if t.op == "matmul":
             own += own * self.length(t.args[0].shape[-1]) // MULTIPLIED
-        if t.op in ("named", "broadcast", "permute", "new axis"):
-            own = 0
         if t.op in ("tabulate", "iterate"):
             return own + self._repeated(t, wanted)
         if t.op == "call":

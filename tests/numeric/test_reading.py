@@ -1,15 +1,18 @@
 """Torch readings: whole, by rows, in pieces, and against the definitions run on tensors."""
 
+from dataclasses import replace
 from typing import Any
 
 import array_api_compat.torch as xp
 import pytest
 import torch
+from array_api_compat import array_namespace
 
 from attnproof.numeric.devices import DeviceAbsent, UnknownDtype, chosen, devices, dtype_named
 from attnproof.numeric.implementations.eager import SOFTMAX
 from attnproof.numeric.sample import distance, draw
 from attnproof.numeric.scale import UnknownScale, scale_named, sizes_of
+from attnproof.numeric.task import drawn
 from attnproof.numeric.torch_reading import TorchReading
 from attnproof.numeric.walk import Rows, TooLarge
 from attnproof.symbolic.claim import equal, iterate
@@ -146,6 +149,59 @@ def test_sampled_rows_keep_memory_linear() -> None:
         v.numel() for v in [*walk.known.values(), *walk.known_rows.values()] if hasattr(v, "numel")
     ]
     assert max(sizes_held) <= 4000 * 8
+
+
+def test_columns_of_a_row_wise_softmax_need_every_row_and_not_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    most = 0
+
+    def watched(scores: torch.Tensor) -> torch.Tensor:
+        nonlocal most
+        most = max(most, scores.numel())
+        return torch.softmax(scores, -1)
+
+    monkeypatch.setitem(SOFTMAX, "softmax", replace(SOFTMAX["softmax"], compute=watched))
+    weights, where = xp_softmax(A["Q"] @ A["K"].mT).term, (None, Rows(torch.tensor([0, 7, 12])))
+    walk = reading(entries=40)
+    walk.replaced.update(SOFTMAX)
+    found = walk.read(weights, where)
+    assert most <= 40
+    torch.testing.assert_close(found, reading()(weights)[:, [0, 7, 12]])
+    assert not walk.known.keys() & {weights}  # nor is it held whole
+
+
+S, V = A["K"] @ A["K"].mT, A["V"]
+W, P = xp_softmax(S), array_namespace(S).eye(n)[A["sigma"]]
+SIDES = {
+    "rows of a softmax over rows": (W @ V, 0),
+    "columns of it": (V.mT @ W, 1),
+    "the sum of it": (array_namespace(S).sum(W @ V, axis=0), 1),
+    "a product with it": (S @ W @ V, 1),
+    "the other way round": (S @ (W @ V[:, 0]), 1),
+    "columns of a matrix that permutes": (V.mT @ P, 0),
+    "two of them": (V.mT @ P @ P, 1),
+}
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_there_are_fewer_tokens_where_rows_cannot_be_selected(name: str) -> None:
+    array, halved = SIDES[name]
+    statement, default = Statement(GIVENS, {"": equal(array, array)}), scale_named("default")
+    task = drawn(statement, default, CPU, 0)
+    assert task.sizes["n"] == default.lengths["tokens"][0] >> halved
+    assert task.sizes["n"] ** 2 <= default.passes or not halved
+    more = drawn(statement, replace(default, passes=1 << 24), CPU, 0)
+    assert more.sizes["n"] == default.lengths["tokens"][0]
+
+
+def test_fewer_tokens_are_still_different_and_halving_ends() -> None:
+    names = {f"X{k}": real(size, ell) for k, size in enumerate(sizes("a b c", "tokens"))}
+    few = replace(scale_named("default"), lengths={"tokens": (767, 766, 765), "size": (191,)})
+    lengths = sizes_of(Statement(names, {}), few, lambda sizes: sizes["a"] > 200)
+    assert len(set(lengths.values())) == 4
+    assert lengths["a"] == 190
+    assert sizes_of(Statement(names, {}), few, lambda _: True)["a"] == 2
 
 
 def test_a_term_too_large_is_told() -> None:
