@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import sys
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from attnproof.real_code import running
+from attnproof.real_code.forking import ForkServer
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -161,6 +165,45 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.setenv("XDG_CACHE_HOME", str(place))
 
 
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """What code is run in, in processes of their own that do not each load the libraries."""
+    with ForkServer() as server:
+        yield server
+
+
+def python_settings() -> dict[str, str]:
+    """What an interpreter reads when it starts, and a forked process has already."""
+    found = {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
+    parts = found.pop("PYTHONPATH", "").split(os.pathsep)
+    return found | {"path": os.pathsep.join(part for part in parts if part not in ("", str(ROOT)))}
+
+
+BEFORE = python_settings()
+
+
+SPAWNED = running.spawned
+
+
+@pytest.fixture(autouse=True)
+def forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes for the code of users are forked, but for tests that want ``spawned``."""
+
+    def started(asked: str) -> running.Process:
+        if python_settings() != BEFORE:
+            return SPAWNED(asked)
+        server: ForkServer = request.getfixturevalue("fork_server")
+        return server.started(asked)
+
+    monkeypatch.setattr(running, "spawned", started)
+
+
+@pytest.fixture
+def spawned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes for the code of users begin with nothing, as those of a command with one target."""
+    monkeypatch.setattr(running, "spawned", SPAWNED)
+
+
 def torch_settings() -> dict[str, object]:
     """What torch keeps for a whole process, and one test could leave changed for the next."""
     if "torch" not in sys.modules:
@@ -182,7 +225,13 @@ def torch_settings() -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def torch_stays_as_it_was() -> Iterator[None]:
-    """The test that changes what a later one stands on is the one that fails."""
+    """The test that changes what a later one stands on is the one that fails.
+
+    pytest listens to every logger that hands nothing on, and what torch writes of each graph for
+    that of its traces would be an eighth of the time of tracing.
+    """
+    if "torch" in sys.modules:
+        logging.getLogger("torch.__trace").propagate = True
     before = torch_settings()
     yield
     after = torch_settings()

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from ..symbolic.faults import fault_of
 from .plain import MOST, one_line, raised, readable
@@ -62,17 +62,40 @@ class Stopped:
     line: str = ""
 
 
+class Process(Protocol):
+    """A process that leads a session, with pipes to its standard streams."""
+
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+    pid: int
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def kill(self) -> None: ...
+
+
+Start = Callable[[str], Process]
+"""How a process is started, of what is asked."""
+
+
+def spawned(asked: str) -> Process:
+    """A process that begins with nothing."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", BOOT, HOME, asked],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
 class Child:
     """The process in which one target is run, and what is heard of it."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", BOOT, HOME, asked.text()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+    def __init__(self, asked: Asked, start: Start | None = None) -> None:
+        self.start = start
+        self.process = (start or spawned)(asked.text())
         self.heard: queue.Queue[bytes | None] = queue.Queue()
         self.said: deque[str] = deque(maxlen=TAIL)
         self.readers = [threading.Thread(target=f, daemon=True) for f in (self._hear, self._say)]
@@ -178,7 +201,7 @@ def run(
         if not rest:
             return None, "\n".join(said)
         first, heard.at = (stopped, heard.at), ("", "")
-        child = Child(replace(heard.asked, methods=rest, known=heard.known))
+        child = Child(replace(heard.asked, methods=rest, known=heard.known), child.start)
 
 
 def _on(stopped: Stopped) -> str:

@@ -7,9 +7,10 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..faults import tell_faults
 from ..usage import Interrupted, UsageError
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from .collecting import Collected
     from .records import CodeRecord
     from .request import Asked
-    from .running import Limits
+    from .running import Limits, Start
+
+Ran: TypeAlias = "tuple[CodeRecord, int, dict[str, str]]"
 
 
 @dataclass(frozen=True)
@@ -70,16 +73,18 @@ def in_rotate(
     codes: list[int] = []
     left = list(dict.fromkeys(targets))
     try:
-        while left and 130 not in codes:
-            one = asked(left[0])
-            limits = Limits(one.limit, whole)
-            with kept.opened() if kept is not None else nullcontext(None) as store:
-                fresh = kept is not None and kept.fresh
-                record, code = _kept(one, limits, store, identifying=identifying, fresh=fresh)
-            done.append(record)
-            codes.append(code)
-            left.pop(0)
-            _show(record, identifying=identifying, first=len(done) == 1, verbose=verbose)
+        with _starting(len(left)) as begin:
+            while left and 130 not in codes:
+                one = asked(left[0])
+                limits = Limits(one.limit, whole)
+                with kept.opened() if kept is not None else nullcontext(None) as store:
+                    fresh = kept is not None and kept.fresh
+                    found = partial(run_target, one, limits, identifying=identifying, begin=begin)
+                    record, code = _kept(one, found, store, identifying=identifying, fresh=fresh)
+                done.append(record)
+                codes.append(code)
+                left.pop(0)
+                _show(record, identifying=identifying, first=len(done) == 1, verbose=verbose)
     except KeyboardInterrupt:
         codes.append(130)
     if not done:
@@ -91,15 +96,27 @@ def in_rotate(
     return max(codes, key=lambda code: (code == 130, code))
 
 
+@contextmanager
+def _starting(count: int) -> Iterator[Start | None]:
+    """How the processes of so many targets are started: those of several load no library twice."""
+    if count < 2 or sys.platform != "linux":
+        yield None
+        return
+    from .forking import ForkServer
+
+    with ForkServer() as server:
+        yield server.started
+
+
 def _kept(
-    asked: Asked, limits: Limits, store: Store | None, *, identifying: bool, fresh: bool
+    asked: Asked, run: Callable[[], Ran], store: Store | None, *, identifying: bool, fresh: bool
 ) -> tuple[CodeRecord, int]:
     """What the store has of a target of which nothing has changed; else it is run, and kept.
 
     Only what came to its end is kept, and only of code that runs on the processor.
     """
     if store is None or asked.device != "cpu":
-        return run_target(asked, limits, identifying=identifying)[:2]
+        return run()[:2]
     from .unchanged import keep, key_of, recalled
     from .words import exit_code
 
@@ -108,15 +125,15 @@ def _kept(
     if record is not None:
         return record, exit_code(record, identifying=identifying)
     began = time()
-    record, code, files = run_target(asked, limits, identifying=identifying)
+    record, code, files = run()
     if code in (0, 1) and not any(method.why for method in record.methods):
         keep(store, key, record, files, began)
     return record, code
 
 
 def run_target(
-    asked: Asked, limits: Limits, *, identifying: bool
-) -> tuple[CodeRecord, int, dict[str, str]]:
+    asked: Asked, limits: Limits, *, identifying: bool, begin: Start | None = None
+) -> Ran:
     """Run one target: its record, the exit code, and the digests of the files it loaded.
 
     Raises ``KeyboardInterrupt`` where that came before anything was found.
@@ -128,7 +145,7 @@ def run_target(
     child, why = None, ""
     try:
         require_target(asked.target)
-        child = Child(asked)  # it loads its libraries while this process loads its own
+        child = Child(asked, begin)  # it loads its libraries while this process loads its own
     except CannotLoad as error:
         why = str(error)
     from rich.console import Console

@@ -80,6 +80,7 @@ def test_the_line_that_shows_it_again_does(
     assert again.split("again: attnproof ")[1].split() == asked
 
 
+@pytest.mark.usefixtures("spawned")
 def test_identify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "found.json"
     target = f"{write_code(tmp_path)}::rope"
@@ -178,6 +179,7 @@ def test_code_that_does_another_thing_is_never_ok(
     assert not record.ok
 
 
+@pytest.mark.usefixtures("spawned")
 def test_what_code_prints_is_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LATE", "1")
     record, stopped, said = ran(tmp_path, "rope_prints")
@@ -243,7 +245,10 @@ def test_where_laws_are_lost(
     begun: list[Asked] = []
 
     class Scripted:
-        def __init__(self, asked: Asked) -> None:
+        start = None
+
+        def __init__(self, asked: Asked, start: object = None) -> None:
+            del start
             begun.append(asked)
 
         def kill(self) -> None: ...
@@ -360,6 +365,7 @@ def test_the_parent_loads_nothing_heavy(root: Path, tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1] == "loaded:"
 
 
+@pytest.mark.usefixtures("spawned")
 def test_all_of_it_has_a_limit_too(tmp_path: Path) -> None:
     record, stopped, _ = ran(tmp_path, "rope", Limits(whole=0.1))
     assert stopped is not None
@@ -383,7 +389,7 @@ def test_an_interrupt_keeps_what_was_found(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(running, "run", interrupted)
-    monkeypatch.setattr(running, "Child", lambda asked: asked)
+    monkeypatch.setattr(running, "Child", lambda asked, _: asked)
     out, file = tmp_path / "found.json", write_code(tmp_path)
     targets = [f"{file}::rope", f"{file}::rope_sign"]
     assert main(["check", *targets, "--law", "norm", "--json", str(out)]) == 130
@@ -397,6 +403,7 @@ def test_an_interrupt_keeps_what_was_found(
         assert "nothing written" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("spawned")
 def test_a_child_whose_parent_is_gone_ends(tmp_path: Path) -> None:
     """Even one whose code never ends: its input closes."""
     file = write_code(tmp_path, "while True: pass")

@@ -1,0 +1,203 @@
+"""Processes forked from one that has loaded the libraries, which takes seconds for each anew.
+
+Whoever runs several targets starts that process once.  It runs no code of theirs and has one
+thread.  What is forked from it is as a fresh process: in the folder and with the environment of
+the moment, in a session of its own, with other random numbers.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import random
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, Self
+
+from .running import BOOT, HOME, Process, main, spawned
+
+NUMBER = struct.Struct("q")  # a process, its exit code, the length of what is asked
+SERVE = BOOT.replace("running import main; main()", "forking import serve; serve()")
+LOADED = (
+    "torch._dynamo",
+    "torch.export._trace",
+    "attnproof.programs.exact",
+    "attnproof.programs.identify.remarks",
+    "attnproof.programs.identify.suggestions",
+    "attnproof.programs.measure.examine",
+    "attnproof.programs.prove",
+    "attnproof.programs.subject",
+    "attnproof.programs.suggested_calls",
+    "attnproof.real_code.checking",
+    "attnproof.real_code.loading",
+    "attnproof.real_code.unchanged",
+    "attnproof.symbolic.latex",
+)
+
+
+class ForkServer:
+    """The process that has the libraries, and forks; it begins when the first fork is wanted."""
+
+    def __init__(self) -> None:
+        self.way: socket.socket | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.way is not None and self.process is not None:
+            self.way.close()  # which it ends by
+            self.process.wait()
+
+    def _begun(self) -> socket.socket:
+        if self.way is None:
+            self.way, there = socket.socketpair()
+            with there:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", SERVE, HOME, str(there.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[there.fileno()],
+                    start_new_session=True,
+                )
+        return self.way
+
+    def started(self, asked: str) -> Process:
+        """A process that looks at a target; one that loads everything where none can be forked."""
+        way = self._begun()
+        told = json.dumps([asked, str(Path.cwd()), dict(os.environ)]).encode()
+        (stdin, own_in), (own_out, stdout), (own_err, stderr), (told_of, status) = (
+            os.pipe() for _ in range(4)
+        )
+        forked = Forked(own_in, own_out, own_err, told_of)
+        try:
+            socket.send_fds(way, [NUMBER.pack(len(told))], (stdin, stdout, stderr, status))
+            way.sendall(told)
+        except OSError:
+            pass
+        finally:
+            for number in (stdin, stdout, stderr, status):
+                os.close(number)
+        return forked if forked.begins() else spawned(asked)
+
+
+class Forked:
+    """A forked process, as far as it is used as one of ``subprocess`` is."""
+
+    def __init__(self, stdin: int, stdout: int, stderr: int, status: int) -> None:
+        self.stdin: IO[bytes] | None = os.fdopen(stdin, "wb", buffering=0)
+        self.stdout: IO[bytes] | None = os.fdopen(stdout, "rb")
+        self.stderr: IO[bytes] | None = os.fdopen(stderr, "rb")
+        self.status = os.fdopen(status, "rb", buffering=0)
+        self.code: int | None = None
+        self.pid = 0
+
+    def begins(self) -> bool:
+        """Whether there is such a process; if there is none, nothing is left open."""
+        self.pid = self._number() or 0
+        if not self.pid:
+            for pipe in (self.stdin, self.stdout, self.stderr, self.status):
+                assert pipe is not None
+                pipe.close()
+        return bool(self.pid)
+
+    def _number(self) -> int | None:
+        """What is told of the process next; None where nobody is left to tell."""
+        told = self.status.read(NUMBER.size) or b""
+        return int(NUMBER.unpack(told)[0]) if len(told) == NUMBER.size else None
+
+    def poll(self) -> int | None:
+        """The exit code; None where it has not ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0.0)
+        return self.code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, when it has ended.  Raises ``TimeoutExpired``."""
+        if self.code is None:
+            told = select.poll()
+            told.register(self.status, select.POLLIN)
+            if not told.poll(None if timeout is None else 1000 * timeout):
+                raise subprocess.TimeoutExpired("a forked process", timeout or 0.0)
+            code = self._number()
+            self.code = -signal.SIGKILL if code is None else code
+            self.status.close()
+        return self.code
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def serve() -> None:
+    """Fork for each request, until nobody is there to ask."""
+    way = socket.socket(fileno=int(sys.argv[1]))
+    for name in LOADED:
+        import_module(name)
+    gc.collect()
+    gc.freeze()  # what is loaded stays, in pages that all processes share
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for what watches over a process
+    while True:
+        length, numbers, *_ = socket.recv_fds(way, NUMBER.size, 4)
+        if not length:
+            os._exit(0)
+        told = json.loads(_received(way, NUMBER.unpack(length)[0]))
+        if os.fork() == 0:
+            way.close()
+            _watched(told, *numbers)
+        for number in numbers:
+            os.close(number)
+
+
+def _received(way: socket.socket, length: int) -> bytes:
+    found = b""
+    while len(found) < length:
+        part = way.recv(length - len(found))
+        if not part:
+            os._exit(1)
+        found += part
+    return found
+
+
+def _watched(told: Any, stdin: int, stdout: int, stderr: int, status: int) -> None:
+    """Fork once more, and tell which process that is, and how it ended; never returns."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        pid = os.fork()
+        if pid == 0:
+            os.close(status)
+            _begin(told, stdin, stdout, stderr)
+        for number in (stdin, stdout, stderr):
+            os.close(number)
+        os.write(status, NUMBER.pack(pid))
+        _, ended = os.waitpid(pid, 0)
+        os.write(status, NUMBER.pack(os.waitstatus_to_exitcode(ended)))
+    finally:
+        os._exit(0)
+
+
+def _begin(told: Any, *numbers: int) -> None:
+    """Become what a process for this target is from the start; never returns."""
+    import numpy as np
+
+    asked, folder, environment = told
+    os.setsid()
+    for place, number in enumerate(numbers):
+        os.dup2(number, place)
+        os.close(number)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    random.seed()
+    np.random.seed()  # noqa: NPY002 (the generator that code of users has without asking)
+    main([asked])
