@@ -11,7 +11,7 @@ import pytest
 
 from attnproof.catalogue import load_catalogue
 from attnproof.ledger import Ledger, load_ledger
-from attnproof.page import claim_page
+from attnproof.page import claim_page, page
 from attnproof.records import Results
 
 
@@ -99,9 +99,11 @@ def test_a_claim_that_is_not_decided_says_why(results: Results) -> None:
 
 
 def test_every_page_fits_80_columns(results: Results) -> None:
-    for claim in results.claims:
-        page = claim_page(claim, results)
-        assert max(map(len, page.splitlines())) <= 80, claim.id
+    pages = {claim.id: claim_page(claim, results) for claim in results.claims}
+    pages |= {theorem.id: page(theorem) for theorem in results.theorems}
+    assert len(pages) == len(results.claims) + len(results.theorems)
+    for name, text in pages.items():
+        assert max(map(len, text.splitlines())) <= 80, name
 
 
 def test_deciding_every_theorem_never_loads_torch(ran: Ran) -> None:

@@ -26,12 +26,6 @@ def shown(output: Output, *arguments: str) -> str:
     return output.readouterr().out
 
 
-@pytest.mark.parametrize("name", load_catalogue().ids)
-def test_every_page_fits_80_columns(capsys: Output, name: str) -> None:
-    main(["show", name, "--no-numeric"])
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
-
-
 def test_a_page_has_statement_givens_chain_assumptions_control_and_sources(capsys: Output) -> None:
     page = shown(capsys, FLAGSHIP, "--no-numeric")
     for part in (
