@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -54,7 +56,12 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
 
 
-def markdown() -> str:
+def row(one: Bug, seen: Finding) -> str:
+    """The row of a bug, with what was found of it."""
+    return _row(one.id, one.title, f"`{one.law}`", _told(seen), _threads(one))
+
+
+def markdown(rows: Callable[[Bug], str] = lambda one: row(one, found(one))) -> str:
     """The document: bugs with law and witness, then the claims that were no bugs."""
     bugs, controls = all_bugs(), all_controls()
     lines = [
@@ -65,10 +72,8 @@ def markdown() -> str:
         _row("bug", "what the code does", "law", "witness", "thread"),
         "| --- | --- | --- | --- | --- |",
     ]
-    for one in bugs:
-        seen = found(one)
-        lines.append(_row(one.id, one.title, f"`{one.law}`", _told(seen), _threads(one)))
     lines += [
+        *map(rows, bugs),
         "",
         "## Claims that were no bugs",
         "",
@@ -79,6 +84,13 @@ def markdown() -> str:
         *(_row(one.id, one.claim, one.verdict, _threads(one)) for one in controls),
     ]
     return "\n".join(lines) + "\n"
+
+
+def stored_rows(root: Path) -> dict[Bug, str]:
+    """By bug, the row that the document has."""
+    lines = (root / "docs" / "bugs.md").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line.startswith("| P")]
+    return dict(zip(all_bugs(), rows, strict=True))
 
 
 def _told(seen: Finding) -> str:

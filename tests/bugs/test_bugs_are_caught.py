@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from attnproof.numeric.devices import one_thread
 from attnproof.programs.measure.examine import examine
 
+from .compared import differences
 from .corpus import Bug, Control, Make, all_bugs, all_controls
-from .table import DRAW, asked, found
+from .table import DRAW, asked, found, row, stored_rows
 
 BUGS, CONTROLS = all_bugs(), all_controls()
 # Several bugs are faults of the same correct code: each of these once, under its last bug.
@@ -38,7 +40,8 @@ def numbers(value: Any) -> int:
 
 
 @pytest.mark.parametrize("one", BUGS, ids=lambda one: one.id)
-def test_the_mutant_is_caught(one: Bug) -> None:
+def test_the_mutant_is_caught_as_the_document_says(one: Bug, root: Path) -> None:
+    """Else ``python -m tests.bugs.table > docs/bugs.md`` writes it anew."""
     seen = found(one)
     assert seen.verdict == "broken", f"{seen.verdict}: {seen.why}"
     assert seen.witness is not None
@@ -47,6 +50,7 @@ def test_the_mutant_is_caught(one: Bug) -> None:
     assert within == ("should differ" in seen.witness.there[0]), seen.witness
     size = numbers(seen.witness.inputs) + numbers([seen.witness.here[1], seen.witness.there[1]])
     assert size <= NUMBERS, f"{size} numbers: {seen.witness}"
+    assert differences(row(one, seen), stored_rows(root)[one]) == []
 
 
 @pytest.mark.parametrize(
