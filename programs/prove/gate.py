@@ -337,7 +337,8 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
         most, start = run.done + WORK[name], process_time()
         for at, way in planned:
             late = process_time() - start > SECONDS
-            if late or run.done > most or _memory() - memory > MEMORY:
+            full = run.count % 8 == 0 and _memory() - memory > MEMORY  # it takes as long as a call
+            if late or full or run.done > most:
                 break
             told = way or WAYS[run.count % len(WAYS)]
             if not run.look(at, told):
