@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import Attention
 from attnproof.verdict_line import Condition
 
+gates = importlib.import_module("attnproof.programs.prove.gate")  # its function has its name
 SECONDS = 6.0
 CAUSAL = DeclaredAttention(causal=True)
 BLOCKS = Condition("the blocks of a block mask are those of its function", "where")
@@ -25,6 +27,12 @@ TABLE = nn.Parameter(torch.linspace(-3, 4, 516).reshape(4, 129).sin())
 ROWS = nn.Parameter(torch.linspace(0, 2, 12).reshape(4, 3))
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of compiled code takes long; more of them are made in the tests of the gate."""
+    monkeypatch.setattr(gates, "SECONDS", 0.3)
 
 
 @pytest.fixture(autouse=True)
