@@ -55,7 +55,7 @@ TRUSTED: dict[str, frozenset[str]] = {
         "terms", "scalars", "meaning", "formed", "covers", "ranges", "kernel",
         *(f"rules/{rule}" for rule in (
             "__init__", "base", "conditions", "entries", "functions", "maps", "naturals",
-            "polynomials", "ring", "signs", "sizes", "sums",
+            "inequalities", "polynomials", "ring", "signs", "sums",
         )),
     )
 } | {"symbolic/prove.py": frozenset(["granted", "_sign_of", "_claimed", "_arbitrary"])}  # fmt: skip
@@ -63,7 +63,7 @@ TESTS = tuple(
     f"tests/symbolic/test_{name}.py"
     for name in (
         "rule_steps", "rule_conditions", "derivation_conditions", "formed_conditions", "scalars",
-        "kernel_conditions", "places", "sign_conditions", "polynomials", "rules",
+        "kernel_conditions", "places", "sign_conditions", "sign_steps", "polynomials", "rules",
         "rules_refuse", "kernel_faults", "derivation_faults", "formed", "terms", "meaning",
         "proofs", "hypotheses", "prove",
         "signs", "sizes", "ranges", "kernel", "digits_in_range", "attacks_on_the_kernel",

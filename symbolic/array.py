@@ -281,7 +281,7 @@ HALF = Fraction(1, 2)
 
 def _exponential(base: Array, exponent: Array) -> Array:
     """base^exponent as exp(exponent·log base)."""
-    from .rules import sign  # the rules load SymPy's rings, and declaring should be quick
+    from .signs import sign  # the rules load SymPy's rings, and declaring should be quick
 
     if sign(base.term)[0] != 2:
         raise TypeError(

@@ -32,8 +32,8 @@ from math import prod
 
 from .budget import spend
 from .continuity import SELECTS, whole_valued
-from .rules import nonzero, sign
 from .scalars import number_of
+from .signs import nonzero, sign
 from .terms import Term, free, instantiate, make
 
 Sides = tuple[bool, bool]  # from below, from above

@@ -1,10 +1,11 @@
 """Certificates: a proved statement and its derivations as plain data, which the kernel replays.
 
 A certificate holds the statement (givens, hypotheses, conclusions) and, for each conclusion, the
-derivation that the kernel followed: every application of a rule with its arguments, what stood
-there before and what stands there after, and where (a derivation is a tree, and a rule that is
-applied to a part stands below it).  Whoever has one need believe nothing in it: what the statement
-grants is computed from the statement, and every step is applied again.
+derivation that the kernel followed: every application of a rule with its arguments and the steps
+to the signs that it asks for, what stood there before and what stands there after, and where (a
+derivation is a tree, and a rule that is applied to a part stands below it).  Whoever has one need
+believe nothing in it: what the statement grants is computed from the statement, and every step is
+applied again.
 
 It is about terms.  That the terms are what somebody's code says is not in it: the gate compared
 them with the code, run as it was written, before anything was called proved.  And a definition is
@@ -22,7 +23,7 @@ from typing import Any, get_args
 
 from .claim import Claim, Instance, Law, Link
 from .decision import ClaimDecision, Decision, Step
-from .derivation import Derivation
+from .derivation import Derivation, SignStep
 from .formed import formed
 from .givens import Given
 from .kernel import Refused, replay
@@ -31,8 +32,9 @@ from .statement import Statement, Theorem, meaning, require_names
 from .steps import flatten
 from .terms import Term, make
 
-FORMAT = "attnproof certificate 1"
-STEPS = {kind.__name__: kind for kind in get_args(Derivation)}
+FORMAT = "attnproof certificate 2"
+PROOFS: tuple[type, ...] = get_args(Derivation)
+STEPS = {kind.__name__: kind for kind in (*PROOFS, SignStep)}
 TOLD = {kind.__name__: kind for kind in (Given, Claim, Law, Instance, Link)}
 UNTOLD = {"Given": ("extra",)}  # how numbers are drawn, which no proof looks at
 Plain = Any  # what JSON has: numbers, text, lists, dictionaries
@@ -133,8 +135,7 @@ class Certificate:
             tuple(_is(Law, law) for law in reader(told["laws"])),
         )
         _require_stated(statement)
-        kinds = tuple(STEPS.values())
-        proofs = _once((_name(says), reader.one(kinds, one)) for says, one in data["proofs"])
+        proofs = _once((_name(says), reader.one(PROOFS, one)) for says, one in data["proofs"])
         return cls(statement, proofs)
 
 

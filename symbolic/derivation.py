@@ -13,6 +13,19 @@ from .terms import Term
 
 
 @dataclass(frozen=True, slots=True)
+class SignStep:
+    """A number is "positive", "nonnegative" or "nonzero": given, or by a rule from steps before.
+
+    The rules are those of ``rules/inequalities.py``, with what each wants as its arguments.
+    """
+
+    kind: str
+    number: Term
+    rule: str = "given"
+    arguments: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reflexive:
     """A term equals itself."""
 
@@ -25,13 +38,13 @@ class Reflexive:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """One rule of the kernel, applied to a whole term; ``facts`` are given signs that it needs."""
+    """One rule of the kernel, applied to a whole term; ``signs`` show what signs it asks for."""
 
     rule: str
     left: Term
     arguments: tuple[object, ...]
     right: Term
-    facts: frozenset[tuple[str, Term]] = frozenset()
+    signs: tuple[SignStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,28 +207,28 @@ class LeftInverse:
 class Differ:
     """``left`` is not ``right``: then ``part``, a = b, would hold, and a − b is not 0.
 
-    ``apart`` shows a − b = a number whose form settles that it is not 0, by ``facts`` at most.
+    ``apart`` shows a − b = a number that is not 0, by its form and ``signs``.
     """
 
     left: Term
     right: Term
     part: Derivation
     apart: Derivation
-    facts: frozenset[tuple[str, Term]] = frozenset()
+    signs: tuple[SignStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
     """Every entry of an array is > 0, or >= 0.
 
-    ``parts`` has one equation for each case of the cover, from the entry to a number whose form
-    settles its sign, by ``facts`` at most.
+    ``parts`` has one equation for each case of the cover, from the entry to a number whose sign is
+    settled by its form and by ``signs``: none, or the steps for each.
     """
 
     left: Term
     cover: tuple[tuple[object, ...], ...]
     parts: tuple[Derivation, ...]
-    facts: frozenset[tuple[str, Term]] = frozenset()
+    signs: tuple[tuple[SignStep, ...], ...] = ()
 
     @property
     def right(self) -> Term:

@@ -22,8 +22,9 @@ from .kernel import replay
 from .normal_form.equations import chain, inside, opened_index, rewrite, under
 from .normal_form.normaliser import Normaliser
 from .ranges import parts
-from .rules import Assumption, Refused, nonzero, sign
+from .rules import Assumption, Refused
 from .scalars import ZERO, always_less, entry, index, num, number_of
+from .signs import nonzero, sign
 from .terms import BINDERS, Term, free, instantiate, make, substitute
 
 # Numbers with their arrays unfolded and nothing expanded: the form in which an author wrote them.

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from .rules import Refused, need, sign
+from .rules import BY_FORM, Refused, need
 from .scalars import ONE, add, index_array, integer, is_count, is_integer, is_truth, mul, num
 from .terms import Term, made
 
@@ -120,7 +120,7 @@ def _stays_below(t: Term) -> bool:
     if t.op != "mul":
         return t.op in TAKE_INFINITY
     others = [a for a in t.args if a.finite]
-    return len(others) == len(t.args) - 1 and all(sign(a)[0] == 2 for a in others)
+    return len(others) == len(t.args) - 1 and all(BY_FORM.sign(a)[0] == 2 for a in others)
 
 
 def _constant(t: Term) -> bool:

@@ -38,7 +38,7 @@ from .comparison import (
 )
 from .concrete import ConcreteClaim
 from .givens import Given
-from .ranges import open_ranges
+from .reading import open_ranges
 from .scalars import is_count, length_value
 from .terms import Term, free, postorder
 

@@ -2,11 +2,10 @@
 
 Interface
     ``replay(derivation)``   follows a derivation rule by rule and returns the ``Proof``
-    ``proof_of_sign(array, cover, parts)``  the ``Proof`` that every entry is positive
     ``law(left, right, variables)``  the assumption that left = right for all values of variables
     ``squares(left, right)``  the number whose being 0 shows two arrays equal
-    ``close(proof, granted, claimed)``  refuses a proof of something else than is claimed, or
-    one that used an assumption nobody granted
+    ``close(proof, granted, claimed, signs)``  refuses a proof of something else than is claimed,
+    one that used an assumption nobody granted, or one that reads outside of an axis
 
 A derivation is plain data that anybody may write; nothing in it is believed.  Every rule is
 called again here, and what it returns must be what the derivation says.  Numbers are real,
@@ -38,13 +37,25 @@ from .derivation import (
     Reverse,
     Rewrite,
     Sign,
+    SignStep,
     SumOfSquares,
     Under,
     Witness,
 )
 from .formed import formed
 from .ranges import outside, sides_of
-from .rules import ON_SIGNS, RULES, Assumption, Refused, applied, need, nonzero, sign
+from .rules import (
+    ON_SIGNS,
+    RULES,
+    Assumption,
+    Facts,
+    Refused,
+    Signs,
+    applied,
+    inhabited,
+    known_after,
+    need,
+)
 from .scalars import ONE, ZERO, add, always_less, entry, index, integer, mul, num, power
 from .terms import BINDERS, Term, bind, free, instantiate, make, substitute
 
@@ -56,7 +67,6 @@ __all__ = [
     "close",
     "cover_patterns",
     "law",
-    "proof_of_sign",
     "replay",
     "squares",
 ]
@@ -148,14 +158,27 @@ def _reflexive(d: Reflexive, _: Follow) -> Proof:
 
 def _rewrite(d: Rewrite, _: Follow) -> Proof:
     need(d.rule in RULES, str(d.rule), "no such rule")
-    for part in (d.left, *d.arguments):
-        if type(part) is not int:
-            formed(part)
-    need(not d.facts or d.rule in ON_SIGNS, d.rule, "it asks for no sign")
-    for fact in d.facts:
-        formed(fact[1])
-    after, assumed = applied(d.rule, d.left, d.arguments, frozenset(d.facts))
+    need(not d.signs or d.rule in ON_SIGNS, d.rule, "it asks for no sign")
+    _told((d.left, d.arguments))
+    after, assumed = applied(d.rule, d.left, d.arguments, _signs(d.signs, d.left))
     return _equal(d.left, after, more=assumed)
+
+
+def _told(part: object) -> None:
+    """Refuse a term that means nothing, in the arguments of a rule and of steps to a sign."""
+    if isinstance(part, tuple):
+        for one in part:
+            _told(one)
+    elif isinstance(part, SignStep):
+        _told((part.number, part.arguments))
+    elif type(part) not in (int, str):
+        formed(part)
+
+
+def _signs(steps: tuple[SignStep, ...], *of: Term) -> Signs:
+    """The signs that are known after the steps, for what speaks of these terms."""
+    _told(steps)
+    return known_after(steps, over=frozenset[Term]().union(*map(free, of)))
 
 
 def _reverse(d: Reverse, follow: Follow) -> Proof:
@@ -170,15 +193,8 @@ def _chain(d: Chain, follow: Follow) -> Proof:
         need(a.right is b.left, "chain", "a link does not start where the last one ended")
     left, right = parts[0].left, parts[-1].right
     between = frozenset[Term]().union(*(free(part.left) for part in parts))
-    _inhabited(between - free(left) - free(right))
+    inhabited(between - free(left) - free(right))
     return _equal(left, right, *parts)
-
-
-def _inhabited(variables: frozenset[Term]) -> None:
-    """What was shown by way of some variables holds without them if they have values at all."""
-    for v in variables:
-        some = not v.args or v.args[0].op == "space" or always_less(ZERO, v.args[0])
-        need(some, "replay", "it may have no value", v)
 
 
 def _inside(d: Inside, follow: Follow) -> Proof:
@@ -352,7 +368,7 @@ def _witness(d: Witness, follow: Follow) -> Proof:
     )
     need(x not in free(d.value), "witness", "it depends on itself", d.value)
     need(d.value.shape == x.shape, "witness", "not the shape that is asked for", d.value)
-    _inhabited(free(d.value) - free(left) - free(right))
+    inhabited(free(d.value) - free(left) - free(right))
     for side, shown in ((left, part.left), (right, part.right)):
         need(substitute(side, d.variable, d.value) is shown, "witness", "not the claim", shown)
     return Proof(_KEY, "exists", part.left, part.right, part.assumes, d)
@@ -392,7 +408,7 @@ def _lemma(d: Lemma, follow: Follow) -> Proof:
     used = frozenset[Term]().union(*(free(a) for _, a in lemma.assumes))
     need(not used & set(d.variables), "lemma", "a variable is not arbitrary", *d.variables)
     shown = law(lemma.left, lemma.right, d.variables)
-    _inhabited(free(shown) - free(part.left) - free(part.right))
+    inhabited(free(shown) - free(part.left) - free(part.right))
     assumes = (part.assumes - {("equal", shown)}) | lemma.assumes
     need(part.relation in ("=", "!="), "lemma", "only equations rest on it", part.left)
     return Proof(_KEY, part.relation, part.left, part.right, assumes)
@@ -479,48 +495,39 @@ def _differ(d: Differ, follow: Follow) -> Proof:
     )
     gap = add(part.left, mul(num(-1), part.right))
     need(apart.left is gap, "differ", "not the difference of the two", apart.left, gap)
-    certain, used = nonzero(apart.right, d.facts)
+    certain, used = _signs(d.signs, left, right).nonzero(apart.right)
     need(certain, "differ", "the form does not settle that it is not 0", apart.right)
     met = free(part.left) | free(part.right) | free(apart.right)
-    _inhabited(met - free(left) - free(right))
+    inhabited(met - free(left) - free(right))
     assumes = (part.assumes - {("equal", law(left, right))}) | apart.assumes | used
     return Proof(_KEY, "!=", left, right, assumes)
-
-
-def proof_of_sign(
-    array: Term,
-    cover: Cover,
-    parts: tuple[Derivation, ...],
-    facts: frozenset[Assumption] = frozenset(),
-) -> Proof:
-    """The proof that every entry of an array is > 0 (or >= 0).
-
-    ``parts`` has one equation for each case of the cover, from the entry to a number whose form
-    settles its sign, by ``facts`` at most.  Raises :class:`Refused` if a form settles none.
-    """
-    return replay(Sign(array, cover, parts, facts))
 
 
 def _sign(d: Sign, follow: Follow) -> Proof:
     array = formed(d.left)
     places = _places(array, d.cover)
-    need(len(places) == len(d.parts), "sign", "not one equation for each case")
+    signs = d.signs or ((),) * len(d.parts)
+    good = len(places) == len(d.parts) == len(signs)
+    need(good, "sign", "not one equation for each case")
     least, assumed = 2, frozenset[Assumption]()
-    for place, part in zip(places, map(follow, d.parts), strict=True):
+    for place, part, steps in zip(places, map(follow, d.parts), signs, strict=True):
         need(part.relation == "=", "sign", "a part is no equation", part.left)
         need(part.left is entry(array, *place), "sign", "not the entry of that case", part.left)
-        _inhabited(free(part.right) - free(part.left))
-        certain, used = sign(part.right, d.facts)
+        inhabited(free(part.right) - free(part.left))
+        certain, used = _signs(steps, part.left).sign(part.right)
         _arbitrary(place, free(array).union(*(free(a) for _, a in part.assumes | used)))
         need(certain, "sign", "the form of the entry does not settle its sign", part.right)
         least, assumed = min(least, certain), assumed | used | part.assumes
     return Proof(_KEY, ">" if least == 2 else ">=", array, ZERO, assumed)
 
 
-def close(proof: Proof, granted: frozenset[Assumption], claimed: tuple[object, ...]) -> Proof:
+def close(
+    proof: Proof, granted: Facts, claimed: tuple[object, ...], signs: tuple[SignStep, ...] = ()
+) -> Proof:
     """The proof, if it shows what is claimed and every assumption it used is granted.
 
-    Every slice and entry that it speaks of must stay inside of its axis, by form or by ``granted``.
+    Every slice and entry that it speaks of must stay inside of its axis, by ``signs`` that rest on
+    ``granted``; one that itself reads where its form does not show it to be inside is no help.
     ``claimed`` is ("=" or "!=", left, right), (">" or ">=", array, 0), or ("exists", left, right,
     variable, free_of, relation of the two).  Raises :class:`Refused` with what is shown instead,
     or what nobody granted.
@@ -535,11 +542,15 @@ def close(proof: Proof, granted: frozenset[Assumption], claimed: tuple[object, .
     else:
         shown = ("exists", *w.claim, w.variable, w.free_of, w.relation)
     need(shown == claimed, "close", "it shows something else", proof.left, proof.right)
-    extra = sorted(f"{name} {term!r}" for name, term in proof.assumes - granted)
-    need(not extra, "close", "assumptions nobody granted: " + "; ".join(extra))
     terms = [t for t in (proof.left, proof.right, *shown) if isinstance(t, Term)]
-    unshown, _ = outside([*terms, *(t for a in proof.assumes for t in sides_of(a))], granted)
-    need(not unshown, "close", "; ".join(one.told for one in unshown))
+    known = _signs(signs)
+    open_, used = outside([*terms, *(t for a in proof.assumes for t in sides_of(a))], known)
+    unshown, more = outside([term for _, term in used], known)
+    extra = sorted(f"{name} {term!r}" for name, term in (proof.assumes | used) - granted)
+    need(not extra, "close", "assumptions nobody granted: " + "; ".join(extra))
+    for one in (*open_, *unshown):
+        raise Refused("close: it may read outside of its axis", one.reader, one.number)
+    need(not more, "close", "what shows a range reads outside of an axis", *(t for _, t in more))
     return proof
 
 

@@ -22,7 +22,9 @@ from .faults import Fault, fault_of
 from .gate import Misreading
 from .instances import equations_of
 from .kernel import ANY_REAL, Proof, Refused, close, law, squares
-from .ranges import outside
+from .ranges import sides_of
+from .reading import outside
+from .reading import told as range_told
 from .refusals import demand
 from .scalars import is_truth
 from .showing import AtHand, Shown, compared, difference, show
@@ -64,8 +66,8 @@ def ranges_of(
     ]
     terms = [t for c in told for t in (c.left, c.right, c.witness) if t is not None]
     terms += [side for pair in statement.assume for side in pair]
-    unshown, used = outside(terms, frozenset().union(*signs))
-    return "; ".join(one.told for one in unshown), used
+    unshown, used, _ = outside(terms, frozenset().union(*signs))
+    return "; ".join(map(range_told, unshown)), used
 
 
 def _sign_of(told: Law) -> frozenset[tuple[str, Term]]:
@@ -273,7 +275,10 @@ def settled(
     if leaves:
         raise Refused(leaves)
     own = frozenset[tuple[str, Term]]().union(*(g.granted(name) for name, g in claim.variables))
-    close(proof, granted(statement) | own, _claimed(claim))
+    allowed, claimed = granted(statement) | own, _claimed(claim)
+    terms = [t for t in (proof.left, proof.right, *claimed) if isinstance(t, Term)]
+    terms += [t for assumed in proof.assumes for t in sides_of(assumed)]
+    close(proof, allowed, claimed, outside(terms, allowed)[2])
     _arbitrary(claim, proof.assumes - own)
     asked = _conditions(claim, statement)
     if any(condition.impossible for condition in asked):

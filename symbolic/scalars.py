@@ -190,27 +190,6 @@ def always_less(low: Term, high: Term) -> bool:
     return all(coefficient >= 0 for coefficient in _replace_sizes(gap).values())
 
 
-def never_negative(number: Term) -> bool:
-    """True only if number >= 0 for all values of the indices and naturals and every size >= 1.
-
-    A maximum that is added is at least each of its two numbers; one that is taken away is one of
-    them.
-
-    >>> n = size("n")
-    >>> never_negative(add(make("maximum", (mul(num(-1), n), num(-3))), num(3)))
-    True
-    """
-    if always_less(num(-1), number):
-        return True
-    for monomial, coefficient in _expand(number).items():
-        if len(monomial) == 1 and monomial[0].op == "maximum":
-            enough = any if coefficient > 0 else all
-            other = [add(mul(num(-1), monomial[0]), arg) for arg in monomial[0].args]
-            parts = (add(number, mul(num(coefficient), change)) for change in other)
-            return enough(never_negative(integer(part)) for part in parts)
-    return False
-
-
 def _is_natural(atom: Term) -> bool:
     """Whether an atom is a natural number by what it is."""
     natural = atom.op == "var" and atom.data[1] == "natural" and not atom.shape

@@ -27,12 +27,13 @@ from .derivation import (
 )
 from .derive import Equation, Meeting, NotProved, assumed, axis_cover, derive, places, split_options
 from .divisors import opened
-from .kernel import Proof, Refused, replay, squares
+from .kernel import Cover, Proof, Refused, replay, squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
 from .normal_form.polynomial import holding
 from .rules import Assumption
 from .scalars import ONE, ZERO, add, entry, integer, mul, num, number_of
+from .signs import find, find_nonzero
 from .steps import rule_counts
 from .terms import Term, make, substitute
 
@@ -234,8 +235,19 @@ def _apart(claim: Claim, at_hand: AtHand) -> Shown:
         return Shown(links, None, why)
     keep = frozenset(array for _, array in at_hand.facts)
     form_opened = chain(link.derivation, opened(form, keep))
-    shown = Differ(claim.left, right, whole, form_opened, at_hand.facts)
+    signs = find_nonzero(form_opened.right, at_hand.facts)[1]
+    shown = Differ(claim.left, right, whole, form_opened, signs)
     return _replayed(shown, links, at_hand)
+
+
+def signed(
+    array: Term,
+    cover: Cover,
+    parts: tuple[Derivation, ...],
+    facts: frozenset[Assumption] = frozenset(),
+) -> Sign:
+    """That every entry of an array is > 0, or >= 0, as far as the forms of the parts show it."""
+    return Sign(array, cover, parts, tuple(find(part.right, facts)[1] for part in parts))
 
 
 def _signed(claim: Claim, at_hand: AtHand) -> Shown:
@@ -259,7 +271,7 @@ def _signed(claim: Claim, at_hand: AtHand) -> Shown:
                 first = inside(t, [(0, to_form)]) if place else to_form
                 then = norm(first.right) if expand else opened(first.right, keep)
                 parts.append(at_hand.finished(chain(first, then)))
-            shown = Sign(whole_array, cover, tuple(parts), at_hand.facts)
+            shown = signed(whole_array, cover, tuple(parts), at_hand.facts)
             try:
                 proof = replay(shown)
             except Refused as refused:
@@ -297,7 +309,7 @@ def _as_known(claim: Claim, to_form: Derivation, at_hand: AtHand) -> Shown | Non
             way = chain(to_form, derive(form, known, at_hand.equations))
             (place,) = places(form, whole)
             part = inside(entry(array, *place), [(0, way)]) if place else way
-            shown = Sign(array, whole, (at_hand.finished(part),), at_hand.facts)
+            shown = signed(array, whole, (at_hand.finished(part),), at_hand.facts)
             return Shown((), replay(shown), "", shown)
         except (NotProved, Refused):
             continue

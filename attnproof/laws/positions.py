@@ -27,9 +27,10 @@ from ..symbolic.divisors import Condition, conditions
 from ..symbolic.formed import formed
 from ..symbolic.givens import index_map, positions, real
 from ..symbolic.kernel import Refused
-from ..symbolic.ranges import outside as ranges_outside
+from ..symbolic.reading import outside as ranges_outside
+from ..symbolic.reading import told as range_told
 from ..symbolic.refute import refute
-from ..symbolic.rules import sign
+from ..symbolic.signs import sign
 from ..symbolic.terms import Term, free
 from ..theorems.laws.equations import by_offset
 
@@ -286,9 +287,9 @@ def meant(enc: Encoding, found: Iterable[Term]) -> tuple[tuple[str, ...], str]:
     axis, for some lengths, is another one on arrays.  The second is "" where every one is inside.
     """
     every = list(found)
-    unshown, _ = ranges_outside(every, facts_of(enc))
+    unshown, *_ = ranges_outside(every, facts_of(enc))
     asked = conditions(*every, facts=facts_of(enc))
-    return tuple(one.told for one in asked), unshown[0].told if unshown else ""
+    return tuple(one.told for one in asked), range_told(unshown[0]) if unshown else ""
 
 
 def jump(

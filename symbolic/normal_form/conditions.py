@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..derivation import Derivation, Reflexive
-from ..rules import Refused, sign
+from ..rules import Refused
 from ..scalars import (
     MINUS_INFINITY,
     ONE,
@@ -21,6 +21,7 @@ from ..scalars import (
     number_of,
     split_integer,
 )
+from ..signs import find
 from ..terms import Term, bind, free, instantiate, make, postorder, substitute
 from .equations import chain, inside, occurs, opened_index, operations, reverse, rewrite, under
 from .polynomial import Polynomial, expand, held, to_term
@@ -493,7 +494,7 @@ def _implied(t: Term, place: int, other: int) -> Derivation | None:
         return None
     (a, b), (c, d) = gate.args[0].args, told.args[0].args
     slack = to_term(expand(add(d, mul(num(-1), c), a, mul(num(-1), b))))
-    if not sign(slack, held())[0]:
+    if not find(slack, held())[0]:
         return None
     try:
         return rewrite("implied", t, place, other, slack)
@@ -516,9 +517,9 @@ def _overlap(norm: Normaliser, t: Term, place: int, other: int) -> Derivation | 
     (a, b), (c, d) = gate.args[0].args, told.args[0].args
     slack = to_term(expand(add(d, mul(num(-1), c), b, mul(num(-1), a))))
     if gate.args[0].op == "less":
-        fails = sign(mul(num(-1), slack), held())[0]
+        fails = find(mul(num(-1), slack), held())[0]
         return inside(t, [(other, rewrite("turned", told))]) if fails else None
-    if not norm.turned or told.args[0].op == "less" or not sign(slack, held())[0]:
+    if not norm.turned or told.args[0].op == "less" or not find(slack, held())[0]:
         return None
     rest = [f for k, f in enumerate(t.args) if k not in (place, other)]
     opened = inside(t, [(place, rewrite("turned", gate))])

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from ..budget import spend
 from ..derivation import Chain, Derivation, Inside, Reflexive, Reverse, Rewrite, Under
-from ..rules import applied
+from ..rules import ON_SIGNS, applied
 from ..scalars import index
+from ..signs import Asked
 from ..terms import Term, bind, free, instantiate, make, substitute
 from .polynomial import held
 
@@ -59,9 +60,14 @@ def occurs(old: Term, t: Term) -> bool:
 
 def rewrite(rule: str, term: Term, *arguments: object) -> Derivation:
     """One rule at the root of a term; raises ``Refused`` if the rule does not apply."""
-    facts = held()
-    after, used = applied(rule, term, arguments, facts)
-    return Reflexive(term) if after is term else Rewrite(rule, term, arguments, after, used & facts)
+    if rule not in ON_SIGNS:
+        after, _ = applied(rule, term, arguments)
+        return Reflexive(term) if after is term else Rewrite(rule, term, arguments, after)
+    asked = Asked(held())
+    after, used = applied(rule, term, arguments, asked)
+    if after is term:
+        return Reflexive(term)
+    return Rewrite(rule, term, arguments, after, asked.steps(used))
 
 
 def chain(*parts: Derivation) -> Derivation:

@@ -13,7 +13,7 @@ from math import isqrt
 from typing import TYPE_CHECKING
 
 from ..derivation import Derivation
-from ..rules import Refused, sign
+from ..rules import Refused
 from ..scalars import (
     MINUS_INFINITY,
     ONE,
@@ -28,6 +28,7 @@ from ..scalars import (
     split_integer,
     unary,
 )
+from ..signs import find
 from ..terms import Term, make
 from . import conditions
 from .equations import chain, flat, inside, rewrite
@@ -223,7 +224,7 @@ def absolute(norm: Normaliser, t: Term) -> Derivation:
     first = inside(t, [(0, norm(t.args[0]))])
     u = first.right
     x = u.args[0]
-    if sign(x, held())[0]:
+    if find(x, held())[0]:
         return chain(first, rewrite("absolute value", u, x))
     opposite = norm(mul(num(-1), x)).right
     if opposite.key < x.key:

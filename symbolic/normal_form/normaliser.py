@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..budget import spend
 from ..derivation import Derivation, Reflexive
-from ..rules import sign
 from ..scalars import entry, index, mul, num, power
+from ..signs import find
 from ..terms import Term
 from . import conditions, functions, sums
 from .equations import chain, inside, rewrite
@@ -89,7 +89,7 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
             return _with_square(t, factors, place, base, 2, "sin² + cos² = 1")
         if base.op == "abs" and exponent >= 2:
             return _with_square(t, factors, place, base, 2, "absolute value")
-        if base.op == "sqrt" and abs(exponent) >= 2 and sign(base.args[0], held())[0]:
+        if base.op == "sqrt" and abs(exponent) >= 2 and find(base.args[0], held())[0]:
             return _with_square(t, factors, place, base, 2 if exponent > 0 else -2, "root")
         if base.op == "indicator" and exponent >= 2:
             step = rewrite("indicator power", factor)

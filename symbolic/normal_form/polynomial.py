@@ -14,8 +14,9 @@ from functools import lru_cache
 from math import gcd, lcm
 
 from ..budget import spend
-from ..rules import Facts, nonzero, sign
+from ..rules import Facts
 from ..scalars import ONE, add, mul, num, number_of, power
+from ..signs import find, find_nonzero
 from ..terms import Term
 
 Monomial = tuple[tuple[Term, int], ...]
@@ -54,12 +55,12 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
 
 def positive(atom: Term) -> bool:
     """Whether the atom is positive by its form, or as the statement says."""
-    return sign(atom, held())[0] == 2
+    return find(atom, held())[0] == 2
 
 
 def apart_from_zero(atom: Term) -> bool:
     """Whether the atom is not 0, by its form or as the statement says."""
-    return nonzero(atom, held())[0]
+    return find_nonzero(atom, held())[0]
 
 
 def invert(monomial: Monomial) -> Monomial:

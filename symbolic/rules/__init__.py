@@ -44,11 +44,12 @@ from .functions import (
     root,
     root_of_square,
 )
+from .inequalities import STEPS, inhabited, known_after
 from .maps import digits, divide, equivariance, hypothesis, image, injective, permutation
 from .naturals import floor, layer, remainder
 from .polynomials import same_polynomial
 from .ring import ring
-from .signs import nonzero, sign
+from .signs import BY_FORM, Signs
 from .sums import (
     constant,
     count,
@@ -66,16 +67,19 @@ from .sums import (
 )
 
 __all__ = [
+    "BY_FORM",
     "ON_SIGNS",
     "RULES",
+    "STEPS",
     "Assumption",
     "Facts",
     "Refused",
+    "Signs",
     "applied",
+    "inhabited",
+    "known_after",
     "need",
-    "nonzero",
     "same_polynomial",
-    "sign",
 ]
 
 RULES: dict[str, Callable[..., Result]] = {
@@ -137,11 +141,10 @@ RULES: dict[str, Callable[..., Result]] = {
     "equivariance": equivariance,
 }
 
-ON_SIGNS = frozenset(name for name, rule in RULES.items() if "facts" in (rule.__kwdefaults__ or {}))
-"""Rules that ask for a sign, which may be one that a statement takes as given."""
+ON_SIGNS = frozenset(name for name, rule in RULES.items() if "signs" in (rule.__kwdefaults__ or {}))
+"""Rules that ask for a sign, which may be one that is given or shown by steps."""
 
 
-def applied(rule: str, t: Term, arguments: tuple[object, ...], facts: Facts) -> Result:
-    """What a rule makes of a term, under signs that are given: those it uses are assumptions."""
-    given = {"facts": facts} if facts and rule in ON_SIGNS else {}
-    return RULES[rule](t, *arguments, **given)
+def applied(rule: str, t: Term, arguments: tuple[object, ...], signs: Signs = BY_FORM) -> Result:
+    """What a rule makes of a term, where these signs are known."""
+    return RULES[rule](t, *arguments, **({"signs": signs} if rule in ON_SIGNS else {}))

@@ -18,9 +18,9 @@ from ..scalars import (
     unary,
 )
 from ..terms import Term, free, make, substitute
-from .base import NOTHING, Facts, Result, need
+from .base import NOTHING, Result, need
 from .polynomials import same_polynomial
-from .signs import sign
+from .signs import BY_FORM, Signs
 
 
 def where(t: Term) -> Result:
@@ -43,7 +43,7 @@ def push(t: Term, place: Any) -> Result:
     return make("where", (c, *both)), NOTHING
 
 
-def infinity(t: Term, *, facts: Facts = NOTHING) -> Result:
+def infinity(t: Term, *, signs: Signs = BY_FORM) -> Result:
     """−inf + finite = −inf;  −inf · positive = −inf."""
     need(t.op in ("add", "mul") and MINUS_INFINITY in t.args, "infinity", "no −inf in it", t)
     others = [arg for arg in t.args if arg is not MINUS_INFINITY]
@@ -51,9 +51,9 @@ def infinity(t: Term, *, facts: Facts = NOTHING) -> Result:
         need(all(x.finite for x in others), "infinity", "another part may be infinite", t)
         return MINUS_INFINITY, NOTHING
     need(len(others) == len(t.args) - 1, "infinity", "−inf twice in a product", t)
-    signs = [sign(x, facts) for x in others]
-    need(all(s == 2 for s, _ in signs), "infinity", "a factor is not known positive", t)
-    return MINUS_INFINITY, NOTHING.union(*(a for _, a in signs))
+    found = [signs.sign(x) for x in others]
+    need(all(s == 2 for s, _ in found), "infinity", "a factor is not known positive", t)
+    return MINUS_INFINITY, NOTHING.union(*(a for _, a in found))
 
 
 def connective(t: Term) -> Result:
@@ -141,7 +141,7 @@ def whole(t: Term, a: Term, b: Term) -> Result:
     return unary("indicator", make(other, (a, b))), NOTHING
 
 
-def decide(t: Term, *, facts: Facts = NOTHING) -> Result:
+def decide(t: Term, *, signs: Signs = BY_FORM) -> Result:
     """A comparison that ranges settle, of integers, or the sign of the difference, of any."""
     need(
         t.op == "indicator" and t.args[0].op in ("equal", "less", "less_equal"),
@@ -162,15 +162,15 @@ def decide(t: Term, *, facts: Facts = NOTHING) -> Result:
     if always_less(y, add(x, ONE) if strictly else x):
         return ZERO, NOTHING
     need(t.finite and not t.shape, "decide", "not settled by the ranges", t)
-    certain, used = sign(add(y, mul(num(-1), x)), facts)
+    certain, used = signs.sign(add(y, mul(num(-1), x)))
     if certain >= (2 if strictly else 1):
         return ONE, used
-    certain, used = sign(add(x, mul(num(-1), y)), facts)
+    certain, used = signs.sign(add(x, mul(num(-1), y)))
     need(certain >= (1 if strictly else 2), "decide", "not settled by the signs", t)
     return ZERO, used
 
 
-def implied(t: Term, first: Any, second: Any, slack: Term, *, facts: Facts = NOTHING) -> Result:
+def implied(t: Term, first: Any, second: Any, slack: Term, *, signs: Signs = BY_FORM) -> Result:
     """[a <= b]·[c <= d]·f = [a <= b]·f when (d − c) − (b − a) = slack >= 0; < for both as well."""
     need(
         t.op == "mul"
@@ -198,7 +198,7 @@ def implied(t: Term, first: Any, second: Any, slack: Term, *, facts: Facts = NOT
     (a, b), (c, d) = given.args[0].args, told.args[0].args
     gap = add(d, mul(num(-1), c), a, mul(num(-1), b))
     need(same_polynomial(gap, slack), "implied", "not the slack between them", slack)
-    certain, used = sign(slack, facts)
+    certain, used = signs.sign(slack)
     need(certain, "implied", "the slack is not known to be >= 0", slack)
     return mul(*(f for place, f in enumerate(t.args) if place != second)), used
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from ..scalars import MINUS_INFINITY, ONE, ZERO, add, mul, num, number_of, power, unary
 from ..terms import Term, make, substitute
-from .base import NOTHING, Facts, Refused, Result, need
+from .base import NOTHING, Refused, Result, need
 from .polynomials import same_polynomial
-from .signs import sign
+from .signs import BY_FORM, Signs
 
 
 def exponential(t: Term, target: Term) -> Result:
@@ -77,7 +77,7 @@ def pythagoras(t: Term) -> Result:
     return add(ONE, mul(num(-1), power(cosine, 2))), NOTHING
 
 
-def exponential_of_log(t: Term, *, facts: Facts = NOTHING) -> Result:
+def exponential_of_log(t: Term, *, signs: Signs = BY_FORM) -> Result:
     """exp(k·log x) = x^k for x > 0 and an integer k."""
     need(t.op == "exp", "exp of log", "not an exponential", t)
     inner = t.args[0]
@@ -86,13 +86,13 @@ def exponential_of_log(t: Term, *, facts: Facts = NOTHING) -> Result:
     whole = times is not None and times.denominator == 1
     need(logarithm.op == "log" and whole, "exp of log", "not k·log x", t)
     x = logarithm.args[0]
-    certain, used = sign(x, facts)
+    certain, used = signs.sign(x)
     need(certain == 2, "exp of log", "x is not known to be positive", x)
     assert times is not None
     return power(x, int(times)), used
 
 
-def log(t: Term, target: Term, *, facts: Facts = NOTHING) -> Result:
+def log(t: Term, target: Term, *, signs: Signs = BY_FORM) -> Result:
     """log(exp x) = x;  log(Π x_k^{p_k}) = Σ p_k·log x_k for x_k > 0;  log 1 = 0."""
     need(t.op == "log" and t.finite, "log", "not the logarithm of a finite number", t)
     x = t.args[0]
@@ -105,7 +105,7 @@ def log(t: Term, target: Term, *, facts: Facts = NOTHING) -> Result:
     parts, used = list[Term](), NOTHING
     for factor in x.args if x.op == "mul" else (x,):
         base, exponent = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
-        certain, assumed = sign(base, facts)
+        certain, assumed = signs.sign(base)
         need(certain == 2, "log", "a factor is not known to be positive", base)
         parts.append(mul(num(exponent), unary("log", base)))
         used |= assumed
@@ -113,12 +113,12 @@ def log(t: Term, target: Term, *, facts: Facts = NOTHING) -> Result:
     return target, used
 
 
-def root(t: Term, *, facts: Facts = NOTHING) -> Result:
+def root(t: Term, *, signs: Signs = BY_FORM) -> Result:
     """(√x)² = x and (1/√x)² = 1/x for x >= 0; 1/0 is 0 on both sides."""
     square = t.op == "power" and t.data in (2, -2) and t.args[0].op == "sqrt"
     need(square, "root", "not (√x)²", t)
     x = t.args[0].args[0]
-    certain, used = sign(x, facts)
+    certain, used = signs.sign(x)
     need(certain, "root", "x is not known to be >= 0", x)
     return power(x, 1 if t.data == 2 else -1), used
 
@@ -132,7 +132,7 @@ def root_of_square(t: Term, target: Term) -> Result:
     return target, NOTHING
 
 
-def absolute(t: Term, target: Term, *, facts: Facts = NOTHING) -> Result:
+def absolute(t: Term, target: Term, *, signs: Signs = BY_FORM) -> Result:
     """|x| = |−x|, |x| = x for x >= 0, and |x|² = x²."""
     if t.op == "power" and t.data == 2 and t.args[0].op == "abs" and t.finite:
         need(target is power(t.args[0].args[0], 2), "absolute value", "not x²", t, target)
@@ -144,7 +144,7 @@ def absolute(t: Term, target: Term, *, facts: Facts = NOTHING) -> Result:
         equal = same_polynomial(x, y) or same_polynomial(x, mul(num(-1), y))
         need(equal, "absolute value", "neither x nor −x", t, target)
         return target, NOTHING
-    certain, used = sign(x, facts)
+    certain, used = signs.sign(x)
     need(certain and same_polynomial(x, target), "absolute value", "not known x >= 0", t)
     return target, used
 

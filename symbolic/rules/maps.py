@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..scalars import ZERO, below, entry, is_integer, mul, split_integer, unary
 from ..terms import Term, instantiate, make
-from .base import NOTHING, Facts, Result, fresh, need
-from .signs import sign
+from .base import NOTHING, Result, fresh, need
+from .signs import BY_FORM, Signs
 from .sums import closed
 
 
@@ -69,11 +69,11 @@ def digits(t: Term, width: Term) -> Result:
     return mul(unary("indicator", high), unary("indicator", low)), NOTHING
 
 
-def divide(t: Term, *, facts: Facts = NOTHING) -> Result:
+def divide(t: Term, *, signs: Signs = BY_FORM) -> Result:
     """⌊(a·k + b)/k⌋ = a and (a·k + b) mod k = b for 0 <= b < k, or for b = 0 and any k > 0."""
     need(t.op in ("floor_divide", "remainder"), "divide", "not a division with rest", t)
     quotient, rest = split_integer(t.args[0], t.args[1])
-    certain, used = sign(t.args[1], facts) if rest is ZERO else (0, NOTHING)
+    certain, used = signs.sign(t.args[1]) if rest is ZERO else (0, NOTHING)
     need(certain == 2 or below(rest, t.args[1]), "divide", "the rest may be too large", t)
     need(is_integer(quotient), "divide", "not an integer", quotient)
     return (quotient if t.op == "floor_divide" else rest), used

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..scalars import ZERO, add, always_less, integer, is_integer, mul, num
 from ..terms import Term, instantiate, make
-from .base import NOTHING, Facts, Result, need
+from .base import NOTHING, Result, need
 from .polynomials import same_polynomial
-from .signs import sign
+from .signs import BY_FORM, Signs
 
 
 def layer(t: Term) -> Result:
@@ -20,16 +20,16 @@ def layer(t: Term) -> Result:
     return instantiate(body, m, make("iterate", (m, start, body), shape=t.shape)), NOTHING
 
 
-def remainder(t: Term, *, facts: Facts = NOTHING) -> Result:
+def remainder(t: Term, *, signs: Signs = BY_FORM) -> Result:
     """x mod y = x − y·⌊x/y⌋ for y > 0."""
     need(t.op == "remainder" and not t.shape, "remainder", "not a number mod another", t)
     x, y = t.args
-    certain, used = sign(y, facts)
+    certain, used = signs.sign(y)
     need(certain == 2 and t.finite, "remainder", "the divisor is not known to be positive", y)
     return add(x, mul(num(-1), y, make("floor_divide", (x, y)))), used
 
 
-def floor(t: Term, whole: Term, rest: Term, *, facts: Facts = NOTHING) -> Result:
+def floor(t: Term, whole: Term, rest: Term, *, signs: Signs = BY_FORM) -> Result:
     """⌊x/y⌋ = a + ⌊b/y⌋ when x = a·y + b, a an integer and y > 0;  ⌊⌊b/c⌋/y⌋ = ⌊b/(c·y)⌋.
 
     The second is asked for with ``whole`` = 0 and ``rest`` = ⌊b/(c·y)⌋: c > 0, and y a positive
@@ -37,11 +37,11 @@ def floor(t: Term, whole: Term, rest: Term, *, facts: Facts = NOTHING) -> Result
     """
     need(t.op == "floor_divide" and t.finite and not t.shape, "floor", "not a floor", t)
     x, y = t.args
-    certain, used = sign(y, facts)
+    certain, used = signs.sign(y)
     need(certain == 2, "floor", "the divisor is not known to be positive", y)
     if x.op == "floor_divide" and rest.op == "floor_divide" and whole is ZERO:
         b, c = x.args
-        inner, more = sign(c, facts)
+        inner, more = signs.sign(c)
         need(inner == 2 and is_integer(y), "floor", "not positive, or y is no integer", c, y)
         need(
             rest.args[0] is b and same_polynomial(rest.args[1], mul(c, y)),

@@ -1,14 +1,21 @@
-"""A bare import of a layer would make a second kernel; it is refused."""
+"""There is one kernel: a bare import would make a second one, and it loads no search."""
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks.trusted_mutants import TRUSTED
+
 from .test_packages import LAYERS
+
+KERNEL = sorted(name for name, functions in TRUSTED.items() if not functions)
+PLAIN = {"symbolic/derivation.py", "symbolic/budget.py"}  # data that is checked, and a clock
 
 
 def test_a_bare_import_makes_a_second_class_of_proofs(root: Path) -> None:
@@ -81,3 +88,31 @@ def test_no_file_has_a_bare_import(root: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_one_page_lists_the_trusted_files(root: Path) -> None:
+    page = (root / "symbolic" / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `([\w/]+\.py)` \|[^|]*\|$", page, re.MULTILINE)
+    assert sorted(f"symbolic/{name}" for name in listed) == KERNEL
+
+
+def imported(root: Path, name: str, text: str | None = None) -> set[str]:
+    """The files of ours that a file loads when it is loaded."""
+    folder = Path(name).parent
+    found = set[str]()
+    for node in ast.parse(text or (root / name).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            start = folder if node.level == 1 else folder.parent
+            modules = [node.module] if node.module else [one.name for one in node.names]
+            for module in modules:
+                path = start / module.replace(".", "/")
+                file = path.with_suffix(".py")
+                found.add(str(file if (root / file).exists() else path / "__init__.py"))
+    return found
+
+
+def test_what_is_trusted_loads_nothing_that_searches(root: Path) -> None:
+    for name in KERNEL:
+        assert imported(root, name) <= {*KERNEL, *PLAIN}, name
+    search = imported(root, "symbolic/rules/signs.py", "from ..normal_form import sums")
+    assert not search <= {*KERNEL, *PLAIN}

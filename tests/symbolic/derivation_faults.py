@@ -232,7 +232,9 @@ FAULTS: list[Fault] = [
         {a: 1.0, b: 1.0},
     ),
     Fault(
-        "a contradiction by way of nothing", "replay: it may have no value", by_an_index_of_nothing
+        "a contradiction by way of nothing",
+        "variables: it may have no value",
+        by_an_index_of_nothing,
     ),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -66,25 +67,25 @@ SURE = frozenset[tuple[str, Term]]()
 def blind(rule: Rule) -> Rule:
     """The rule without its side conditions."""
 
-    def faulty(*arguments: object) -> Result:
+    def faulty(*arguments: object, **signs: Any) -> Result:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys.modules[rule.__module__], "need", lambda *_: None)
-            return rule(*arguments)
+            return rule(*arguments, **signs)
 
     return faulty
 
 
 def trusting(rule: Rule) -> Rule:
     """The rule without the assumptions it uses."""
-    return lambda *arguments: (rule(*arguments)[0], SURE)
+    return lambda *arguments, **signs: (rule(*arguments, **signs)[0], SURE)
 
 
 def then(change: Callable[[Term], Term]) -> Fault:
     """The rule with its result changed."""
 
     def fault(rule: Rule) -> Rule:
-        def faulty(*arguments: object) -> Result:
-            after, assumed = rule(*arguments)
+        def faulty(*arguments: object, **signs: Any) -> Result:
+            after, assumed = rule(*arguments, **signs)
             return change(after), assumed
 
         return faulty
@@ -94,7 +95,7 @@ def then(change: Callable[[Term], Term]) -> Fault:
 
 def gives(after: Term) -> Fault:
     """A rule that gives this whatever it is asked."""
-    return lambda _: lambda *__: (after, SURE)
+    return lambda _: lambda *__, **___: (after, SURE)
 
 
 def without_last(t: Term) -> Term:

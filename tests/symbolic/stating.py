@@ -7,9 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from attnproof.symbolic.decision import Decision
+from attnproof.symbolic.derivation import Derivation
 from attnproof.symbolic.givens import Given
+from attnproof.symbolic.kernel import Cover, Proof, replay
 from attnproof.symbolic.prove import decide
+from attnproof.symbolic.rules import Assumption, applied, known_after
+from attnproof.symbolic.showing import signed
+from attnproof.symbolic.signs import Asked
 from attnproof.symbolic.statement import theorem
+from attnproof.symbolic.terms import Term, free
 
 
 @dataclass(frozen=True)
@@ -35,3 +41,20 @@ def decided(said: Said) -> Decision:
     stated = theorem("a test", given=said.given, assume=said.assume)(said.claim)
     terms = replace(stated.statement, code=None)  # what the kernel says of terms, and no more
     return decide(terms, refuting=False)
+
+
+def taken(rule: str, t: Term, arguments: tuple[Any, ...]) -> tuple[Term, frozenset[Assumption]]:
+    """What a rule gives, with the signs that are found where it asks for them."""
+    asked = Asked(frozenset())
+    _, used = applied(rule, t, arguments, asked)
+    return applied(rule, t, arguments, known_after(asked.steps(used), over=free(t)))
+
+
+def proof_of_sign(
+    array: Term,
+    cover: Cover,
+    parts: tuple[Derivation, ...],
+    facts: frozenset[Assumption] = frozenset(),
+) -> Proof:
+    """The proof that every entry is > 0 (or >= 0), by what is found of the forms of the parts."""
+    return replay(signed(array, cover, parts, facts))

@@ -18,11 +18,12 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import greater
-from attnproof.symbolic.derivation import Derivation, Differ, Reflexive
+from attnproof.symbolic.derivation import Derivation, Differ, Reflexive, SignStep
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Assumption, Proof, Refused, close, law, replay
 from attnproof.symbolic.normal_form.equations import chain, inside, rewrite
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, num, power, unary
+from attnproof.symbolic.signs import find_nonzero
 from attnproof.symbolic.terms import Term
 from tests.symbolic.false_proofs import assumed, gap
 from tests.symbolic.interpreter import World, close_to
@@ -153,9 +154,8 @@ def test_two_arrays_want_a_contradiction() -> None:
 
 def apart(left: Term, right: Term, form: Term, *facts: Assumption) -> Derivation:
     """Two numbers that differ by a number of a form."""
-    return Differ(
-        left, right, assumed(left, right), shown(gap(left, right), form), frozenset(facts)
-    )
+    signs = find_nonzero(form, frozenset(facts))[1]
+    return Differ(left, right, assumed(left, right), shown(gap(left, right), form), signs)
 
 
 def shown(t: Term, form: Term) -> Derivation:
@@ -252,6 +252,6 @@ def test_arrays_differ_in_some_entry_and_not_in_every_one() -> None:
     with pytest.raises(Refused, match="the form does not settle"):
         replay(Differ(X, Y, at, Reflexive(gap(entry(X, i), entry(Y, i)))))
     fact = ("nonzero", gap(entry(X, i), entry(Y, i)))
-    proof = replay(Differ(X, Y, at, Reflexive(fact[1]), frozenset({fact})))
+    proof = replay(Differ(X, Y, at, Reflexive(fact[1]), (SignStep(*fact),)))
     assert proof.relation == "!="
     assert proof.assumes == {fact}

@@ -37,7 +37,7 @@ from attnproof.symbolic.formed import formed
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.prove import decide
-from attnproof.symbolic.rules import Assumption, sign
+from attnproof.symbolic.rules import Assumption
 from attnproof.symbolic.scalars import (
     ONE,
     ZERO,
@@ -50,6 +50,7 @@ from attnproof.symbolic.scalars import (
     power,
     unary,
 )
+from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term, make, postorder, substitute
 from tests.symbolic import vocabulary as words
 from tests.symbolic.interpreter import Undefined, World

@@ -22,9 +22,9 @@ from attnproof.symbolic.derivation import (
     Under,
     Witness,
 )
-from attnproof.symbolic.kernel import Refused, close, law, proof_of_sign, replay
+from attnproof.symbolic.kernel import Refused, close, law, replay
 from attnproof.symbolic.normal_form.equations import chain, rewrite
-from attnproof.symbolic.rules import Assumption, sign
+from attnproof.symbolic.rules import Assumption
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,
@@ -37,7 +37,9 @@ from attnproof.symbolic.scalars import (
     power,
     unary,
 )
+from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term, bind, make
+from tests.symbolic.stating import proof_of_sign
 from tests.symbolic.vocabulary import (
     HALF,
     TWO,

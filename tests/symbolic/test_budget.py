@@ -16,11 +16,11 @@ from attnproof.symbolic import budget
 from attnproof.symbolic.budget import Budget, OutOfTime, interrupted_after, left, spend, within
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.givens import real, sizes
+from attnproof.symbolic.linear import collected
 from attnproof.symbolic.normal_form.polynomial import expand
 from attnproof.symbolic.prove import Effort, decide
 from attnproof.symbolic.refute import refute
-from attnproof.symbolic.rules import sign
-from attnproof.symbolic.rules.sizes import collected
+from attnproof.symbolic.signs import sign
 from attnproof.symbolic.statement import Statement
 
 (n,) = sizes("n")

@@ -27,7 +27,7 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Link
 from attnproof.symbolic.derivation import Derivation, Reflexive, Witness
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.kernel import Cover, Refused, close, proof_of_sign, replay
+from attnproof.symbolic.kernel import Cover, Refused, close, replay
 from attnproof.symbolic.normal_form.equations import chain, rewrite
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
@@ -42,6 +42,7 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.terms import Term, make
+from tests.symbolic.stating import proof_of_sign
 from tests.symbolic.vocabulary import (
     HALF,
     A,

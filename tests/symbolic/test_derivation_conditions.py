@@ -30,6 +30,7 @@ from attnproof.symbolic.derivation import (
     Reverse,
     Rewrite,
     Sign,
+    SignStep,
     SumOfSquares,
     Under,
     Witness,
@@ -150,7 +151,7 @@ SOUND: list[Derivation] = [
         b,
         assumed(a, b),
         rewrite("ring", gap(a, b), gap(a, b)),
-        frozenset({("nonzero", gap(a, b))}),
+        (SignStep("nonzero", gap(a, b)),),
     ),
     Sign(P, (("whole",),), (Reflexive(entry(P, i0)),)),
     Sign(
@@ -249,7 +250,7 @@ RESTING: list[Derivation] = [
                 )
             ),
         ),
-        frozenset({("positive", Y)}),
+        ((SignStep("positive", Y),),),
     ),
 ]
 

@@ -10,7 +10,7 @@ import pytest
 
 from attnproof.symbolic import kernel
 from attnproof.symbolic.kernel import Proof, replay
-from attnproof.symbolic.rules import Refused, need
+from attnproof.symbolic.rules import Refused, inequalities, need
 from attnproof.symbolic.terms import Term
 from tests.symbolic.derivation_faults import FAULTS, HARMLESS, Fault
 from tests.symbolic.interpreter import Undefined, World, close_to
@@ -53,7 +53,8 @@ def test_a_condition_that_is_forgotten_is_noticed(
         if not f"{rule}: {why}".startswith(fault.condition):
             need(condition, rule, why, *terms)
 
-    monkeypatch.setattr(kernel, "need", forgetful)
+    for module in (kernel, inequalities):
+        monkeypatch.setattr(module, "need", forgetful)
     proof = replay(derivation)
     assert is_false(proof, fault) or not fault.told
 

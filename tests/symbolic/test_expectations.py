@@ -22,13 +22,14 @@ from attnproof.symbolic import (
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.derivation import Cases, Reflexive, Rewrite, SumOfSquares
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.kernel import Refused, close, proof_of_sign, replay
+from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.normal_form.equations import rewrite
-from attnproof.symbolic.rules import RULES, Assumption, sign
+from attnproof.symbolic.rules import RULES, Assumption
 from attnproof.symbolic.scalars import ONE, ZERO, entry, mul
+from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term
 from tests.symbolic.interpreter import World, close_to
-from tests.symbolic.stating import Said, verdict
+from tests.symbolic.stating import Said, proof_of_sign, verdict
 from tests.symbolic.vocabulary import R, S, outcome, space, spread, total, var
 from tests.symbolic.vocabulary import i as at
 from tests.symbolic.vocabulary import j as also

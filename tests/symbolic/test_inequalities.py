@@ -22,11 +22,11 @@ from attnproof.symbolic import (
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.derivation import Assume, Derivation, Lemma, Reflexive
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.kernel import Cover, Refused, close, law, proof_of_sign
+from attnproof.symbolic.kernel import Cover, Refused, close, law
 from attnproof.symbolic.normal_form.equations import rewrite
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, power
 from attnproof.symbolic.terms import make
-from tests.symbolic.stating import Said, because, verdict
+from tests.symbolic.stating import Said, because, proof_of_sign, verdict
 from tests.symbolic.vocabulary import TWO, D, P, X, Y, a, b, i, minus, n, q, var
 
 (N,) = sizes("n")

@@ -25,6 +25,7 @@ from attnproof.symbolic.derivation import (
     Reverse,
     Rewrite,
     Sign,
+    SignStep,
     SumOfSquares,
     Under,
     Witness,
@@ -140,14 +141,14 @@ def natural(**other: Any) -> NaturalInduction:
 
 
 def sign_of(array: Term, *parts: Any, cover: Any = (("whole",),)) -> Sign:
-    return Sign(array, cover, parts, Assumed())
+    return Sign(array, cover, parts)
 
 
 def apart(left: Term = a, right: Term = b, **other: Any) -> Differ:
     fields: dict[str, Any] = {
         "part": shown(a, b, ("equal", law(left, right)), OF_J),
         "apart": shown(add(a, minus(b)), q, ("nonnegative", b)),
-        "facts": frozenset(),
+        "signs": (),
     }
     return Differ(left, right, **(fields | other))
 
@@ -622,7 +623,7 @@ REFUSED: list[tuple[Any, str]] = [
             P,
             (("whole",),),
             (shown(entry(P, i0), entry(Y, i0)),),
-            frozenset({("positive", entry(Y, i0))}),
+            ((SignStep("positive", entry(Y, i0)),),),
         ),
         "the index is not arbitrary",
     ),
@@ -731,7 +732,7 @@ OUT = entry(X, less_one(less_one(n)))
 def test_every_place_that_a_proof_speaks_of_is_inside(
     proof: Proof, claimed: tuple[object, ...]
 ) -> None:
-    with pytest.raises(Refused, match="shown neither by its form nor by a hypothesis"):
+    with pytest.raises(Refused, match="outside of its axis"):
         close(proof, proof.assumes, claimed)
 
 

@@ -6,8 +6,11 @@ import pytest
 
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import law
-from attnproof.symbolic.ranges import NEVER, leaving, open_ranges, outside, parts, sides_of
-from attnproof.symbolic.rules import Assumption
+from attnproof.symbolic.ranges import NEVER, Range, parts, sides_of
+from attnproof.symbolic.ranges import outside as asked
+from attnproof.symbolic.reading import leaving, never_negative, open_ranges, told
+from attnproof.symbolic.reading import outside as looked_at
+from attnproof.symbolic.rules import Assumption, Facts, known_after
 from attnproof.symbolic.scalars import (
     ONE,
     ZERO,
@@ -16,7 +19,6 @@ from attnproof.symbolic.scalars import (
     index,
     integer,
     mul,
-    never_negative,
     num,
 )
 from attnproof.symbolic.terms import Term, bind, free, instantiate, make
@@ -123,7 +125,7 @@ PLACES: list[tuple[Term, list[Term]]] = [
 def test_the_ranges_that_an_operation_leaves_open(t: Term, numbers: list[Term]) -> None:
     found = list(leaving(t))
     assert [integer(one.number) for one in found] == numbers
-    assert all(one.reader is t and isinstance(one.what, str) for one in found)
+    assert all(one.reader is t and told(one) for one in found)
 
 
 @pytest.mark.parametrize(("t", "numbers"), PLACES)
@@ -193,6 +195,15 @@ def test_open_ranges_are_those_of_all_parts() -> None:
     assert inner[-1] is outer
 
 
+def outside(terms: list[Term], granted: Facts = frozenset()) -> tuple[tuple[Range, ...], Facts]:
+    """What is open and what the rest rests on, as the kernel finds it by the steps."""
+    unshown, used, steps = looked_at(terms, granted)
+    left, by = asked(terms, known_after(steps))
+    assert {one.number for one in left} == {one.number for one in unshown}
+    assert by == used
+    return unshown, used
+
+
 def granted(*facts: Assumption) -> frozenset[Assumption]:
     return frozenset(facts)
 
@@ -250,8 +261,10 @@ def test_a_clipped_offset_stays_inside_of_its_table() -> None:
     offset = add(i, mul(num(-1), j))
     upper = make("maximum", (mul(num(-1), make("maximum", (offset, num(-3)))), num(-4)))
     clipped = mul(num(-1), upper)
-    assert never_negative(add(clipped, num(3)))
-    assert never_negative(add(num(4), mul(num(-1), clipped)))
-    assert not never_negative(add(clipped, num(2)))
-    assert not never_negative(add(num(3), mul(num(-1), clipped)))
-    assert not never_negative(add(make("maximum", (offset, num(-3))), num(2)))
+    for inside in (add(clipped, num(3)), add(num(4), mul(num(-1), clipped))):
+        certain, steps = never_negative(inside)
+        assert certain
+        assert known_after(steps).sign(inside) == (1, frozenset())
+    assert not never_negative(add(clipped, num(2)))[0]
+    assert not never_negative(add(num(3), mul(num(-1), clipped)))[0]
+    assert not never_negative(add(make("maximum", (offset, num(-3))), num(2)))[0]

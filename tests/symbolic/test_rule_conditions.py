@@ -30,6 +30,7 @@ from attnproof.symbolic.terms import Term, make
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.random_numbers import holds_in
 from tests.symbolic.rule_cases import HOLDS
+from tests.symbolic.stating import taken
 from tests.symbolic.vocabulary import (
     HALF,
     TWO,
@@ -358,7 +359,7 @@ ASSUMED: list[tuple[str, Term, Arguments, set[Assumption]]] = [
 def test_a_rule_returns_all_that_it_assumes(
     rule: str, t: Term, arguments: Arguments, expected: set[Assumption]
 ) -> None:
-    _, assumed = RULES[rule](formed(t), *arguments)
+    _, assumed = taken(rule, formed(t), arguments)
     assert assumed == expected
 
 

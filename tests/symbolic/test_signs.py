@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from attnproof.symbolic.derivation import Reflexive
 from attnproof.symbolic.formed import formed
-from attnproof.symbolic.kernel import Refused, close, proof_of_sign
-from attnproof.symbolic.rules import Assumption, nonzero, sign
+from attnproof.symbolic.kernel import Refused, close
+from attnproof.symbolic.rules import Assumption
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,
@@ -23,9 +23,11 @@ from attnproof.symbolic.scalars import (
     power,
     unary,
 )
+from attnproof.symbolic.signs import nonzero, sign
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.interpreter import Undefined, World
 from tests.symbolic.random_numbers import fact, holds_in, larger, leaves, numbers, rounds
+from tests.symbolic.stating import proof_of_sign
 from tests.symbolic.vocabulary import (
     HALF,
     PI,

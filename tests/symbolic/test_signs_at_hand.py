@@ -6,7 +6,7 @@ import pytest
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Claim, Law, at_least, differ, equal, greater
-from attnproof.symbolic.derivation import Rewrite
+from attnproof.symbolic.derivation import Rewrite, SignStep
 from attnproof.symbolic.derive import derive
 from attnproof.symbolic.givens import Given, real, sizes
 from attnproof.symbolic.kernel import close, replay
@@ -94,7 +94,7 @@ POSITIVE = ("positive", a)
 
 def shows(facts: set[tuple[str, Term]], granted: set[tuple[str, Term]], rule: str = "ring") -> None:
     left = mul(a, power(a, -1))
-    step = Rewrite(rule, left, (ONE, a), ONE, frozenset(facts))
+    step = Rewrite(rule, left, (ONE, a), ONE, tuple(SignStep(*fact) for fact in facts))
     close(replay(step), frozenset(granted), ("=", left, ONE))
 
 
@@ -113,7 +113,7 @@ def test_rules_that_ask_for_no_sign_take_none() -> None:
     left = add(a, b)
     assert set(RULES) > ON_SIGNS
     with pytest.raises(Refused, match="asks for no sign"):
-        replay(Rewrite("entry", left, (), left, frozenset({POSITIVE})))
+        replay(Rewrite("entry", left, (), left, (SignStep(*POSITIVE),)))
 
 
 def test_what_is_given_of_one_entry_shows_nothing_of_all() -> None:

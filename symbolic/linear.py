@@ -1,0 +1,120 @@
+"""Sums as they are compared: like parts collected, no product opened; and how steps are written.
+
+Nothing here is trusted, and nothing knows a sign: ``signs.py`` looks for those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from .budget import spend
+from .derivation import SignStep
+from .scalars import ONE, add, mul, num, number_of, power
+from .terms import Term, make
+
+Steps = tuple[SignStep, ...]
+Monomial = tuple[Term, ...]
+Linear = dict[Monomial, Fraction]
+COPIES = 6
+KIND = {1: "nonnegative", 2: "positive"}
+
+
+def joined(*parts: Steps) -> Steps:
+    """All steps, each once."""
+    return tuple(dict.fromkeys(step for part in parts for step in part))
+
+
+def step(certain: int, t: Term, rule: str, *arguments: object) -> SignStep:
+    """The step by a rule to the sign of a number."""
+    return SignStep(KIND[certain], t, rule, arguments)
+
+
+def times(*factors: Term) -> Term:
+    """The product with each factor as it stands: of what is a product a sign may be known."""
+    kept = tuple(x for x in factors if x is not ONE)
+    return make("mul", kept) if len(kept) > 1 else kept[0] if kept else ONE
+
+
+def less(x: Term, y: Term) -> Term:
+    """x − y, as the kernel writes it."""
+    return add(x, mul(num(-1), y))
+
+
+def collected(t: Term, scale: Fraction = Fraction(1)) -> Linear:
+    """A finite number as Σ literal · monomial, like monomials together; no product is opened."""
+    spend()
+    factors = sorted(_factors(t), key=lambda f: f.key)
+    for literal in map(number_of, factors):
+        scale *= 1 if literal is None else literal
+    rest = tuple(f for f in factors if number_of(f) is None)
+    if len(rest) != 1 or rest[0].op != "add":
+        return {rest: scale} if scale else {}
+    total: Linear = {}
+    for arg in rest[0].args:
+        for monomial, coefficient in collected(arg, scale).items():
+            total[monomial] = total.get(monomial, Fraction(0)) + coefficient
+    return {m: c for m, c in total.items() if c}
+
+
+def _factors(t: Term) -> Iterator[Term]:
+    """The factors of a product; a small power of a number as its copies."""
+    if t.op == "mul":
+        for arg in t.args:
+            yield from _factors(arg)
+    elif t.op == "power" and 1 < abs(t.data) <= COPIES:
+        for _ in range(abs(t.data)):
+            yield from _factors(power(t.args[0], t.data // abs(t.data)))
+    else:
+        yield t
+
+
+def as_term(linear: Linear) -> Term:
+    """The sum as a term."""
+    parts = sorted(linear, key=order)
+    return add(*(mul(*([num(linear[m])] if linear[m] != 1 else []), *m) for m in parts))
+
+
+def order(monomial: Monomial) -> tuple[int, list[bytes]]:
+    """By which monomials are sorted."""
+    return len(monomial), [f.key for f in monomial]
+
+
+def minus(x: Term, y: Term) -> Term:
+    """x − y, like monomials collected."""
+    return as_term(collected(add(x, mul(num(-1), y))))
+
+
+def divided(whole: Monomial, part: Monomial) -> Monomial | None:
+    """The factors of a product that are left without those of another, or None."""
+    rest = list(whole)
+    for factor in part:
+        if factor not in rest:
+            return None
+        rest.remove(factor)
+    return tuple(rest)
+
+
+def multiples(own: Linear, told: Linear) -> Iterator[tuple[Term, Linear]]:
+    """Ways to write a sum as factor · told + rest, so that one monomial of it is gone."""
+    for whole, c in sorted(own.items(), key=lambda part: order(part[0])):
+        for part, k in sorted(told.items(), key=lambda part: order(part[0])):
+            others = divided(whole, part) if part and c / k > 0 else None
+            if others is not None:
+                rest = dict(own)
+                for more, coefficient in told.items():
+                    monomial = tuple(sorted((*others, *more), key=lambda f: f.key))
+                    rest[monomial] = rest.get(monomial, Fraction(0)) - c / k * coefficient
+                yield mul(num(c / k), *others), {m: x for m, x in rest.items() if x}
+
+
+def shared(a: Monomial, b: Monomial) -> tuple[Monomial, list[Term], list[Term]]:
+    """The factors that two products have in common, and what else is in each."""
+    both, left, right = list[Term](), list[Term](), list(b)
+    for factor in a:
+        if factor in right:
+            right.remove(factor)
+            both.append(factor)
+        else:
+            left.append(factor)
+    return tuple(both), left, right

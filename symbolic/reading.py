@@ -1,0 +1,159 @@
+"""Which places a term is not shown to read inside of its axes, in words; what shows the others.
+
+The kernel's ``close`` asks that every one be shown (``ranges.py``).  Here it is looked for how: by
+the form of the number, or by a hypothesis on signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from .linear import Steps, collected, joined, less, step, times
+from .ranges import NEVER, Range, parts, ranges
+from .rules import Assumption, Facts
+from .rules.base import NOTHING
+from .scalars import add, always_less, integer, mul, num, number_of
+from .signs import NEITHER, Found, find, shown
+from .terms import Term, free
+
+SIGNS = ("positive", "nonnegative")
+
+
+def told(one: Range) -> str:
+    """What is not certain, and the hypothesis that would show it."""
+    what = _what(one)
+    if one.number is NEVER:
+        return f"{what}: it is not an integer by its form"
+    parts = one.number.args if one.number.op == "add" else (one.number,)
+    less = [_opposite(p) for p in parts if _is_negative(p)]
+    more = [p for p in parts if not _is_negative(p)]
+    left, right = integer(add(*more)), integer(add(*less))
+    if always_less(one.number, num(0)):
+        return f"{what}: it leaves the axis at all sizes"
+    runs = any(v.op == "index" for v in free(one.number))
+    helps = (
+        "let the index run over the places that are there, such as rows(n - 1, ..)"
+        if runs
+        else f"a hypothesis at_least({left!r}, {right!r}) in assume= would show it"
+    )
+    return (
+        f"{what}: that it stays inside is shown neither by its form nor by a hypothesis; " + helps
+    )
+
+
+def _what(one: Range) -> str:
+    t, axis = one.reader, one.axis
+    if axis is None:
+        return f"an axis of length {one.number!r}"
+    what = f"the slice {_bounds(t)}" if one.at is None else f"the index {one.at!r}"
+    return (
+        f"{what} of axis {axis} of {_short(t.args[0])}, whose length is {t.args[0].shape[axis]!r}"
+    )
+
+
+def _bounds(t: Term) -> str:
+    start, (axis, step) = t.args[1], t.data
+    return (
+        f"{start!r}:{integer(add(start, t.shape[axis]))!r}" if step == 1 else f"{start!r}:..:{step}"
+    )
+
+
+def _short(t: Term) -> str:
+    shown = repr(t)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+
+
+def _opposite(t: Term) -> Term:
+    return integer(mul(num(-1), t))
+
+
+def _is_negative(t: Term) -> bool:
+    literal = number_of(t.args[0]) if t.op == "mul" else number_of(t)
+    return literal is not None and literal < 0
+
+
+def never_negative(number: Term) -> Found:
+    """How an integer is >= 0 for all values of the indices and naturals and every size >= 1.
+
+    A maximum that is added is at least each of its two numbers; one that is taken away is one of
+    them.
+
+    >>> from attnproof.symbolic.scalars import size
+    >>> n = size("n")
+    >>> never_negative(add(make("maximum", (mul(num(-1), n), num(-3))), num(3)))[0]
+    1
+    """
+    if always_less(num(-1), number):
+        return 1, (step(1, number, "ranges"),)
+    for monomial, c in collected(number).items():
+        m = monomial[0] if len(monomial) == 1 else number
+        if m.op != "maximum" or not all(x.finite for x in m.args):
+            continue
+        rests = [integer(add(number, mul(num(c), less(x, m)))) for x in m.args]
+        found = [never_negative(rest) for rest in rests]
+        good = [k for k, (certain, _) in enumerate(found) if certain]
+        if c > 0 and good:
+            x, rest, steps = m.args[good[0]], rests[good[0]], found[good[0]][1]
+            more = less(m, x)
+            whole = step(1, number, "total", rest, times(num(c), more))
+            return 1, joined(steps, (step(1, more, "largest", m, x), whole))
+        if c < 0 and len(good) == 2:
+            room = add(mul(num(-1 / c), number), m)
+            each = [
+                step(1, less(room, x), "total", times(num(-1 / c), rest))
+                for x, rest in zip(m.args, rests, strict=True)
+            ]
+            above = less(room, m)
+            last = step(1, above, "least", m, room), step(1, number, "total", times(num(-c), above))
+            return 1, joined(*(steps for _, steps in found), (*each, *last))
+        return NEITHER
+    return NEITHER
+
+
+def leaving(t: Term) -> list[Range]:
+    """The ranges of one operation that its form does not show."""
+    return [one for one in ranges(t) if not never_negative(one.number)[0]]
+
+
+def open_ranges(term: Term) -> tuple[Range, ...]:
+    """The ranges of a term that its form does not show, the innermost first."""
+    return _looked_at(term)[0]
+
+
+@cache
+def _looked_at(term: Term) -> tuple[tuple[Range, ...], Steps]:
+    """What is open in a term, and the steps that show the rest."""
+    found: dict[Term, Range] = {}
+    steps: list[Steps] = []
+    for part in reversed(list(parts(term))):
+        for one in ranges(part):
+            certain, how = never_negative(one.number)
+            if not certain:
+                found.setdefault(one.number, one)
+            elif len(how) > 1:  # what ranges settle the kernel sees by itself
+                steps.append(how)
+    return tuple(found.values()), joined(*steps)
+
+
+def outside(
+    terms: Iterable[Term], granted: Iterable[Assumption] = ()
+) -> tuple[tuple[Range, ...], Facts, Steps]:
+    """The ranges in the terms that nothing shows; what shows the others, and by which steps.
+
+    A hypothesis that itself reads at places which its form does not show is no help.
+    """
+    facts = frozenset(fact for fact in granted if fact[0] in SIGNS and not open_ranges(fact[1]))
+    unshown: dict[Term, Range] = {}
+    used, steps = NOTHING, [_looked_at(t)[1] for _, t in facts]
+    for term in terms:
+        asked, by_form = _looked_at(term)
+        steps.append(by_form)
+        for one in asked:
+            certain, how = find(one.number, facts)
+            if certain:
+                steps.append(how)
+                used |= shown(how, free(one.number)).sign(one.number)[1]
+            else:
+                unshown.setdefault(one.number, one)
+    return tuple(unshown.values()), used, joined(*steps)

@@ -1,0 +1,250 @@
+"""Steps that show a sign beyond the form of a number, each from signs that are known before it.
+
+Who looks for a sign writes the steps down (``SignStep``), and :func:`known_after` takes each again.
+``STEPS`` is the whole list: a number and arguments to a kind, with what it rests on, or a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..derivation import SignStep
+from ..scalars import (
+    ONE,
+    ZERO,
+    add,
+    always_less,
+    below,
+    is_integer,
+    is_truth,
+    mul,
+    num,
+    power,
+    unary,
+)
+from ..terms import Term, free, instantiate, make, substitute
+from .base import NOTHING, Assumption, Facts, need
+from .polynomials import same_polynomial
+from .signs import Signs
+
+Known = Mapping[Assumption, Facts]
+Shown = tuple[str, Facts]
+KINDS = ("nonzero", "nonnegative", "positive")
+
+
+def known_after(
+    steps: tuple[SignStep, ...], known: Known | None = None, over: frozenset[Term] = frozenset()
+) -> Signs:
+    """What is known after the steps; raises ``Refused`` at the first that shows it not.
+
+    ``over`` has the variables that have a value.  What is shown by way of others holds without
+    them only if they have values at all.
+    """
+    signs = Signs(dict(known or {}), over)
+    for step in steps:
+        need(step.kind in KINDS and not step.number.loose, "sign", "not of a number", step.number)
+        fact = (step.kind, step.number)
+        rests = frozenset({fact})
+        if step.rule != "given":
+            need(step.rule in STEPS, "sign", f"no such rule: {step.rule}")
+            kind, rests = STEPS[step.rule](step.number, signs, *step.arguments)
+            need(kind in (step.kind, "positive"), step.rule, f"not {step.kind}", step.number)
+            opened = step.arguments[:1] if step.rule == "every" else ()
+            used = [free(x) for x in step.arguments if isinstance(x, Term) and x not in opened]
+            inhabited(frozenset().union(*used) - free(step.number) - over)
+        signs = Signs({fact: rests, **signs.known}, over)
+    return signs
+
+
+def inhabited(variables: frozenset[Term]) -> None:
+    """What was shown by way of some variables holds without them if they have values at all."""
+    for v in variables:
+        some = not v.args or v.args[0].op == "space" or always_less(ZERO, v.args[0])
+        need(some, "variables", "it may have no value", v)
+
+
+def _at_least(least: int, rule: str, signs: Signs, *terms: Term) -> tuple[list[int], Facts]:
+    """The signs of numbers, of which none may be less certain."""
+    found = [signs.sign(t) for t in terms]
+    for t, (certain, _) in zip(terms, found, strict=True):
+        need(certain >= least, rule, "its sign is not known", t)
+    return [certain for certain, _ in found], NOTHING.union(*(used for _, used in found))
+
+
+def _kind(strict: object) -> str:
+    return "positive" if strict else "nonnegative"
+
+
+def _less(x: Term, y: Term) -> Term:
+    return add(x, mul(num(-1), y))
+
+
+def total(t: Term, signs: Signs, *parts: Term) -> Shown:
+    """t = Σ parts, each >= 0."""
+    need(same_polynomial(t, add(*parts)), "total", "not their sum", t)
+    certain, used = _at_least(1, "total", signs, *parts)
+    return _kind(2 in certain), used
+
+
+def multiple(t: Term, signs: Signs, x: Term) -> Shown:
+    """t = x, which is not 0."""
+    certain, used = signs.nonzero(x)
+    need(certain and same_polynomial(t, x), "multiple", "not known to be other than 0", t, x)
+    return "nonzero", used
+
+
+def apart(t: Term, signs: Signs) -> Shown:
+    """t >= 0 and t is not 0."""
+    certain, used = signs.nonzero(t)
+    need(certain, "apart", "it may be 0", t)
+    return "positive", used | _at_least(1, "apart", signs, t)[1]
+
+
+def whole(t: Term, signs: Signs, x: Term) -> Shown:
+    """t = x − 1 for an integer x > 0."""
+    need(is_integer(x) and same_polynomial(t, _less(x, ONE)), "whole", "not an integer less 1", t)
+    return "nonnegative", _at_least(2, "whole", signs, x)[1]
+
+
+def ranges(t: Term, _: Signs) -> Shown:
+    """The ranges of indices, naturals and sizes settle it."""
+    need(always_less(num(-1), t), "ranges", "the ranges do not settle it", t)
+    return _kind(always_less(ZERO, t)), NOTHING
+
+
+def bounded(t: Term, _: Signs, x: Term) -> Shown:
+    """1 − x for a cosine, sine, hyperbolic tangent, or indicator;  1 + x but for the last."""
+    need(x.op in ("cos", "sin", "tanh", "indicator") and x.finite, "bounded", "no bound", x)
+    above = x.op != "indicator" and same_polynomial(t, add(ONE, x))
+    need(above or same_polynomial(t, _less(ONE, x)), "bounded", "not 1 less that number", t, x)
+    return "nonnegative", NOTHING
+
+
+AT = {("exp", ZERO): ONE, ("log", ONE): ZERO, ("power", ONE): ONE}
+LEAST = {"exp": 0, "tanh": 0, "sqrt": 1, "log": 2, "power": 2}
+
+
+def rising(t: Term, signs: Signs, f: Any, x: Term, y: Term) -> Shown:
+    """t = f(y) − f(x) and y − x >= 0, for exp, tanh, √ from 0, log and −1/x above 0."""
+    need(f in LEAST, "rising", "not a function that rises", t)
+    need(not x.shape + y.shape and x.finite and y.finite, "rising", "not two numbers", x, y)
+    low, high = [(power(v, -1) if f == "power" else unary(f, v), AT.get((f, v))) for v in (x, y)]
+    low, high = (high, low) if f == "power" else (low, high)
+    both = [_less(b, a) for a in low for b in high if a is not None and b is not None]
+    need(any(same_polynomial(t, gap) for gap in both), "rising", "not f(y) − f(x)", t)
+    certain, used = _at_least(1, "rising", signs, _less(y, x))
+    if LEAST[f]:
+        used |= _at_least(LEAST[f], "rising", signs, x)[1]
+    return _kind(2 in certain), used
+
+
+def gates(t: Term, signs: Signs, first: Term, then: Term) -> Shown:
+    """t = [c <= d] − [a <= b] where d − c is at least b − a; the same for <, and from < to <=."""
+    need(same_polynomial(t, _less(then, first)), "gates", "not one less the other", t)
+    strict = {"less": 1, "less_equal": 0}
+    ops = [gate.args[0].op for gate in (first, then) if gate.op == "indicator"]
+    need(len(ops) == 2 and all(op in strict for op in ops), "gates", "not two comparisons", t)
+    (a, b), (c, d) = first.args[0].args, then.args[0].args
+    slack = add(d, mul(num(-1), c), a, mul(num(-1), b))
+    more = 2 if strict[ops[1]] > strict[ops[0]] else 1
+    return "nonnegative", _at_least(more, "gates", signs, slack)[1]
+
+
+def largest(t: Term, _: Signs, m: Term, x: Term) -> Shown:
+    """t = max(x, y) − x."""
+    need(m.op == "maximum" and x in m.args, "largest", "not a maximum and one of its numbers", m, x)
+    need(same_polynomial(t, _less(m, x)), "largest", "not the maximum less that number", t)
+    return "nonnegative", NOTHING
+
+
+def least(t: Term, signs: Signs, m: Term, z: Term) -> Shown:
+    """t = z − max(x, y), z − x >= 0 and z − y >= 0."""
+    need(m.op == "maximum" and same_polynomial(t, _less(z, m)), "least", "not z − max(x, y)", t)
+    need(all(x.finite for x in m.args), "least", "one may be infinite", m)
+    certain, used = _at_least(1, "least", signs, *(_less(z, x) for x in m.args))
+    return _kind(min(certain) == 2), used
+
+
+def every(t: Term, signs: Signs, j: Term, steps: Any, *at: Term) -> Shown:
+    """t = Σ_j f(j) with f(j) >= 0 for any j, by steps of its own.
+
+    It is positive if all are and there is one, or if one is that stands ``at`` a place of the axis.
+    """
+    need(t.op == "sum" and t.finite, "every", "not a finite sum", t)
+    length, body = t.args
+    space = length.op == "space"
+    need(space or always_less(num(-1), length), "every", "no number of terms", length)
+    need(j.op == "index" and j.args == (length,), "every", "not an index of it", j)
+    (certain,), used = _at_least(
+        1,
+        "every",
+        known_after(steps, signs.known, signs.over | free(t) | {j}),
+        instantiate(body, j),
+    )
+    need(not any(j in free(x) for x in (t, *(x for _, x in used))), "every", "not any index", j)
+    if certain == 2 and (space or always_less(ZERO, length)):
+        return "positive", used
+    for place in at:
+        need(not space and below(place, length), "every", "no place of the axis", place)
+        return "positive", used | _at_least(2, "every", signs, instantiate(body, place))[1]
+    return "nonnegative", used
+
+
+def linear(t: Term, signs: Signs, x: Term, y: Term) -> Shown:
+    """t = Σ_j g(j) − Σ_j f(j), from the sign of Σ_j (g(j) − f(j))."""
+    alike = x.op == y.op == "sum" and x.args[0] is y.args[0]
+    need(alike and same_polynomial(t, _less(x, y)), "linear", "not the difference of two sums", t)
+    whole = make("sum", (x.args[0], add(x.args[1], mul(num(-1), y.args[1]))))
+    (certain,), used = _at_least(1, "linear", signs, whole)
+    return _kind(certain == 2), used
+
+
+def cases(t: Term, signs: Signs, gate: Term, holds: Any, fails: Any) -> Shown:
+    """The sign of t where a condition in it holds and where it does not, by steps of each.
+
+    A case in which 0 would be positive is none.
+    """
+    for x in (t, gate):
+        need(x.finite and not x.shape and not x.loose, "cases", "not a finite number", x)
+    need(gate.op == "indicator", "cases", "not a condition", gate)
+    kinds, rests = set[int](), NOTHING
+    for value, told, steps in zip((ONE, ZERO), _told(gate.args[0]), (holds, fails), strict=True):
+        known = {**signs.known, **{fact: frozenset({fact}) for fact in told}}
+        case = known_after(steps, known, signs.over | free(t) | free(gate))
+        used = case.known.get(("positive", ZERO), NOTHING)
+        if ("positive", ZERO) not in case.known:
+            (certain,), used = _at_least(1, "cases", case, substitute(t, gate, value))
+            kinds.add(certain)
+        rests |= used - frozenset(told)
+    return _kind(1 not in kinds), rests
+
+
+def _told(c: Term) -> tuple[list[Assumption], list[Assumption]]:
+    """What is true of a and b where a <= b, a < b or a = b, and what where it is not."""
+    if c.op not in ("less", "less_equal", "equal") or is_truth(c.args[0]):
+        return [], []
+    a, b = c.args
+    up, down = _less(b, a), _less(a, b)
+    if c.op == "equal":
+        return [("nonnegative", up), ("nonnegative", down)], [("nonzero", up)]
+    if c.op == "less":
+        return [("positive", up)], [("nonnegative", down)]
+    return [("nonnegative", up)], [("positive", down)]
+
+
+STEPS: dict[str, Callable[..., Shown]] = {
+    "total": total,
+    "multiple": multiple,
+    "apart": apart,
+    "whole": whole,
+    "ranges": ranges,
+    "bounded": bounded,
+    "rising": rising,
+    "gates": gates,
+    "largest": largest,
+    "least": least,
+    "every": every,
+    "linear": linear,
+    "cases": cases,
+}

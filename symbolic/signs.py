@@ -1,0 +1,618 @@
+"""Signs looked for: which numbers are certainly > 0, >= 0 or not 0, by steps for the kernel.
+
+Nothing here is trusted.  A search returns how much it found (2: > 0; 1: >= 0; 0: neither) and the
+steps after which the kernel reads it off the form of the number.  In a sum what is smaller is set
+against what is larger (``linear.py`` has the form in which sums are compared).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+from .budget import spend
+from .derivation import SignStep
+from .linear import (
+    KIND,
+    Monomial,
+    Steps,
+    as_term,
+    collected,
+    joined,
+    less,
+    minus,
+    multiples,
+    order,
+    shared,
+    step,
+    times,
+)
+from .rules import BY_FORM, Assumption, Facts, Signs, known_after, same_polynomial
+from .rules.base import NOTHING, fresh
+from .rules.inequalities import LEAST
+from .rules.signs import BY_KIND, CARRIED, Sign
+from .scalars import ONE, ZERO, add, always_less, is_integer, is_truth, mul, num, number_of, power
+from .terms import Own, Term, free, instantiate, make, postorder, substitute
+
+Found = tuple[int, Steps]
+NEITHER: Found = (0, ())
+CASES = 3
+
+
+# What the kernel says of what is found
+
+
+def sign(t: Term, facts: Facts = NOTHING) -> Sign:
+    """2 if t > 0 is certain, 1 if t >= 0 is, 0 if neither; with what it rests on."""
+    return shown(find(t, facts)[1], free(t)).sign(t)
+
+
+def nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Facts]:
+    """Whether t is certainly not 0, with what it rests on."""
+    return shown(find_nonzero(t, facts)[1], free(t)).nonzero(t)
+
+
+@cache
+def shown(steps: Steps, over: frozenset[Term]) -> Signs:
+    """What the kernel knows after the steps, where some variables have a value."""
+    return known_after(steps, over=over) if steps else BY_FORM
+
+
+class Asked(Signs):
+    """Signs as a rule asks for them, looked for under facts; ``steps`` show those it used."""
+
+    def __init__(self, facts: Facts) -> None:
+        super().__init__({})
+        self.given = facts
+        self.found: dict[Assumption, Steps] = {}
+
+    def sign(self, t: Term) -> Sign:
+        """What was found, resting on itself."""
+        certain, steps = find(t, self.given)
+        if not steps or not certain:
+            return super().sign(t)
+        self.found[KIND[certain], t] = steps
+        return certain, frozenset({(KIND[certain], t)})
+
+    def nonzero(self, t: Term) -> tuple[bool, Facts]:
+        """What was found, resting on itself."""
+        certain, steps = find_nonzero(t, self.given)
+        if not steps or not certain:
+            return super().nonzero(t)
+        self.found["nonzero", t] = steps
+        return certain, frozenset({("nonzero", t)})
+
+    def steps(self, used: Facts) -> Steps:
+        """The steps to the signs that a rule used."""
+        return joined(*(self.found[fact] for fact in self.found if fact in used))
+
+
+def _given(kind: str, t: Term) -> Steps:
+    return (SignStep(kind, t),)
+
+
+# By the form of a number
+
+
+@cache
+def find(t: Term, facts: Facts = NOTHING) -> Found:
+    """The sign of a number, by its form and by facts."""
+    value = number_of(t)
+    if value is not None:
+        return (2 if value > 0 else 1 if value == 0 else 0), ()
+    for kind, certain in BY_KIND.items():
+        if (kind, t) in facts:
+            return (2, ()) if BY_FORM.sign(t)[0] == 2 else (certain, _given(kind, t))
+    spend()
+    found = _WAYS[t.op](t, facts) if t.op in _WAYS else NEITHER
+    return max(found, _by_facts(t, facts), key=lambda s: s[0]) if found[0] < 2 else found
+
+
+@cache
+def find_nonzero(t: Term, facts: Facts = NOTHING) -> tuple[bool, Steps]:
+    """Whether a number is not 0, by its form and by facts."""
+    value = number_of(t)
+    if value is not None:
+        return value != 0, ()
+    for kind, x in sorted(facts, key=lambda fact: (fact[0], fact[1].key)):
+        if kind != "nonzero" or x.shape:
+            continue
+        if x is t:
+            return True, _given(kind, x)
+        for one in (x, times(num(-1), x)):
+            if same_polynomial(t, one):
+                return True, (*_given(kind, x), SignStep("nonzero", t, "multiple", (one,)))
+    if t.op in ("power", "abs") and t.finite:
+        return find_nonzero(t.args[0], facts)
+    certain, steps = find(t, facts)
+    if certain == 2:
+        return True, steps
+    if t.op == "mul":
+        parts = [find_nonzero(arg, facts) for arg in t.args]
+        return all(p for p, _ in parts), joined(*(s for _, s in parts))
+    if t.op == "sin":
+        inner, steps = find_nonzero(t.args[0], facts)
+        return inner and shown(steps, free(t)).nonzero(t)[0], steps
+    return BY_FORM.nonzero(t)[0], ()
+
+
+def _by_form(t: Term, _: Facts) -> Found:
+    return BY_FORM.sign(t)[0], ()
+
+
+def _power(t: Term, facts: Facts) -> Found:
+    if t.data % 2 or not t.finite:
+        return _same(t, facts)
+    apart, steps = find_nonzero(t.args[0], facts)
+    return (2, steps) if apart else (1, ())
+
+
+def _same(t: Term, facts: Facts) -> Found:
+    return find(t.args[0], facts) if t.finite else NEITHER
+
+
+def _absolute(t: Term, facts: Facts) -> Found:
+    inner, steps = _same(t, facts)
+    return (max(inner, 1) if t.finite else 0), steps
+
+
+def _log(t: Term, facts: Facts) -> Found:
+    """log x is at least 0 where x is at least 1."""
+    (x,) = t.args
+    if not x.finite or x.shape:
+        return NEITHER
+    certain, steps = _gap(ONE, x, facts)
+    return (certain, (*steps, step(certain, t, "rising", "log", ONE, x))) if certain else NEITHER
+
+
+def _sum(t: Term, facts: Facts) -> Found:
+    """A sum of terms >= 0 is positive if one is: any, or the one at an index at hand or at 0."""
+    length, body = t.args
+    j = fresh(length, t, *(term for _, term in facts))
+    inner, steps = find(instantiate(body, j), facts)
+    if length.op == "space":
+        return _every(inner, t, j, steps)
+    some = always_less(ZERO, length)
+    if inner == 1:
+        for at in [*sorted(free(t), key=lambda v: v.key), ZERO]:
+            if (at is ZERO and some) or (at.op == "index" and at.args[0] is length):
+                here, more = find(instantiate(body, at), facts)
+                if here == 2:
+                    return 2, (*more, step(2, t, "every", j, steps, at))
+    return _every(inner if some else min(inner, 1), t, j, steps)
+
+
+def _every(certain: int, t: Term, j: Term, steps: Steps) -> Found:
+    """The steps for any index, which the kernel needs to see only where something is shown."""
+    if not certain or all(step.rule == "given" for step in steps):
+        return certain, steps
+    return certain, (step(certain, t, "every", j, steps),)
+
+
+def _mul(t: Term, facts: Facts) -> Found:
+    """A product of numbers with known signs, where x·x counts as a square."""
+    parts: list[Term] = []
+    for arg in t.args:
+        twice = arg in parts
+        if twice:
+            parts.remove(arg)
+        parts.append(power(arg, 2) if twice else arg)
+    return _least(parts, facts)
+
+
+def _least(parts: Iterable[Term], facts: Facts) -> Found:
+    found = [find(part, facts) for part in parts]
+    return min(s for s, _ in found), joined(*(steps for _, steps in found))
+
+
+def _maximum(t: Term, facts: Facts) -> Found:
+    return max((find(arg, facts) for arg in t.args), key=lambda part: part[0])
+
+
+def _iterate(t: Term, facts: Facts) -> Found:
+    """A stack is positive if its start is, and every layer of a positive number."""
+    depth, start, body = t.args
+    first, steps = find(start, facts)
+    if t.shape or first < 2:
+        return NEITHER
+    layer = fresh(depth, t, *(term for _, term in facts))
+    state = make("var", (), (Own("y"), "positive"))
+    then, more = find(instantiate(body, layer, state), facts)
+    plain = all(step.rule == "given" for step in more)  # the kernel opens the layer by itself
+    return (2, joined(steps, more)) if then == 2 and plain else NEITHER
+
+
+def _add(t: Term, facts: Facts) -> Found:
+    parts = [find(arg, facts) for arg in t.args]
+    signs = [s for s, _ in parts]
+    if min(signs):
+        return max(signs), joined(*(steps for _, steps in parts))
+    if t.shape or not t.finite:
+        return NEITHER
+    low, strict, rest, steps = _low(t, facts)
+    if low is not None and low >= 0:
+        certain = 2 if low > 0 or strict else 1
+        return certain, joined(steps, (step(certain, t, "total", num(low), *rest),))
+    found = _paid(t, facts)
+    return found if found[0] else _by_cases(t, facts)
+
+
+_WAYS: dict[str, Callable[[Term, Facts], Found]] = dict.fromkeys(
+    ("var", "size", "pi", "index", "exp", "indicator"), _by_form
+) | {
+    **dict.fromkeys(CARRIED, lambda t, facts: find(t.args[0], facts)),
+    "power": _power,
+    "log": _log,
+    "tanh": _same,
+    "sqrt": _same,
+    "abs": _absolute,
+    "sum": _sum,
+    "add": _add,
+    "mul": _mul,
+    "where": lambda t, facts: _least(t.args[1:], facts),
+    "maximum": _maximum,
+    "iterate": _iterate,
+}
+
+
+# By facts, and by what a condition in it tells
+
+
+def _by_facts(t: Term, facts: Facts) -> Found:
+    """The sign of t = c·g·x + rest, where a fact says the sign of the number x."""
+    if t.shape or not t.finite:
+        return NEITHER
+    for fact in sorted(facts, key=lambda fact: (fact[0], fact[1].key)):
+        kind, x = fact
+        if kind not in BY_KIND or x.shape or not x.finite:
+            continue
+        for factor, rest in multiples(collected(t), collected(x)):
+            certain, steps = find(factor, facts)
+            other = as_term(rest)
+            left, more = find(other, facts - {fact}) if certain else NEITHER
+            if left:
+                strict = left == 2 or (certain == 2 and BY_KIND[kind] == 2)
+                last = step(1 + strict, t, "total", times(factor, x), other)
+                return 1 + strict, joined(steps, more, _given(kind, x), (last,))
+    return NEITHER
+
+
+def _by_cases(t: Term, facts: Facts) -> Found:
+    """The sign that a sum has both where a condition in it holds and where it does not."""
+    found = gates(t)
+    if not 0 < len(found) <= CASES:
+        return NEITHER
+    gate, least, ways = found[0], 2, list[Steps]()
+    for value, (told, before) in zip((ONE, ZERO), when(gate, facts), strict=True):
+        against = next((steps for one in told if (steps := _against(one, facts))), None)
+        if against is not None:
+            ways.append(joined(before, against))
+            continue
+        case = substitute(t, gate, value)
+        form = as_term(collected(case))
+        certain, steps = find(form, facts.union(told))
+        if not certain:
+            return NEITHER
+        least = min(least, certain)
+        last = () if form is case else (step(certain, case, "total", form),)
+        ways.append(joined(before, steps, last))
+    return least, (step(least, t, "cases", gate, *ways),)
+
+
+def _against(told: Assumption, facts: Facts) -> Steps:
+    """The steps to 0 > 0, where what is told of a number is certainly wrong."""
+    kind, x = told
+    other = minus(ZERO, x)
+    certain, steps = find(other, facts)
+    good = certain == 2 or (certain and kind == "positive")
+    return (*steps, step(2, ZERO, "total", x, other)) if good else ()
+
+
+def gates(t: Term) -> list[Term]:
+    """The indicators of conditions on finite numbers that stand in a number."""
+    return [
+        x for x in postorder(t) if x.op == "indicator" and not x.loose and not x.shape and x.finite
+    ]
+
+
+Told = tuple[list[Assumption], Steps]
+
+
+def when(gate: Term, facts: Facts) -> tuple[Told, Told]:
+    """What is true of a and b where a <= b, a < b or a = b, and what where it is not.
+
+    With each the steps to it from what the kernel tells in that case.  Of any other condition
+    nothing is told.
+    """
+    c = gate.args[0]
+    if c.op not in ("less", "less_equal", "equal") or is_truth(c.args[0]):
+        return ([], ()), ([], ())
+    a, b = c.args
+    if c.op == "equal":
+        both = [_at_least_0(b, a), _at_least_0(a, b)]
+        holds = [one for told, _ in both for one in told], joined(*(steps for _, steps in both))
+        for x, y in ((b, a), (a, b)):
+            up = minus(x, y)
+            certain, steps = find(up, facts)
+            if certain:
+                by = times(num(-1), less(b, a)) if x is a else less(b, a)
+                other = SignStep("nonzero", up, "multiple", (by,))
+                told, more = _strictly(up, up)
+                return holds, (told, (*steps, other, step(2, up, "apart"), *more))
+        return holds, ([], ())
+    if c.op == "less":
+        return _strictly(minus(b, a), less(b, a)), _at_least_0(a, b)
+    return _at_least_0(b, a), _strictly(minus(a, b), less(a, b))
+
+
+def _at_least_0(x: Term, y: Term) -> Told:
+    """x − y >= 0."""
+    up = minus(x, y)
+    return [("nonnegative", up)], (step(1, up, "total", less(x, y)),)
+
+
+def _strictly(up: Term, told: Term) -> Told:
+    """x > 0, which is told in another form; of an integer, x − 1 >= 0."""
+    if is_integer(up):
+        whole = minus(up, ONE)
+        return [("nonnegative", whole)], (step(1, whole, "whole", told),)
+    return [("positive", up)], (step(2, up, "total", told),)
+
+
+# Lower bounds
+
+
+Low = tuple[Fraction | None, bool, list[Term], Steps]
+UNKNOWN: Low = (None, False, [], ())
+
+
+def _low(t: Term, facts: Facts) -> Low:
+    """A literal that t is certainly not below, or None, and whether it is certainly above it.
+
+    Third comes what t is more, as a sum of numbers >= 0, with the steps that show them to be.
+    """
+    if t.op == "add":
+        lows = [_low(arg, facts) for arg in t.args]
+        if any(low is None for low, *_ in lows):
+            return UNKNOWN
+        total = sum((low for low, *_ in lows if low is not None), Fraction())
+        rest = [x for _, _, rest, _ in lows for x in rest]
+        return total, any(one[1] for one in lows), rest, joined(*(one[3] for one in lows))
+    scale, inner = _scaled(t)
+    literal = number_of(inner)
+    if literal is not None:
+        return scale * literal, False, [], ()
+    if inner.op in ("cos", "sin", "tanh", "indicator") and inner.finite:
+        if inner.op == "indicator" and scale >= 0:
+            return Fraction(), False, [t], ()
+        other = add(ONE, inner) if scale > 0 else less(ONE, inner)
+        how = step(1, other, "bounded", inner)
+        return -abs(scale), False, [times(num(abs(scale)), other)], (how,)
+    if scale < 0 and inner.finite and not inner.shape:
+        certain, other, steps = _at_most_one(inner, facts)
+        if certain:
+            return scale, certain == 2, [times(num(-scale), other)], steps
+    if t.op == "maximum":
+        return _low_of_maximum(t, facts)
+    if t.op == "exp":
+        certain, steps = _gap(ZERO, t.args[0], facts)
+        if certain:
+            more = less(t, ONE)
+            last = step(certain, more, "rising", "exp", ZERO, t.args[0])
+            return Fraction(1), certain == 2, [more], (*steps, last)
+        return Fraction(), t.args[0].finite, [t], ()
+    if t.op == "size":
+        more = less(t, ONE)
+        return Fraction(1), False, [more], (step(1, more, "ranges"),)
+    certain, steps = find(t, facts)
+    return (Fraction(), certain == 2, [t], steps) if certain else UNKNOWN
+
+
+def _low_of_maximum(t: Term, facts: Facts) -> Low:
+    """That of the number for which it is the best."""
+    best, more = UNKNOWN, t
+    for x in t.args:
+        found = _low(x, facts)
+        if found[0] is not None and (best[0] is None or found[:2] > best[:2]):
+            best, more = found, x
+    low, strict, rest, steps = best
+    if low is None:
+        return UNKNOWN
+    gap = less(t, more)
+    return low, strict, [gap, *rest], (*steps, step(1, gap, "largest", t, more))
+
+
+def _at_most_one(t: Term, facts: Facts) -> tuple[int, Term, Steps]:
+    """Whether exp(x) or 1/x is at most 1 (1), or below it (2): x <= 0, or x >= 1; and 1 − t."""
+    other = less(ONE, t)
+    if t.op == "exp" and t.args[0].finite:
+        certain, steps = _gap(t.args[0], ZERO, facts)
+        if certain:
+            return certain, other, (*steps, step(certain, other, "rising", "exp", t.args[0], ZERO))
+    if t.op == "power" and t.data < 0:
+        (x,) = t.args
+        certain, steps = _gap(ONE, x, facts)
+        if certain:
+            room = less(ONE, power(x, -1))  # 1 − 1/x^k = Σ_{m<k} (1 − 1/x)/x^m
+            first = step(certain, room, "rising", "power", ONE, x)
+            if t.data == -1:
+                return certain, other, (*steps, first)
+            above = step(2, x, "total", ONE, less(x, ONE))
+            parts = [times(room, power(x, -m)) if m else room for m in range(-t.data)]
+            last = step(certain, other, "total", *parts)
+            return certain, other, (*steps, first, above, last)
+    return 0, other, ()
+
+
+def _scaled(t: Term) -> tuple[Fraction, Term]:
+    """(c, x) for c·x with a literal c; (1, t) for any other number."""
+    scale = number_of(t.args[0]) if t.op == "mul" and len(t.args) == 2 else None
+    return (Fraction(1), t) if scale is None else (scale, t.args[1])
+
+
+# What is smaller set against what is larger
+
+
+def _paid(t: Term, facts: Facts) -> Found:
+    """The sign of a sum in which what is negative is set against something certainly as large."""
+    linear = collected(t)
+    held = {m: c for m, c in linear.items() if c > 0}
+    parts, steps = list[Term](), list[Steps]()
+    for small in sorted((m for m, c in linear.items() if c < 0), key=order):
+        owed = -linear[small]
+        for large in sorted(held, key=lambda m: (-len(shared(small, m)[0]), order(m))):
+            amount = min(owed, held[large])
+            by = _no_larger(small, large, facts) if amount else None
+            if by is not None:
+                owed, held[large] = owed - amount, held[large] - amount
+                parts += [times(num(amount), piece) for piece in by[0]]
+                steps.append(by[1])
+        if owed:
+            return NEITHER
+    rest = [(c, mul(*m)) for m, c in held.items() if c]
+    found = [find(x, facts) for _, x in rest]
+    if not all(certain for certain, _ in found):
+        return NEITHER
+    certain = max((s for s, _ in found), default=1)
+    parts += [times(num(c), x) for c, x in rest]
+    last = step(certain, t, "total", *parts)
+    return certain, joined(*steps, *(more for _, more in found), (last,))
+
+
+Less = tuple[list[Term], Steps]
+
+
+def _no_larger(small: Monomial, large: Monomial, facts: Facts) -> Less | None:
+    """One product less another as a sum of numbers that are certainly >= 0, or None.
+
+    What both have in common is >= 0.  Of the rest, either one number stands against one (or
+    against 1); or all numbers of the small product are >= 0, each at most one of the large
+    product or at most 1, and what is left of the large one is at least 1.
+    """
+    both, left, right = shared(small, large)
+    common = mul(*both)
+    certain, steps = find(common, facts)
+    if not certain:
+        return None
+    known = [steps]
+    alone = len(left) <= 1 and len(right) <= 1
+    pairs: list[tuple[Term, Term]] = []
+    for x in tuple(left):
+        if not alone:
+            certain, more = find(x, facts)
+            if not certain:
+                return None
+            known.append(more)
+        for y in right:
+            by = _below(x, y, facts)
+            if by is not None:
+                left.remove(x)
+                right.remove(y)
+                pairs.append((x, y))
+                known.append(by)
+                break
+    for x, y in (*((x, ONE) for x in left), *((ONE, y) for y in right)):
+        least = 1 if x is ONE else -1
+        low, _, rest, more = _low(y if x is ONE else mul(num(-1), x), facts)
+        if low is None or low < least:
+            return None
+        pairs.append((x, y))
+        known += [more, (step(1, less(y, x), "total", num(low - least), *rest),)]
+    if alone:  # y − x = (y − 1) + (1 − x)
+        return [times(common, less(y, x)) for x, y in pairs], joined(*known)
+    pieces: list[Term] = []
+    for chosen in product((False, True), repeat=len(pairs)):
+        if any(chosen):  # Π (x + e) − Π x is the sum over all choices of an e or the x
+            each = zip(chosen, pairs, strict=True)
+            pieces.append(times(common, *(less(y, x) if e else x for e, (x, y) in each)))
+    return pieces, joined(*known)
+
+
+def _below(small: Term, large: Term, facts: Facts) -> Steps | None:
+    """The steps by which f(x) certainly is at most f(y), for the same f of both; or None."""
+    if small.op != large.op:
+        return None
+    if small.op in ("exp", "tanh", "log", "sqrt"):
+        return _rising(small.op, small.args[0], large.args[0], less(large, small), facts)
+    if small.op == "power" and small.data == large.data == -1:
+        return _rising("power", large.args[0], small.args[0], less(large, small), facts)
+    if small.op == "maximum":
+        return _most(small, large, facts)
+    if small.op == "sum" and small.args[0] is large.args[0]:
+        return _sums(small, large, facts)
+    if small.op == "indicator":
+        return _implies(small, large, facts)
+    return None
+
+
+def _rising(f: str, x: Term, y: Term, t: Term, facts: Facts) -> Steps | None:
+    least = LEAST[f]
+    first, steps = find(x, facts) if least else NEITHER
+    certain, more = _gap(x, y, facts) if first >= least else NEITHER
+    return joined(steps, more, (step(1, t, "rising", f, x, y),)) if certain else None
+
+
+def _gap(x: Term, y: Term, facts: Facts) -> Found:
+    """The sign of y − x, as the kernel asks for it."""
+    if not (x.finite and y.finite) or x.shape:
+        return NEITHER
+    form, whole = minus(y, x), less(y, x)
+    certain, steps = find(form, facts)
+    if not certain or form is whole:
+        return certain, steps
+    return certain, (*steps, step(certain, whole, "total", form))
+
+
+def _most(small: Term, large: Term, facts: Facts) -> Steps | None:
+    """max(x, ..) <= max(y, ..) if each x is at most some y."""
+    if small.op == "maximum":
+        if not small.finite or any(not x.finite for x in small.args):
+            return None
+        parts = [_most(x, large, facts) for x in small.args]
+        known = [steps for steps in parts if steps is not None]
+        last = step(1, less(large, small), "least", small, large)
+        return joined(*known, (last,)) if len(known) == len(parts) else None
+    return _under(small, large, facts)
+
+
+def _under(x: Term, large: Term, facts: Facts) -> Steps | None:
+    """The steps to x <= max(y, ..), where x is at most some y."""
+    if large.op != "maximum":
+        certain, steps = _gap(x, large, facts)
+        return steps if certain else None
+    for y in large.args:
+        below = _under(x, y, facts) if y.finite else None
+        if below is not None:
+            up, whole = less(large, y), less(large, x)
+            last = (step(1, up, "largest", large, y), step(1, whole, "total", up, less(y, x)))
+            return joined(below, last)
+    return None
+
+
+def _sums(small: Term, large: Term, facts: Facts) -> Steps | None:
+    """Σ_j f(j) <= Σ_j g(j) where every f(j) is at most g(j)."""
+    whole = make("sum", (small.args[0], less(large.args[1], small.args[1])))
+    j = fresh(small.args[0], whole, *(term for _, term in facts))
+    certain, steps = _gap(instantiate(small.args[1], j), instantiate(large.args[1], j), facts)
+    if not certain or not (small.finite and large.finite):
+        return None
+    every = step(1, whole, "every", j, steps)
+    return every, step(1, less(large, small), "linear", large, small)
+
+
+def _implies(first: Term, then: Term, facts: Facts) -> Steps | None:
+    """[a <= b] <= [c <= d] if d − c is at least b − a; the same for <, and from < to <=."""
+    strict = {"less": 1, "less_equal": 0}
+    one, other = first.args[0], then.args[0]
+    if one.op not in strict or other.op not in strict or not (first.finite and then.finite):
+        return None
+    (a, b), (c, d) = one.args, other.args
+    slack = add(d, mul(num(-1), c), a, mul(num(-1), b))
+    form = as_term(collected(slack))
+    certain, steps = find(form, facts)
+    if not certain or certain <= strict[other.op] - strict[one.op]:
+        return None
+    last = step(1, less(then, first), "gates", first, then)
+    return joined(steps, (step(certain, slack, "total", form), last))

@@ -1,0 +1,447 @@
+"""Steps to a sign: each rule shows what is true, refuses what is near, and has a planted fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from attnproof.symbolic.derivation import Reflexive, Rewrite, Sign, SignStep
+from attnproof.symbolic.kernel import Refused, close, replay
+from attnproof.symbolic.rules import STEPS, Assumption, inequalities, known_after
+from attnproof.symbolic.scalars import (
+    MINUS_INFINITY,
+    ONE,
+    ZERO,
+    add,
+    entry,
+    index,
+    integer,
+    mul,
+    num,
+    power,
+    unary,
+)
+from attnproof.symbolic.terms import Term, free, make
+from tests.symbolic.test_sizes import wrong
+from tests.symbolic.vocabulary import (
+    HALF,
+    TWO,
+    X,
+    Y,
+    a,
+    b,
+    c,
+    chosen,
+    i,
+    j,
+    k,
+    less_one,
+    m,
+    minus,
+    n,
+    outcome,
+    q,
+    same,
+    total,
+    u,
+    under_,
+    up_to,
+)
+
+Arguments = tuple[Any, ...]
+POS, NONNEG, NONZERO = "positive", "nonnegative", "nonzero"
+
+
+def less(x: Term, y: Term) -> Term:
+    """x − y, as the kernel writes it."""
+    return add(x, mul(num(-1), y))
+
+
+def given(kind: str, t: Term) -> SignStep:
+    return SignStep(kind, t)
+
+
+def larger(x: Term, y: Term) -> Term:
+    return make("maximum", (x, y))
+
+
+def exp(x: Term) -> Term:
+    return unary("exp", x)
+
+
+BELOW = chosen(make("less", (a, b)), a, MINUS_INFINITY)
+GAP = given(NONNEG, less(b, a))
+A_POS, A_NONNEG = given(POS, a), given(NONNEG, a)
+none_ = index("z", less_one(n))
+gaps = total(j, less(entry(Y, j), entry(X, j)))
+at_j = given(NONNEG, less(entry(Y, j), entry(X, j)))
+MAX = larger(a, b)
+FALLS = given(NONNEG, less(c, a)), given(NONNEG, less(c, b))
+SQUARES = total(j, power(entry(X, j), 2))
+GATE = up_to(a, b)
+gated = mul(GATE, less(b, a))
+HOLDS = SignStep(NONNEG, mul(ONE, less(b, a)), "total", (less(b, a),))
+FAILS = SignStep(NONNEG, mul(ZERO, less(b, a)), "total")
+
+SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
+    "total": [
+        ((A_POS,), POS, add(a, q), (a, q)),
+        ((A_NONNEG,), NONNEG, a, (a,)),
+        ((GAP, A_POS), POS, b, (less(b, a), a)),
+        ((), NONNEG, ZERO, ()),
+    ],
+    "multiple": [((given(NONZERO, a),), NONZERO, minus(a), (mul(num(-1), a),))],
+    "apart": [((A_NONNEG, given(NONZERO, a)), POS, a, ())],
+    "whole": [((given(POS, less(i, k)),), NONNEG, add(i, minus(k), num(-1)), (less(i, k),))],
+    "ranges": [((), NONNEG, less(n, add(i, ONE)), ()), ((), POS, less(add(n, n), i), ())],
+    "bounded": [
+        *(((), NONNEG, less(ONE, unary(f, a)), (unary(f, a),)) for f in ("cos", "sin", "tanh")),
+        *(((), NONNEG, add(ONE, unary(f, a)), (unary(f, a),)) for f in ("cos", "sin", "tanh")),
+        ((), NONNEG, less(ONE, GATE), (GATE,)),
+    ],
+    "rising": [
+        *(((GAP,), NONNEG, less(unary(f, b), unary(f, a)), (f, a, b)) for f in ("exp", "tanh")),
+        ((given(POS, less(b, a)),), POS, less(exp(b), exp(a)), ("exp", a, b)),
+        ((GAP, A_POS), NONNEG, less(unary("log", b), unary("log", a)), ("log", a, b)),
+        ((GAP, A_NONNEG), NONNEG, less(unary("sqrt", b), unary("sqrt", a)), ("sqrt", a, b)),
+        ((GAP, A_POS), NONNEG, less(power(a, -1), power(b, -1)), ("power", a, b)),
+        ((given(NONNEG, less(a, ONE)),), NONNEG, unary("log", a), ("log", ONE, a)),
+        ((given(POS, less(a, ZERO)),), POS, less(exp(a), ONE), ("exp", ZERO, a)),
+        ((given(NONNEG, less(a, ONE)),), NONNEG, less(ONE, power(a, -1)), ("power", ONE, a)),
+    ],
+    "gates": [
+        (
+            (given(NONNEG, add(c, mul(num(-1), a), a, mul(num(-1), b))),),
+            NONNEG,
+            less(up_to(a, c), GATE),
+            (GATE, up_to(a, c)),
+        ),
+        (
+            (given(POS, add(c, mul(num(-1), a), a, mul(num(-1), b))),),
+            NONNEG,
+            less(under_(a, c), GATE),
+            (GATE, under_(a, c)),
+        ),
+    ],
+    "largest": [((), NONNEG, less(MAX, x), (MAX, x)) for x in (a, b)],
+    "least": [(FALLS, NONNEG, less(c, MAX), (MAX, c))],
+    "every": [
+        ((), NONNEG, SQUARES, (j, ())),
+        ((given(NONZERO, entry(X, ZERO)),), POS, SQUARES, (j, (), ZERO)),
+        (
+            (),
+            POS,
+            total(j, less(TWO, unary("cos", entry(X, j)))),
+            (
+                j,
+                (
+                    SignStep(
+                        NONNEG,
+                        less(ONE, unary("cos", entry(X, j))),
+                        "bounded",
+                        (unary("cos", entry(X, j)),),
+                    ),
+                    SignStep(
+                        POS,
+                        less(TWO, unary("cos", entry(X, j))),
+                        "total",
+                        (ONE, less(ONE, unary("cos", entry(X, j)))),
+                    ),
+                ),
+            ),
+        ),
+    ],
+    "linear": [
+        (
+            (given(NONNEG, gaps),),
+            NONNEG,
+            less(total(j, entry(Y, j)), total(j, entry(X, j))),
+            (total(j, entry(Y, j)), total(j, entry(X, j))),
+        )
+    ],
+    "cases": [
+        ((), NONNEG, gated, (GATE, (HOLDS,), (FAILS,))),
+        ((), POS, add(ONE, gated), (GATE, (HOLDS,), (FAILS,))),
+    ],
+}
+EACH = [(rule, *one) for rule, ones in SHOWN.items() for one in ones]
+
+
+def after(before: tuple[SignStep, ...], step: SignStep) -> frozenset[Assumption]:
+    """What the last step rests on."""
+    return known_after((*before, step), over=free(step.number)).known[step.kind, step.number]
+
+
+@pytest.mark.parametrize(("rule", "before", "kind", "t", "arguments"), EACH)
+def test_a_step_shows_what_is_true_and_says_what_it_rests_on(
+    rule: str, before: tuple[SignStep, ...], kind: str, t: Term, arguments: Arguments
+) -> None:
+    rests = after(before, SignStep(kind, t, rule, arguments))
+    told = {(one.kind, one.number) for one in before}
+    assert {fact for fact in rests if fact[1].op != "var" or fact in told} <= told
+    certain = {POS: 2, NONNEG: 1, NONZERO: 0}[kind]
+    assert not wrong(t, certain, rests)
+    for missing in before:
+        rest = tuple(one for one in before if one is not missing)
+        with pytest.raises(Refused):
+            after(rest, SignStep(kind, t, rule, arguments))
+
+
+@pytest.mark.parametrize(("rule", "before", "kind", "t", "arguments"), EACH)
+def test_a_step_shows_no_more_and_nothing_else(
+    rule: str, before: tuple[SignStep, ...], kind: str, t: Term, arguments: Arguments
+) -> None:
+    others: list[tuple[str, Term]] = [(kind, less(t, HALF)), (kind, minus(t)), (kind, add(t, a))]
+    if kind == NONNEG:
+        others.append((POS, t))
+    for wanted, number in others:
+        try:
+            rests = after(before, SignStep(wanted, number, rule, arguments))
+        except Refused:
+            continue
+        assert not wrong(number, 2 if wanted == POS else 1, rests), (wanted, number)
+
+
+def test_every_rule_of_steps_is_asked() -> None:
+    assert set(SHOWN) == set(STEPS) == {rule for rule, *_ in NEAR}
+
+
+NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
+    ("total", (), NONNEG, add(a, q), (a, q)),
+    ("total", (A_NONNEG,), POS, a, (a,)),
+    ("total", (A_POS,), POS, add(a, b), (a, q)),
+    ("total", (), NONNEG, add(q, BELOW), (q, BELOW)),
+    ("total", (), NONNEG, num(-1), (none_, less(less_one(less_one(n)), none_))),
+    ("multiple", (), NONZERO, a, (a,)),
+    ("multiple", (given(NONZERO, a),), NONZERO, mul(a, b), (a,)),
+    ("multiple", (A_POS,), POS, minus(a), (mul(num(-1), a),)),
+    ("apart", (A_NONNEG,), POS, a, ()),
+    ("apart", (given(NONZERO, a),), POS, a, ()),
+    ("whole", (A_POS,), NONNEG, less(a, ONE), (a,)),
+    ("whole", (), NONNEG, less(u, ONE), (u,)),
+    ("whole", (given(POS, u),), NONNEG, less(u, TWO), (u,)),
+    ("ranges", (), NONNEG, less(i, ONE), ()),
+    ("ranges", (), POS, i, ()),
+    ("ranges", (), NONNEG, a, ()),
+    ("bounded", (), NONNEG, less(HALF, unary("cos", a)), (unary("cos", a),)),
+    ("bounded", (), POS, less(ONE, unary("cos", a)), (unary("cos", a),)),
+    ("bounded", (), NONNEG, less(ONE, exp(a)), (exp(a),)),
+    ("bounded", (), NONNEG, less(ONE, unary("cos", BELOW)), (unary("cos", BELOW),)),
+    ("rising", (GAP,), NONNEG, less(unary("cos", b), unary("cos", a)), ("cos", a, b)),
+    ("rising", (GAP,), NONNEG, less(exp(a), exp(b)), ("exp", a, b)),
+    ("rising", (GAP,), POS, less(exp(b), exp(a)), ("exp", a, b)),
+    ("rising", (GAP,), NONNEG, less(unary("log", b), unary("log", a)), ("log", a, b)),
+    ("rising", (GAP, A_NONNEG), NONNEG, less(unary("log", b), unary("log", a)), ("log", a, b)),
+    ("rising", (GAP,), NONNEG, less(unary("sqrt", b), unary("sqrt", a)), ("sqrt", a, b)),
+    ("rising", (GAP,), NONNEG, less(power(a, -1), power(b, -1)), ("power", a, b)),
+    ("rising", (GAP, A_POS), NONNEG, less(power(b, -1), power(a, -1)), ("power", a, b)),
+    ("rising", (), NONNEG, less(exp(b), exp(a)), ("exp", a, b)),
+    ("rising", (), NONNEG, less(exp(a), exp(BELOW)), ("exp", BELOW, a)),
+    ("rising", (), NONNEG, less(exp(a), ONE), ("exp", ZERO, a)),
+    ("gates", (), NONNEG, less(up_to(a, c), GATE), (GATE, up_to(a, c))),
+    (
+        "gates",
+        (given(NONNEG, add(b, mul(num(-1), a), a, mul(num(-1), b))),),
+        NONNEG,
+        less(under_(a, b), GATE),
+        (GATE, under_(a, b)),
+    ),
+    ("gates", (), NONNEG, less(same(a, b), GATE), (GATE, same(a, b))),
+    ("largest", (), NONNEG, less(MAX, c), (MAX, c)),
+    ("largest", (), POS, less(MAX, a), (MAX, a)),
+    ("largest", (), NONNEG, less(add(a, b), a), (add(a, b), a)),
+    ("least", FALLS[:1], NONNEG, less(c, MAX), (MAX, c)),
+    ("least", FALLS[1:], NONNEG, less(c, MAX), (MAX, c)),
+    ("least", FALLS, NONNEG, less(c, add(a, b)), (add(a, b), c)),
+    ("least", FALLS, POS, less(c, MAX), (MAX, c)),
+    ("every", (), POS, SQUARES, (j, ())),
+    ("every", (), POS, SQUARES, (j, (), ZERO)),
+    ("every", (), NONNEG, total(j, entry(X, j)), (j, ())),
+    ("every", (given(POS, entry(X, j)),), NONNEG, total(j, entry(X, j)), (j, ())),
+    ("every", (), NONNEG, total(j, entry(X, j)), (j, (given(POS, entry(X, j)),))),
+    ("every", (), NONNEG, total(j, entry(X, j)), (index("w", m), ())),
+    ("every", (), POS, total(none_, ONE), (none_, ())),
+    ("every", (given(POS, entry(X, ZERO)),), POS, total(none_, ONE), (none_, (), ZERO)),
+    ("every", (), POS, total(outcome, power(unary("cos", a), 2)), (outcome, (), outcome)),
+    (
+        "linear",
+        (),
+        NONNEG,
+        less(total(j, entry(Y, j)), total(j, entry(X, j))),
+        (total(j, entry(Y, j)), total(j, entry(X, j))),
+    ),
+    (
+        "linear",
+        (given(NONNEG, gaps),),
+        NONNEG,
+        less(total(j, entry(X, j)), total(j, entry(Y, j))),
+        (total(j, entry(X, j)), total(j, entry(Y, j))),
+    ),
+    ("cases", (), NONNEG, mul(GATE, less(a, b)), (GATE, (HOLDS,), (FAILS,))),
+    ("cases", (), POS, gated, (GATE, (HOLDS,), (FAILS,))),
+    ("cases", (), NONNEG, mul(GATE, a), (GATE, (), ())),
+    ("cases", (), NONNEG, mul(less(ONE, GATE), a), (GATE, (), ())),
+    ("cases", (), POS, less(b, a), (GATE, (SignStep(POS, ZERO, "total", (less(b, a),)),), ())),
+    ("cases", (), NONNEG, less(b, a), (a, (), ())),
+]
+
+
+@pytest.mark.parametrize(("rule", "before", "kind", "t", "arguments"), NEAR)
+def test_what_is_near_a_step_is_refused(
+    rule: str, before: tuple[SignStep, ...], kind: str, t: Term, arguments: Arguments
+) -> None:
+    with pytest.raises(Refused):
+        after(before, SignStep(kind, t, rule, arguments))
+
+
+def test_what_is_told_in_a_case_stays_in_it() -> None:
+    """b − a >= 0 holds where a <= b, and is neither known after the cases nor assumed."""
+    rule, _, kind, t, arguments = EACH[-2]
+    step = SignStep(kind, t, rule, arguments)
+    known = known_after((step,), over=free(t))
+    assert known.known == {(NONNEG, gated): frozenset()}
+    assert known.sign(less(b, a)) == (0, frozenset())
+    with pytest.raises(Refused):
+        known_after((step, SignStep(NONNEG, less(b, a), "total", (less(b, a),))), over=free(t))
+
+
+def test_what_rests_on_a_given_sign_says_so_through_cases_and_sums() -> None:
+    t = add(mul(GATE, c), q)
+    told = given(NONNEG, c)
+    assert after((told,), SignStep(NONNEG, t, "cases", (GATE, (), ()))) >= {(NONNEG, c)}
+    none = SignStep(NONNEG, mul(ZERO, c), "total")
+    inner = SignStep(NONNEG, t, "cases", (GATE, (told,), (none,)))
+    assert after((), inner) == {(NONNEG, c), (POS, q)}
+    summed = total(j, add(power(entry(X, j), 2), c))
+    assert after((), SignStep(NONNEG, summed, "every", (j, (told,)))) == {(NONNEG, c)}
+
+
+def test_no_sign_comes_by_way_of_an_index_that_may_have_no_value() -> None:
+    """z < n − 1 gives n − 2 >= 0, which is false where n is 1 and there is no z."""
+    short = less_one(less_one(n))
+    room = less(short, none_)
+    steps = (
+        SignStep(NONNEG, room, "ranges"),
+        SignStep(NONNEG, short, "total", (room, none_)),
+    )
+    with pytest.raises(Refused, match="no value"):
+        known_after(steps)
+    with pytest.raises(Refused, match="no value"):
+        replay(Sign(short, (), (Reflexive(short),), (steps,)))
+    assert known_after(steps, over=free(room)).sign(short) == (1, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (SignStep("negative", a), "no sign|not of a number"),
+        (SignStep(POS, a, "magic"), "no such rule"),
+        (SignStep(POS, make("add", (X, a)), "given"), "does not fit"),
+        (SignStep(POS, a, "total", (make("add", (X, a)),)), "does not fit"),
+        (SignStep(POS, make("bound", data=0), "given"), "not of a number"),
+        (SignStep(POS, a, "total", ({},)), "no term"),
+    ],
+)
+def test_a_step_that_means_nothing_is_refused(step: SignStep, why: str) -> None:
+    left = mul(a, power(a, -1))
+    with pytest.raises(Refused, match=why):
+        replay(Rewrite("ring", left, (ONE, a), ONE, (step,)))
+
+
+def test_a_sign_by_steps_is_a_proof_under_what_they_are_given() -> None:
+    t = less(exp(b), exp(a))
+    steps = (GAP, SignStep(NONNEG, t, "rising", ("exp", a, b)))
+    proof = replay(Sign(t, (), (Reflexive(t),), (steps,)))
+    fact = (NONNEG, less(b, a))
+    assert proof.relation == ">="
+    assert proof.assumes == {fact}
+    close(proof, frozenset({fact}), (">=", t, ZERO))
+    with pytest.raises(Refused, match="nobody granted"):
+        close(proof, frozenset(), (">=", t, ZERO))
+
+
+def test_a_range_is_shown_by_steps_that_rest_on_what_is_granted() -> None:
+    t, short = entry(X, ONE), less_one(less_one(n))
+    proof, fact = replay(Reflexive(t)), (NONNEG, short)
+    with pytest.raises(Refused, match="outside of its axis"):
+        close(proof, frozenset({fact}), ("=", t, t))
+    close(proof, frozenset({fact}), ("=", t, t), (SignStep(*fact),))
+    with pytest.raises(Refused, match="nobody granted"):
+        close(proof, frozenset(), ("=", t, t), (SignStep(*fact),))
+    at = make("floor_divide", (t, ONE))
+    outer = entry(Y, at)
+    facts = [(NONNEG, at), (NONNEG, integer(add(n, num(-1), mul(num(-1), at)))), fact]
+    told = tuple(SignStep(*one) for one in facts)
+    with pytest.raises(Refused, match="what shows a range reads outside"):
+        close(replay(Reflexive(outer)), frozenset(facts), ("=", outer, outer), told)
+
+
+EVERY: dict[str, Any] = {"_at_least": lambda *_: ([1, 1], frozenset())}
+FALSE = less_one(less_one(n))
+LOWER = SignStep(NONNEG, mul(ONE, less(a, b)), "total", (less(a, b),))
+FAULTS: list[tuple[str, dict[str, Any], tuple[SignStep, ...], SignStep]] = [
+    (
+        "the sum of other numbers",
+        {"same_polynomial": lambda *_: True},
+        (),
+        SignStep(POS, minus(q), "total", (q,)),
+    ),
+    ("signs that are not known", EVERY, (), SignStep(NONNEG, a, "total", (a,))),
+    (
+        "the cosine rises",
+        {"LEAST": {"cos": 0}},
+        (GAP,),
+        SignStep(NONNEG, less(unary("cos", b), unary("cos", a)), "rising", ("cos", a, b)),
+    ),
+    (
+        "1/x falls through 0",
+        {"LEAST": {"power": 0}},
+        (GAP,),
+        SignStep(NONNEG, less(power(a, -1), power(b, -1)), "rising", ("power", a, b)),
+    ),
+    (
+        "any number is whole",
+        {"is_integer": lambda _: True},
+        (A_POS,),
+        SignStep(NONNEG, less(a, ONE), "whole", (a,)),
+    ),
+    (
+        "the ranges settle all",
+        {"always_less": lambda *_: True},
+        (),
+        SignStep(POS, less(i, ONE), "ranges"),
+    ),
+    (
+        "a case tells the opposite",
+        {"_told": lambda c: ([(POS, less(*c.args))], [])},
+        (),
+        SignStep(
+            NONNEG,
+            mul(GATE, less(a, b)),
+            "cases",
+            (GATE, (LOWER,), (SignStep(NONNEG, mul(ZERO, less(a, b)), "total"),)),
+        ),
+    ),
+    (
+        "an index that has no value",
+        {"inhabited": lambda _: None},
+        (SignStep(NONNEG, less(FALSE, none_), "ranges"),),
+        SignStep(NONNEG, FALSE, "total", (less(FALSE, none_), none_)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("says", "patches", "before", "false"), FAULTS)
+def test_a_planted_fault_lets_a_false_sign_through(
+    says: str,
+    patches: dict[str, Any],
+    before: tuple[SignStep, ...],
+    false: SignStep,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(Refused):
+        after(before, false)
+    for name, value in patches.items():
+        monkeypatch.setattr(inequalities, name, value)
+    assert wrong(false.number, 2 if false.kind == POS else 1, after(before, false)), says
