@@ -78,9 +78,10 @@ def check(
     is not seen otherwise, as ``width=64``; ``settings={..}`` are those of its constructor, and of a
     target ``how`` are settings too.
 
-    Code at hand runs in this process, as in :mod:`attnproof.testing`, and nothing is kept or ended
-    by a clock; a target runs in a process of its own, as for the command, where one law may take
-    ``limit`` seconds.
+    One law may take ``limit`` seconds.  Code at hand runs in this process, as in
+    :mod:`attnproof.testing`, and nothing is kept: there they are seconds of the processor, by each
+    method, and reach what Python runs in the main thread; a single call that never comes back to
+    Python is not ended.  A target runs in a process of its own, as for the command, which is ended.
 
     Raises ``ValueError`` for a law, kind, seed, dtype, device, declaration or call that there is
     not, ``NoAdapter`` (a ``TypeError``) for code at hand that cannot be called; a target that
@@ -133,7 +134,7 @@ def _looked_at(
     from .real_code.asserting import check_code
 
     if not isinstance(code, str):
-        return check_code(kind, code, methods=methods, **options, **how)
+        return check_code(kind, code, methods=methods, limit=limit, **options, **how)
     from .real_code.running import Limits
     from .real_code.targets import run_target
 

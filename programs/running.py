@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import math
 import signal
@@ -131,12 +132,25 @@ def _shape(value: Any) -> str:
 IDLE = 10  # times the limit that may pass by the clock, for code that waits or shares the machine
 
 
+LATER = 0.05  # seconds until the next look where a library is being loaded
+
+
+def _imports(frame: FrameType | None) -> int:
+    """How many modules are being loaded: one that is broken off would stay a half for good."""
+    count = 0
+    while frame is not None:
+        count += frame.f_code.co_filename == "<frozen importlib._bootstrap>"
+        frame = frame.f_back
+    return count
+
+
 class _Limit:
     """Seconds of the processor that a block may take, and by the clock so many times more."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.rung = False
+        self.imports = _imports(inspect.currentframe())
         self._start, self._worked = time.monotonic(), time.process_time()
 
     def left(self) -> float:
@@ -177,6 +191,9 @@ class _Clock:
                 self._others(number, frame)
         for limit in self._limits:
             if limit.left() <= 0:
+                if _imports(frame) > limit.imports:
+                    signal.setitimer(signal.ITIMER_REAL, LATER)
+                    return
                 limit.rung = True
                 raise _TooLong(limit)
         self._set()

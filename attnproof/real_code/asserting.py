@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..faults import internal_errors
 from ..usage import UsageError, require_known
-from .request import AT_WORK, DTYPES, METHODS, SAME, Asked
+from .request import AT_WORK, DTYPES, LIMIT, METHODS, SAME, Asked
 
 if TYPE_CHECKING:
     import torch
@@ -56,6 +56,7 @@ def check_code(
     call: str = "",
     strict: bool = False,
     card: bool = False,
+    limit: float = LIMIT,
     **how: Any,
 ) -> CodeRecord:
     """The record of what each law says of code of this kind; "" is told from its signature.
@@ -65,7 +66,8 @@ def check_code(
     ``methods`` names the methods: measured, identity, exact, traced.  ``call`` says how it is
     called, in axis letters: ``"q: B H n D, k: B H n D -> q, k"``
     (:mod:`attnproof.programs.signature`).  ``strict``: what is undecided does not pass.
-    ``card`` asks the laws of encodings of its graph too.
+    ``card`` asks the laws of encodings of its graph too.  A law may take ``limit`` seconds of the
+    processor by each method, in the main thread (:func:`~attnproof.programs.running.limited`).
     ``how`` says what is not seen otherwise: ``width=64``, ``axes=2``, and so on; ``legs``, the
     former name of ``methods``, is still taken.
 
@@ -99,6 +101,7 @@ def check_code(
         call=call,
         strict=strict,
         card=card,
+        limit=limit,
     )
     _ = chosen(asked.device)  # an absent device is told before anything is run
     meant = parse(declared) if isinstance(declared, str) and declared else declared or None
@@ -120,7 +123,7 @@ def check_code(
                 "file": file_of(code),
             }
         )
-        look(subject, asked, heard.hear, code, **how)
+        look(subject, asked, heard.hear, code, seconds=limit, **how)
     heard.hear({"event": "ended"})
     record = heard.record(perf_counter() - start)
     if run.heard is not None:

@@ -24,16 +24,17 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..programs.finding import Finding
-from ..programs.running import fault_in
+from ..programs.running import CodeFault, fault_in, limited
 from ..theorems.laws import laws_of
 from .asserting import settings_of
 from .plain import raised
+from .request import IN_A_ROW
 
 if TYPE_CHECKING:
     from ..programs.prove import Traced
@@ -78,10 +79,42 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
     return subject
 
 
-def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None, **how: Any) -> None:
+@dataclass
+class Patience:
+    """How long a law may take where no other process ends it: seconds of the processor, 0 for any.
+
+    A method by which ``IN_A_ROW`` laws come to no end is given up, as where it is a process.
+    """
+
+    seconds: float = 0.0
+    in_a_row: int = 0
+
+    @contextmanager
+    def law(self) -> Iterator[None]:
+        """One law by one method.  Raises ``CodeFault``."""
+        with limited(self.seconds):
+            yield
+        self.in_a_row = 0
+
+    def told(self, error: BaseException) -> str:
+        """What is told of code that did not end; "" of any other error."""
+        late = isinstance(error, CodeFault) and error.what == "time"
+        return f"it had not ended after {self.seconds:g} s" if late else ""
+
+
+def look(
+    subject: Subject,
+    asked: Asked,
+    tell: Tell,
+    thing: Any = None,
+    *,
+    seconds: float = 0.0,
+    **how: Any,
+) -> None:
     """Look at the code by the methods that are asked for; ``thing`` is what was adapted.
 
-    ``how``: what was told of it in Python.
+    ``seconds``: what a law may take here (:class:`Patience`); ``how``: what was told of the code in
+    Python.
     """
     from ..programs.settings import given_back
 
@@ -89,21 +122,26 @@ def look(subject: Subject, asked: Asked, tell: Tell, thing: Any = None, **how: A
     for law, method, verdict in asked.known:
         verdicts.setdefault(law, set()).add((method, verdict))
     others = None if thing is None or asked.call else partial(_called, thing, subject, asked, how)
+    patience = Patience(seconds)
     methods: dict[str, Callable[[Subject, Asked, Tell], None]] = {
-        "measured": partial(_measured, others),
+        "measured": partial(_measured, patience, others),
         "identity": partial(_identity, thing),
-        "exact": partial(_exact, verdicts, others),
+        "exact": partial(_exact, patience, verdicts, others),
         "traced": _traced,
     }
+    whole = {"identity": seconds, "traced": seconds * len(laws_of(subject.kind))}
     tell = partial(_under, subject, partial(_noted, verdicts, tell))
     for method in asked.methods:
         start, why, fault = perf_counter(), "", None
+        patience.in_a_row = 0
         try:
-            with _quiet(), given_back():
+            with _quiet(), given_back(), limited(whole.get(method, 0.0)):
                 methods[method](subject, asked, tell)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
-            fault = fault_in(subject, error)
-            why = raised(error).removeprefix("the code ") if fault is None else fault.told
+            why = patience.told(error)
+            fault = None if why else fault_in(subject, error)
+            told = raised(error).removeprefix("the code ") if fault is None else fault.told
+            why = why or told
         tell(
             {
                 "event": "method",
@@ -156,7 +194,9 @@ def _called(
     )
 
 
-def _measured(others: Called | None, subject: Subject, asked: Asked, tell: Tell) -> None:
+def _measured(
+    patience: Patience, others: Called | None, subject: Subject, asked: Asked, tell: Tell
+) -> None:
     """The probes, law by law; a law whose code leaves by sys.exit is undecided."""
     import torch
 
@@ -179,10 +219,11 @@ def _measured(others: Called | None, subject: Subject, asked: Asked, tell: Tell)
     for law in _laws(subject, asked, "measured"):
         for name, draw in draws.items():
             find = partial(examine, draws=(draw,), laws=(law,))
-            _law(subject, law, "measured", asked, tell, name, where, find, others)
+            _law(patience, subject, law, "measured", asked, tell, name, where, find, others)
 
 
 def _exact(
+    patience: Patience,
     verdicts: Mapping[str, set[tuple[str, str]]],
     others: Called | None,
     subject: Subject,
@@ -199,10 +240,11 @@ def _exact(
             tell(_found(Finding(law, "exact", "not asked", why, seed=asked.seed)))
             continue
         find = partial(exact, laws=(law,), seed=asked.seed, named=law in asked.laws)
-        _law(subject, law, "exact", asked, tell, "residues", "cpu", find, others)
+        _law(patience, subject, law, "exact", asked, tell, "residues", "cpu", find, others)
 
 
 def _law(
+    patience: Patience,
     subject: Subject,
     law: str,
     method: str,
@@ -219,16 +261,19 @@ def _law(
     tell({"event": "begins", "method": method, "law": law})
     start = perf_counter()
     try:
-        with given_back():  # what the code sets in one law is not set in the next
+        # what the code sets in one law is not set in the next
+        with given_back(), patience.law():
             found = weighed(find(subject), find, choices(subject, others))
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
-        fault = fault_in(subject, error)
+        late = patience.told(error)
+        fault = None if late else fault_in(subject, error)
+        patience.in_a_row += bool(late)
         found = (
             Finding(
                 law,
                 method,
                 "undecided" if fault is None else "internal error",
-                raised(error) if fault is None else fault.told,
+                late or (raised(error) if fault is None else fault.told),
                 seed=asked.seed,
                 dtype=dtype,
                 device=device,
@@ -238,6 +283,8 @@ def _law(
         )
     for one in found:
         tell(_found(one))
+    if patience.in_a_row == IN_A_ROW:
+        raise CodeFault("time", "")
 
 
 def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:

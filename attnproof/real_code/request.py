@@ -16,6 +16,7 @@ METHODS = ("measured", "identity", "traced", "exact")
 Finite fields come last, and are not asked of a law that is proved and holds where it is measured.
 """
 LIMIT = 60.0  # seconds that one law may take
+IN_A_ROW = 3  # laws that come to no end, and none that does between them: then it is the code
 SAME = "<the same "  # begins what is told of an object that no line makes again
 
 

@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from ..symbolic.faults import fault_of
 from .plain import MOST, one_line, raised, readable
-from .request import LIMIT, Asked
+from .request import IN_A_ROW, LIMIT, Asked
 
 if TYPE_CHECKING:
     from .collecting import Collected
@@ -41,7 +41,6 @@ BOOT = (
 HOME = str(Path(__file__).resolve().parent.parent.parent)
 TAIL = 200  # lines of what code prints that are kept
 WAIT = 0.05
-IN_A_ROW = 3  # laws that come to no end, and none that does between them: then it is the code
 LEAST = 0.1  # of the limit of a law is left to each further method of looking at it
 FAULTS = ("Stack (most recent", "Current thread 0x", "Fatal Python error: ")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from attnproof import function, index_below, real, sizes
 from attnproof.answers import CheckedCode, ComparedPrograms, IdentifiedCode
 from attnproof.comparing.records import EqualRecord
 from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.running import CodeFault, limited
+from attnproof.programs.subjects import Layer
+from attnproof.real_code.asserting import check_code
 from attnproof.real_code.records import CodeRecord
 from attnproof.symbolic.claim import Claim
 from tests.front.code_files import Methods, set_methods
@@ -237,3 +241,62 @@ def test_what_is_typed_into_a_session_is_answered(root: Path) -> None:
         "proved True True",
         "proved",
     ]
+
+
+def hangs(x: Tensor) -> Tensor:
+    """It comes to no end where there are more than eleven tokens, or rows."""
+    while max(x.shape[:2]) > 11:
+        pass
+    return x.softmax(-1)
+
+
+def test_code_at_hand_that_comes_to_no_end_is_ended() -> None:
+    laws = ("finite", "stateless")
+    more: dict[str, Any] = {"call": "x: B n E -> B n E", "methods": ("measured",), "limit": 3.0}
+    record = check_code("layer", hangs, laws, **more)
+    assert record.law("finite").verdict == "undecided"
+    assert record.law("finite").why == "it had not ended after 3 s"
+    assert record.law("stateless").verdict == "measured"  # what ends is told all the same
+    quick = check_code("layer", lambda x: x.softmax(-1), laws, **more)
+    assert {law.verdict for law in quick.laws} == {"measured"}
+
+
+def test_a_method_by_which_no_law_ends_is_given_up() -> None:
+    ready: list[bool] = []
+
+    def never(x: Tensor) -> Tensor:
+        while ready:
+            pass
+        return x
+
+    subject = Layer(name="never", call=never, embed=4)
+    ready.append(True)
+    record = attnproof.check(subject, "layer", limit=0.2)
+    told = {one.method: one.why for one in record.methods}
+    assert told["measured"] == told["traced"] == "it had not ended after 0.2 s"
+    assert {law.verdict for law in record.laws} <= {"undecided", "not asked"}
+
+
+SLOW = """import time
+end = time.process_time() + 1
+while time.process_time() < end:
+    pass
+whole = 1
+"""
+
+
+def test_a_library_that_is_being_loaded_is_not_broken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def loads() -> None:
+        with limited(0.2):
+            import_module("slow")
+            while True:
+                pass
+
+    with pytest.raises(CodeFault, match=r"did not end within 0\.2 s"):
+        loads()
+    assert sys.modules.pop("slow").whole == 1
