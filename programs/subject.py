@@ -130,8 +130,8 @@ def kind_of(signature: Signature, name: str = "") -> str:
     roles = {role(one) for one in signature.arrays}
     features = [one for one in signature.arrays if {"D", "E"} & set(one.letters)]
     if {"query", "key", "value"} <= roles:
-        named = {one.name for one in signature.arrays if role(one) in ("query", "key")}
-        handed_on = named <= {one.name for one in signature.results if one.axes is not None}
+        both = {one.name for one in signature.arrays if role(one) in ("query", "key")}
+        handed_on = both <= {one.name for one in signature.results if one.axes is not None}
         return (
             "rotary" if handed_on and any("D" in one.letters for one in features) else "attention"
         )

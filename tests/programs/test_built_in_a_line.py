@@ -54,7 +54,8 @@ class Scores(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         assert q.shape[-1] == self.dim
-        return (q @ k.mT / self.dim**0.5).softmax(-1) @ v
+        out: Tensor = (q @ k.mT / self.dim**0.5).softmax(-1) @ v
+        return out
 
 
 class Mixes(nn.Module):

@@ -274,7 +274,8 @@ def test_a_mask_that_is_left_out_is_told_beside_what_else_was_chosen() -> None:
     def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         assert q.shape == k.shape
         scores = q @ k.mT / q.shape[-1] ** 0.5 + (0 if mask is None else mask)
-        return scores.softmax(-1) @ v
+        out: Tensor = scores.softmax(-1) @ v
+        return out
 
     line = "q: B H n D, k: B H n D, v: B H n D, mask: B 1 n n add -> B H n D"
     told = [one.text for call in calls_of(adapted_as(attend, line)) for one in call.where]

@@ -93,8 +93,8 @@ def test_a_config_has_parts_where_what_is_read_of_it_is_read_in_turn() -> None:
     assert isinstance(subject, Attention)
     for told in ("config.attention.num_heads=2", "config.model.embed_dim=16"):
         assert told in subject.adapted
-    assert subject.module is not None
-    assert subject.module.scaled is False  # and is no part
+    module: Any = subject.module
+    assert module.scaled is False  # and is no part
 
 
 @pytest.mark.parametrize("ahead", ["", "config."])

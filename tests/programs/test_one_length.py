@@ -26,7 +26,7 @@ class OfMemory(nn.Module):
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         assert k.shape[1:] == v.shape[1:] == (5, q.shape[-1])
         k, v = (torch.cat((x, x[:, :-1] + x[:, 1:]), 1) for x in (k, v))
-        out = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+        out: Tensor = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
         return out + out[:1] if self.mixed else out
 
 
@@ -42,7 +42,7 @@ class OfGrid(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         assert x.shape[1:3] == self.sides
         q, k, v = x.flatten(1, 2).chunk(3, -1)
-        out = (q @ k.mT / q.shape[-1] ** 0.5 + self.table).softmax(-1) @ v
+        out: Tensor = (q @ k.mT / q.shape[-1] ** 0.5 + self.table).softmax(-1) @ v
         out = out + out[:1] if self.mixed else out
         return out.unflatten(1, self.sides)
 

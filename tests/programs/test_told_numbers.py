@@ -68,7 +68,8 @@ class KeysAndValuesInOne(nn.Module):
     def forward(self, key_value: Tensor, query: Tensor) -> Tensor:
         k, v = key_value.chunk(2, -1)
         q = query + self.mixed * query[:1]
-        return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+        out: Tensor = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+        return out
 
 
 def _rows_apart(mixed: int) -> str:
