@@ -143,6 +143,21 @@ def at_start(
     return rotate
 
 
+def in_grid(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Rotates:
+    """f(x) of tokens that fill a square row by row, as rotate(x, positions) at rows and columns.
+
+    The square is the least that has all the places, and zeros stand at the others.
+    """
+
+    def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
+        at = held(positions).long()
+        side = int(at.max()) + 1
+        flat = at[..., 0] * side + at[..., 1]
+        return at_start(call, order, side * side)(*xs, positions=flat)
+
+    return rotate
+
+
 def at_offsets(
     call: Callable[[tuple[Tensor, ...], int], tuple[Tensor, ...]], order: str
 ) -> Rotates:

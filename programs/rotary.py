@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import isqrt
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from .code import Code
 from .layout import labels, laid_out, read_back
 from .meaning import require_meaning
 from .names import parameters
-from .placing import at_offsets, at_start, rotating
+from .placing import at_offsets, at_start, in_grid, rotating
 from .roles import (
     PLACES,
     ROTATED,
@@ -122,11 +123,21 @@ class Rotating:
     def signature(self) -> Signature:
         """The call of what rotates, which is given what the code returns where that is a table."""
         if self.line.then is None:
-            return _by_token(in_a_row(self.line) if "r" in self.line.letters else self.line)
+            rows = "r" in self.line.letters or self.grid
+            return _by_token(in_a_row(self.line) if rows else self.line)
         back = tuple(one.name for one in self.line.results if one.axes is not None)
         made = replace(self.line, then=None)
         applied = in_a_row(self.line.then.call) if of_grid(made) else self.line.then.call
         return replace(_by_token(applied), source=Source(back, self.code.name, made))
+
+    @cached_property
+    def grid(self) -> bool:
+        """Whether it rotates the places of a grid, row by row, and is told its sides alone."""
+        split = any(a.split == ("h", "w") for one in self.line.arrays for a in one.axes or ())
+        sides = {c for one in self.line.arguments for c in one.lengths}
+        more = self.line.then is not None or self.line.source is not None
+        told = more or any(role(one) in (*TABLES, *PLACES) for one in self.line.arrays)
+        return split and {"h", "w"} <= sides and not told
 
     @property
     def rotates(self) -> Code:
@@ -139,6 +150,11 @@ class Rotating:
     def offset(self) -> bool:
         """Whether it is told the position of the first token."""
         return any(START in one.lengths for one in self.signature.arguments)
+
+    @property
+    def starts(self) -> bool:
+        """Whether it is told nothing of where tokens stand: the first is at 0."""
+        return not self.places and not self.offset and not self.grid
 
     @cached_property
     def vectors(self) -> tuple[Argument, ...]:
@@ -182,7 +198,7 @@ class Rotating:
     def axes(self) -> int:
         """How many coordinates a position has; 0 for a number."""
         source = self.signature.source
-        if source is not None and of_grid(source.call):
+        if self.grid or (source is not None and of_grid(source.call)):
             return 2
         given = source.call.arrays if source is not None else ()
         for one in (*self.places, *given):
@@ -212,7 +228,7 @@ class Rotating:
                 f"wanted tokens n on an axis of their own in {self.vectors[0]}: code of images is "
                 "called with one row of them, as h = 1, w = n"
             )
-        if not self.places and self.axes:
+        if not self.places and self.axes and not self.grid:
             raise SignatureError(
                 f"wanted {self.axes} coordinates of each token given to what is called; "
                 f"{self.signature} gives it none"
@@ -235,6 +251,8 @@ class Rotating:
             )
 
         names = [one.name for one in self.vectors]
+        if self.grid:
+            return in_grid(lambda xs: call(xs, None), order)
         if self.offset:
             return at_offsets(lambda xs, start: call(xs, None, start), order)
         if not self.places:
@@ -248,7 +266,8 @@ class Rotating:
         """What the code is called with for vectors at positions, and every length."""
         first = _here(self.vectors[0].axes or (), HEAD)
         known = {START: start, **dict(zip(first, xs[0].shape, strict=True))}
-        lengths = lengths_of(self.signature, **known)
+        sides = dict.fromkeys("hw", isqrt(known["n"])) if self.grid else {}
+        lengths = lengths_of(self.signature, **sides, **known)
         arrays: dict[str, Any] = {}
         for one, x in zip(self.vectors, xs, strict=True):
             own = tuple("G" if c == "H" and "G" in one.letters else c for c in first)
@@ -416,8 +435,9 @@ def ended(way: Rotating) -> Rotating:
 
     source = way.signature.source
     counted = source is not None and not any(role(one) in PLACES for one in source.call.arrays)
-    running = not way.places and not way.offset  # then it is given all tokens before
-    most = 13 if running else 6 if counted and way.axes else 17 if counted else 20
+    running = way.starts  # then it is given all tokens before
+    grid = way.grid or (counted and way.axes)
+    most = 13 if running else 6 if grid else 17 if counted else 20
     low, top = 1, way.code.options.most or 1 << most
     if way.code.options.most or moved(way.width, top - 1) >= 0:
         low = top
@@ -456,8 +476,7 @@ def for_keys(way: Rotating) -> Rotating:
         return way
     for name in flags:
         line = replace(way.line, keys=(Argument(name, value=True),))
-        starts = not way.places and not way.offset
-        other = replace(way, line=line, frame=way.most if starts else 0)
+        other = replace(way, line=line, frame=way.most if way.starts else 0)
         if _drift(other) < DRIFT <= _drift(way):
             return other
     return way
@@ -529,12 +548,11 @@ def as_rotary(way: Rotating) -> Rotary:
     def keyed(x: Tensor, positions: Tensor) -> Tensor:
         return way.calls(keys=True)(x, positions=positions)[0]
 
-    starts = not way.places and not way.offset
     own = [one.letters for one in way.vectors]
     grouped = len(own) == 2 and "G" in own[1] and "G" not in own[0]
     alike = ["as many queries as keys"] if "r" in way.line.letters else []
     alike += ["H = G"] if not grouped and any("G" in letters for letters in own) else []
-    found = _rotated_by(way.calls(), len(way.vectors), starts=starts)
+    found = _rotated_by(way.calls(), len(way.vectors), starts=way.starts)
     found |= {"values_rotate": _values_rotate(way)} if len(way.vectors) > 2 else {}
     found |= {"running": None} if way.frame else {}
     found |= {"key": keyed} if way.line.keys else {}
