@@ -38,6 +38,7 @@ SUBJECTS = {
     "moments": "Expectations and variances",
     "regression": "Attention as a linear model",
     "architectures": "Other architectures",
+    "references": "What programs are compared with",
     "conventions": "Conventions of the sources",
 }
 """The subjects of the catalogue as headings, in the order in which one would teach them."""

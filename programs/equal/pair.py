@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from array_api_compat import array_namespace
 from torch import Tensor, nn
 
 from attnproof.theorems.laws import Formula
@@ -88,16 +89,23 @@ class Two:
         return tuple(dict.fromkeys(one for one in own if one is not None))
 
     def results(self, side: str, values: Sequence[Tensor]) -> list[Tensor]:
-        """All results of one program, in the axes of the first."""
+        """All results of one program, in the axes of the first; True is 1."""
         given = with_tables(self.shared, self.table, values)
-        if side == "first":
-            return self.first.run(given)[: self.count]
-        found = self.second.run(given)[: self.count]
+        own = self.first if side == "first" else self.second
+        found = [_number(x) for x in own.run(given)[: self.count]]
+        if own is self.first:
+            return found
         return [as_in_first(self.first, self.second, k, x) for k, x in enumerate(found)]
 
     def result(self, side: str, k: int) -> Callable[..., Tensor]:
         """One result of one program as a function of what is given."""
         return lambda *values: self.results(side, values)[k]
+
+    def _hide_keys(self) -> list[bool]:
+        """Of each result, whether −inf stands in it."""
+        with torch.no_grad():
+            found = self.results("first", drawn(self.given, self.lengths, 0))
+        return [bool(x.isneginf().any()) if x.is_floating_point() else False for x in found]
 
     def subject(self) -> Pair:
         """The pair as code of which a law is asked."""
@@ -114,7 +122,9 @@ class Two:
             calls=calls,
             inputs=drawn(self.given, self.lengths, 0),
             letters=tuple(" ".join(one.letters) for one in self.given),
-            formulas=tuple(_formula(k, given) for k in range(self.count)),
+            formulas=tuple(
+                _formula(k, given, hides=hides) for k, hides in enumerate(self._hide_keys())
+            ),
             module=nn.ModuleList(self.modules) if self.modules else None,
             adapted="compared",
             source=self.first.place,
@@ -122,11 +132,17 @@ class Two:
         )
 
 
-def _formula(k: int, given: Mapping[str, str]) -> Formula:
+def _number(x: Tensor) -> Tensor:
+    """Truth values as 0 and 1."""
+    return x.float() if x.dtype == torch.bool else x
+
+
+def _formula(k: int, given: Mapping[str, str], *, hides: bool) -> Formula:
+    """That the k-th results are one; what ``hides`` keys by −inf is, if its exponential is."""
+
     def sides(calls: Any, **values: Any) -> tuple[Any, Any]:
-        return tuple(
-            getattr(calls, f"{side}_{k}")(*values.values()) for side in ("first", "second")
-        )
+        found = (getattr(calls, f"{side}_{k}")(*values.values()) for side in ("first", "second"))
+        return tuple(array_namespace(x).exp(x) if hides else x for x in found)
 
     return Formula(
         LAW,

@@ -79,9 +79,20 @@ def letters_in(axes: Sequence[Axis]) -> tuple[str, ...]:
 
 
 def shared_of(signature: Signature) -> tuple[Shared, ...]:
-    """The arrays that a program takes, as they are shared."""
+    """The arrays that a program takes, as they are shared: a mask of ones as one of truth values.
+
+    >>> from ..grammar import parse
+    >>> [(one.name, one.kind) for one in shared_of(parse("mask: B n ones -> B n"))]
+    [('mask', 'keep')]
+    """
+    kinds = {one.name: role(one) for one in signature.arrays}
     return tuple(
-        Shared(one.name, letters_in(one.axes or ()), role(one)) for one in signature.arrays
+        Shared(
+            one.name,
+            letters_in(one.axes or ()),
+            "keep" if kinds[one.name] == "ones" else kinds[one.name],
+        )
+        for one in signature.arrays
     )
 
 
@@ -314,8 +325,8 @@ def matched(
     if all(one.name in known for one in left):
         return found | {one.name: one.name for one in left}
     for one in list(left):
-        same = [s for s in known.values() if s.kind and s.kind == role(one)]
-        alike = [o for o in left if role(o) == role(one)]
+        same = [s for s in known.values() if s.kind and _of_kind(s.kind) == _of_kind(role(one))]
+        alike = [o for o in left if _of_kind(role(o)) == _of_kind(role(one))]
         if len(same) == 1 and len(alike) == 1:
             found[one.name] = known.pop(same[0].name).name
             left.remove(one)
@@ -328,6 +339,11 @@ def matched(
         f"{name} also takes {missing}, for which the other program is given nothing; write "
         f"--where '{left[-1].name} = ..' or --weights '{left[-1].name} = ..', or give both calls"
     )
+
+
+def _of_kind(kind: str) -> str:
+    """What is made of one another is of one kind: masks of either polarity, and of integers."""
+    return "keep" if kind in ("hide", "ones") else kind
 
 
 def _used(values: Any) -> Iterator[str]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from attnproof.theorems.definitions import references
 
-from ..declarations import DeclaredRotary, fields_of
+from ..declarations import CHOICES, DeclaredRotary, fields_of
 from ..declarations import parse as parse_declared
 from ..grammar import parse
 from ..identify.scalings import attention_factor
@@ -45,8 +45,9 @@ class Specified:
 
     ``heads``, ``kv``: of queries, of keys and values.  ``scale``: what q·k is multiplied with, else
     1/√D.  ``rope``: half or interleaved, with ``base`` where the program is given no tables, and
-    ``width`` channels that rotate.  ``alibi``: slopes as published.  ``qk_norm``: each head's
-    queries and keys are normed with ``eps``; ``start``: the first query stands at the first key.
+    ``width`` channels that rotate; ``scaling`` and what follows it are those of ``rope:``.
+    ``alibi``: slopes as published.  ``qk_norm``: each head's queries and keys are normed with
+    ``eps``; ``start``: the first query stands at the first key.
     """
 
     heads: int | None = None
@@ -61,6 +62,14 @@ class Specified:
     rope: str = ""
     base: float = 10000.0
     width: int | None = None
+    scaling: str = ""
+    factor: float = 1.0
+    original: int = 0
+    low: float = 1.0
+    high: float = 4.0
+    fast: float = 32.0
+    slow: float = 1.0
+    length: float | None = None
     qk_norm: bool = False
     eps: float = 1e-6
     step: bool = False
@@ -99,6 +108,9 @@ def specified(
         raise WrongSpecification(str(error)) from None
     if name != "rope" and one.rope not in ("", *LAYOUTS):
         raise WrongSpecification(f"wanted a layout, one of {', '.join(LAYOUTS)}; got {text!r}")
+    if one.scaling not in CHOICES["scaling"]:
+        known = ", ".join(filter(None, CHOICES["scaling"]))
+        raise WrongSpecification(f"wanted a scaling, one of {known}; got {text!r}")
     roles: dict[str, Argument] = {}
     for array in signature.arrays:
         roles.setdefault(_role(array), array)
@@ -158,17 +170,14 @@ def _rope(one: DeclaredRotary, roles: Roles, signature: Signature, module: Any) 
             "wanted rope:base=.. for a program that is given no tables of "
             f"cosines and sines; got {signature}"
         )
-    longer = one.length or (attention_factor(one.factor) if one.scaling == "yarn" else 1.0)
 
     def rope(**given: Tensor) -> Any:
         some = [given[x.name] for x in vectors]
         if tables:
             cos, sin = given["cos"], given["sin"]
         else:
-            width = one.width or some[0].shape[-1]
             at = given.get("positions", torch.arange(some[0].shape[-2]))
-            omega = next(iter(ladders_of(one, int(width), 0).values()))
-            cos, sin = (longer * x for x in _tables(at, omega))
+            cos, sin = _tables(at, one, int(some[0].shape[-1]))
         return tuple(
             references.rotated(
                 x, _wide(cos, x), _wide(sin, x), layout=one.layout or "half", width=one.width
@@ -197,15 +206,18 @@ def _wide(table: Tensor, x: Tensor) -> Tensor:
     return table[:, None] if table.ndim == x.ndim - 1 and x.ndim > 3 else table
 
 
-def _angles(positions: Tensor, one: Specified, width: int) -> tuple[Tensor, Tensor]:
-    found = references.frequencies(one.width or width, one.base)
-    return _tables(positions, torch.tensor(found, dtype=torch.float64))
+def _declared(one: Specified) -> DeclaredRotary:
+    """The rotation of a layer."""
+    names = {field.name for field in fields(DeclaredRotary)} & set(vars(one))
+    return DeclaredRotary(**{name: getattr(one, name) for name in names}, layout=one.rope)
 
 
-def _tables(positions: Tensor, omega: Tensor) -> tuple[Tensor, Tensor]:
+def _tables(positions: Tensor, one: DeclaredRotary, width: int) -> tuple[Tensor, Tensor]:
     """Cosines and sines of positions times frequencies, in float32 as code computes them."""
+    omega = next(iter(ladders_of(one, one.width or width, 0).values()))
+    longer = one.length or (attention_factor(one.factor) if one.scaling == "yarn" else 1.0)
     angles = positions[..., None] * omega.float()
-    return angles.cos(), angles.sin()
+    return longer * angles.cos(), longer * angles.sin()
 
 
 def _attention(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
@@ -326,7 +338,7 @@ def _of_tokens(one: Specified, roles: Roles, signature: Signature, module: Any) 
             cos, sin = (
                 (w["cos"], w["sin"])
                 if tables
-                else _angles(torch.arange(x.shape[1])[None], one, vectors["q"].shape[-1])
+                else _tables(torch.arange(x.shape[1])[None], _declared(one), vectors["q"].shape[-1])
             )
             vectors |= {
                 c: references.rotated(

@@ -6,18 +6,25 @@ tokens (B, n, E).  Nothing is subtracted before the exponential, as a function n
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 from array_api_compat import array_namespace
+
+
+def one_length(a: Any, b: Any) -> bool:
+    """Whether two lengths are one: the same number, or the same symbol.
+
+    >>> one_length(3, 3), one_length(3, 4)
+    (True, False)
+    """
+    return bool(getattr(a, "term", a) == getattr(b, "term", b))
 
 
 def for_each_head(keys: Any, heads: int) -> Any:
     """Keys or values (B, G, n, D) for each of H query heads: H/G of them in a row share one."""
     xp = array_namespace(keys)
     rows, groups, tokens, width = keys.shape
-    if groups == heads:
+    if one_length(groups, heads):
         return keys
     wide = xp.broadcast_to(keys[:, :, None], (rows, groups, heads // groups, tokens, width))
     return xp.reshape(wide, (rows, heads, tokens, width))
@@ -94,11 +101,6 @@ def attend(
     return (weights / total) @ value
 
 
-def frequencies(width: int, base: float) -> Sequence[float]:
-    """base^(−2i/width), i = 0, .., width/2 − 1.  Su et al. 2021 (RoFormer), section 3.2."""
-    return [base ** (-2 * i / width) for i in range(width // 2)]
-
-
 def rotated(x: Any, cos: Any, sin: Any, *, layout: str = "half", width: int | None = None) -> Any:
     """Rotary encoding of (.., n, D) by tables (.., n, D or D/2) of cosines and sines.
 
@@ -106,17 +108,17 @@ def rotated(x: Any, cos: Any, sin: Any, *, layout: str = "half", width: int | No
     channels rotate, the first ones.
     """
     xp = array_namespace(x)
-    if width is not None and width != x.shape[-1]:
+    if width is not None and not one_length(width, x.shape[-1]):
         first = rotated(x[..., :width], cos, sin, layout=layout)
         return xp.concat((first, x[..., width:]), axis=-1)
     half = x.shape[-1] // 2
     if layout == "half":
         first, second = x[..., :half], x[..., half:]
-        if cos.shape[-1] == x.shape[-1]:
+        if one_length(cos.shape[-1], x.shape[-1]):
             return x * cos + xp.concat((-second, first), axis=-1) * sin
         return xp.concat((first * cos - second * sin, second * cos + first * sin), axis=-1)
     even, odd = x[..., 0::2], x[..., 1::2]
-    if cos.shape[-1] == x.shape[-1]:
+    if one_length(cos.shape[-1], x.shape[-1]):
         return x * cos + xp.reshape(xp.stack((-odd, even), axis=-1), x.shape) * sin
     pairs = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
     return xp.reshape(pairs, x.shape)
@@ -201,5 +203,4 @@ def latent_attention(
     q: (B, H, r, D), latent: (B, n, L), W_K, W_V: (H, L, D).  DeepSeek-AI 2024 (V2), section 2.1.
     """
     key, value = latent[:, None] @ to_key, latent[:, None] @ to_value
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     return attend(query, key, value, scale=scale, causal=causal)

@@ -1,0 +1,137 @@
+"""Programs that are given lengths alone, masks of integers, and numbers that cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from attnproof.programs.draw import Draw
+from attnproof.programs.equal.deciding import Verdict, compare
+from attnproof.programs.equal.measure import look
+from attnproof.programs.equal.pair import two
+from attnproof.programs.equal.sides import Told
+from attnproof.programs.response import moved_inside
+from attnproof.programs.signature import SignatureError
+
+LENGTHS = "r = r, n = n -> r n"
+
+
+def lower(r: int, n: int) -> Tensor:
+    return torch.ones(r, n, dtype=torch.bool).tril(n - r)
+
+
+def by_places(r: int, n: int) -> Tensor:
+    return torch.arange(n)[None] - torch.arange(r)[:, None] <= n - r
+
+
+def by_earlier_places(r: int, n: int) -> Tensor:
+    return torch.arange(n)[None] - torch.arange(r)[:, None] < n - r
+
+
+def above_hidden(count: int) -> Tensor:
+    return torch.full((count, count), float("-inf")).triu(1)
+
+
+def filled(count: int) -> Tensor:
+    kept = torch.ones(count, count, dtype=torch.bool).tril()
+    return torch.zeros(count, count).masked_fill(~kept, float("-inf"))
+
+
+def filled_below(count: int) -> Tensor:
+    return torch.zeros(count, count).masked_fill(~lower(count, count).mT, float("-inf"))
+
+
+def found(one: Callable[..., Any], other: Callable[..., Any], *calls: str, **more: Any) -> Verdict:
+    told = Told(one, one.__name__, calls[0]), Told(other, other.__name__, calls[-1])
+    return compare(*told, **({"seconds": 60.0} | more))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "call"),
+    [(lower, by_places, LENGTHS), (above_hidden, filled, "count = n -> n n")],
+)
+def test_masks_of_lengths_are_one_function(
+    one: Callable[..., Any], other: Callable[..., Any], call: str
+) -> None:
+    verdict = found(one, other, call)
+    assert verdict.verdict == "proved", verdict.why
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "call"),
+    [(lower, by_earlier_places, LENGTHS), (above_hidden, filled_below, "count = n -> n n")],
+)
+def test_masks_of_lengths_that_differ_have_a_counterexample(
+    one: Callable[..., Any], other: Callable[..., Any], call: str
+) -> None:
+    verdict = found(one, other, call)
+    assert verdict.verdict == "counterexample"
+    assert verdict.seen is not None
+    assert not verdict.seen.inputs
+
+
+def test_what_is_given_nothing_is_refused() -> None:
+    with pytest.raises(SignatureError, match="nothing to compare it on"):
+        two(Told(lambda: torch.ones(3), "one", "-> 3"), Told(lambda: torch.ones(3), "two", "-> 3"))
+
+
+def of_ones(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    return torch.softmax(scores.masked_fill(mask == 0, float("-inf")), -1) @ v
+
+
+def of_zeros(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    return torch.softmax(scores.masked_fill(mask == 1, float("-inf")), -1) @ v
+
+
+def of_truths(q: Tensor, k: Tensor, v: Tensor, keep: Tensor) -> Tensor:
+    return scaled_dot_product_attention(q, k, v, attn_mask=keep)
+
+
+ONES = "q: B H n 4, k: B H n 4, v: B H n 4, mask: B 1 n n ones -> B H n 4"
+KEEP = ONES.replace("mask", "keep").replace("ones", "keep")
+
+
+def test_a_mask_of_integers_is_one_of_truth_values() -> None:
+    verdict = found(of_ones, of_truths, ONES, KEEP)
+    assert verdict.verdict == "proved", verdict.why
+
+
+def test_a_mask_of_integers_read_the_other_way_has_a_counterexample() -> None:
+    assert found(of_zeros, of_truths, ONES, KEEP).verdict == "counterexample"
+
+
+def spread(x: Tensor) -> Tensor:
+    moved = x - x.mean(-1, keepdim=True)
+    return moved / (moved.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
+def spread_by_squares(x: Tensor) -> Tensor:
+    """Rounds far more: the mean of squares less the square of the mean."""
+    mean = x.mean(-1, keepdim=True)
+    return (x - mean) / (x.square().mean(-1, keepdim=True) - mean.square() + 1e-5).sqrt()
+
+
+def spread_otherwise(x: Tensor) -> Tensor:
+    return x * 1.0001 / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
+def test_numbers_that_cancel_show_no_difference() -> None:
+    line = "x: B n E -> B n E"
+    both = two(Told(spread, "one", line), Told(spread_by_squares, "other", line))
+    assert all(look(both, seed).seen is None for seed in range(3))
+    apart = two(Told(spread, "one", line), Told(spread_otherwise, "other", line))
+    assert look(apart).seen is not None
+
+
+def test_what_each_operation_rounds_is_seen_where_numbers_cancel() -> None:
+    x = 1e3 + Draw().normal(64)
+    inside = moved_inside(lambda x: (x * x).mean() - x.mean() ** 2, x, draw=Draw())
+    assert inside > 10 * moved_inside(lambda x: (x - x.mean()).square().mean(), x, draw=Draw())
+    assert moved_inside(lambda x: 2 * x.round() + 1, x, draw=Draw()) == 0

@@ -1,0 +1,259 @@
+"""The references that programs are compared with, and what each of them is."""
+
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from attnproof.symbolic import Array, Claim, equal, positions, positive, real, sizes, theorem
+from attnproof.theorems.definitions.attention import attention, causal, masked_attention
+from attnproof.theorems.definitions.references import (
+    attend,
+    capped,
+    in_heads,
+    latent_attention,
+    linear_attention,
+    of_each_query_head,
+    rotated,
+)
+from attnproof.theorems.definitions.rotary import rotate, rotate_half
+
+B, r, n, m = sizes("B r n m", "tokens")
+ell, d, c = sizes("ell d c", "features")
+H, G, g = sizes("H G g", "heads")
+
+VECTORS = {"Q": real(B, H, r, ell), "K": real(B, H, n, ell), "V": real(B, H, n, d)}
+OF_ONE_LENGTH = VECTORS | {"Q": real(B, H, n, ell)}
+
+
+@theorem(
+    "The reference for attention is softmax(QKᵀ/√ℓ)V, and causal it is that under the causal mask",
+    given=VECTORS | {"P": real(B, H, n, ell)},
+    sources=("Vaswani et al. 2017, eq. 1 and section 3.2.3",),
+)
+def the_reference_is_attention(Q: Array, K: Array, V: Array, P: Array) -> dict[str, Claim]:
+    """What it hides has the weight 0, and not the score −∞."""
+    return {
+        "all keys": equal(attend(Q, K, V), attention(Q, K, V)),
+        "causal": equal(attend(P, K, V, causal=True), masked_attention(P, K, V, causal(K[0, 0]))),
+    }
+
+
+@the_reference_is_attention.negative_control("each query sees one key more than its own")
+def one_key_more(K: Array, V: Array, P: Array) -> Claim:
+    place = array_namespace(K).arange(n)
+    keep = place[None, :] <= place[:, None] + 1
+    return equal(attend(P, K, V, causal=True), masked_attention(P, K, V, keep))
+
+
+@theorem(
+    "With G key heads the query heads h·g, .., h·g + g − 1 share key head h",
+    given={
+        "Q": real(B, G * g, r, ell),
+        "K": real(B, G, n, ell),
+        "V": real(B, G, n, d),
+    },
+    sources=("Ainslie et al. 2023 (GQA), section 2.2",),
+)
+def query_heads_in_a_row_share_a_key_head(Q: Array, K: Array, V: Array) -> Claim:
+    """With one key head it is multi-query attention, with as many as query heads multi-head."""
+    return equal(attend(Q, K, V), in_groups(Q, K, V, in_a_row=True))
+
+
+def in_groups(Q: Array, K: Array, V: Array, *, in_a_row: bool) -> Array:
+    """Attention in groups of query heads: those in a row, or every G-th."""
+    xp = array_namespace(Q)
+    groups = (G, g) if in_a_row else (g, G)
+    apart = xp.reshape(Q, (B, *groups, r, ell))
+    k, v = (x[:, :, None] if in_a_row else x[:, None] for x in (K, V))
+    found: Array = xp.reshape(attention(apart, k, v), (B, G * g, r, d))
+    return found
+
+
+@query_heads_in_a_row_share_a_key_head.negative_control("every G-th query head shares a key head")
+def every_gth(Q: Array, K: Array, V: Array) -> Claim:
+    return equal(attend(Q, K, V), in_groups(Q, K, V, in_a_row=False))
+
+
+@theorem(
+    "A window that is no shorter than the keys hides nothing",
+    given=OF_ONE_LENGTH,
+    sources=("Beltagy, Peters and Cohan 2020 (Longformer), section 3.1, for the window",),
+)
+def a_window_as_long_as_the_keys_hides_nothing(Q: Array, K: Array, V: Array) -> Claim:
+    """No query stands n or more places behind a key."""
+    return equal(attend(Q, K, V, causal=True, window=n), attend(Q, K, V, causal=True))
+
+
+@a_window_as_long_as_the_keys_hides_nothing.negative_control("a window of one key")
+def of_one_key(Q: Array, K: Array, V: Array) -> Claim:
+    return equal(attend(Q, K, V, causal=True, window=1), attend(Q, K, V, causal=True))
+
+
+@theorem(
+    "A sink is one more key, of that score and with the value 0",
+    given=VECTORS | {"s": real(H, says="the score of the sink in each head")},
+    sources=(
+        "OpenAI 2025 (gpt-oss)",
+        "Xiao et al. 2024 (StreamingLLM), section 3.1, for the value 0",
+    ),
+)
+def a_sink_is_one_more_key(Q: Array, K: Array, V: Array, s: Array) -> Claim:
+    """Its key is 0, so that its score is what is added to it."""
+    return equal(attend(Q, K, V, sink=s), with_one_more(Q, K, V, s, 0))
+
+
+def with_one_more(Q: Array, K: Array, V: Array, s: Array, value: int) -> Array:
+    """Attention with one more key, of the score s and with one number for its value."""
+    xp = array_namespace(Q)
+    zero = xp.zeros((B, H, 1, ell))
+    bias = xp.concat((xp.zeros((H, r, n)), xp.broadcast_to(s[:, None, None], (H, r, 1))), axis=-1)
+    more = xp.zeros((B, H, 1, d)) + value
+    found: Array = attend(
+        Q, xp.concat((K, zero), axis=2), xp.concat((V, more), axis=2), mask=bias[None]
+    )
+    return found
+
+
+@a_sink_is_one_more_key.negative_control("its value is 1")
+def of_value_one(Q: Array, K: Array, V: Array, s: Array) -> Claim:
+    return equal(attend(Q, K, V, sink=s), with_one_more(Q, K, V, s, 1))
+
+
+@theorem(
+    "ALiBi's bias −m(i − j) does what m·j does: one number a row cancels",
+    given=OF_ONE_LENGTH | {"m": real(H, says="one slope for each head")},
+    sources=("Press, Smith and Lewis 2022 (ALiBi), section 3",),
+)
+def slopes_may_be_of_the_key_alone(Q: Array, K: Array, V: Array, m: Array) -> Claim:
+    """Causal or not: the reference has the offset j − i, and not its absolute value."""
+    keys = m[:, None, None] * array_namespace(Q).arange(n)
+    return equal(attend(Q, K, V, slopes=m), attend(Q, K, V, mask=keys))
+
+
+@slopes_may_be_of_the_key_alone.negative_control("m·i does the same")
+def of_the_query(Q: Array, K: Array, V: Array, m: Array) -> Claim:
+    queries = m[:, None, None] * array_namespace(Q).arange(n)[:, None]
+    return equal(attend(Q, K, V, slopes=m), attend(Q, K, V, mask=queries))
+
+
+@theorem(
+    "A soft cap is odd, and c·tanh(s/c) = c − 2c/(exp(2s/c) + 1)",
+    given={"S": real(r, n), "c": positive()},
+    sources=("Gemma Team 2024 (Gemma 2), section 2",),
+)
+def a_soft_cap_is_odd(S: Array, c: Array) -> dict[str, Claim]:
+    """So it is a sigmoid on (−c, c), for scores of any sign."""
+    xp = array_namespace(S)
+    return {
+        "odd": equal(capped(-S, c), -capped(S, c)),
+        "by an exponential": equal(capped(S, c), c - 2 * c / (xp.exp(2 * (S / c)) + 1)),
+    }
+
+
+@a_soft_cap_is_odd.negative_control("it is even")
+def even(S: Array, c: Array) -> Claim:
+    return equal(capped(-S, c), capped(S, c))
+
+
+@theorem(
+    "With tables of cos pω and sin pω the reference rotates as RoPE does, in either layout",
+    given={"X": real(B, H, n, 2 * d), "p": positions(n), "omega": real(d)},
+    sources=("Su et al. 2021 (RoFormer), eq. 34",),
+)
+def the_reference_rotates(X: Array, p: Array, omega: Array) -> dict[str, Claim]:
+    """Tables of d columns, and in the layout of halves of 2d, each column twice."""
+    xp = array_namespace(X)
+    cos, sin = tables(p, omega)
+    twice = (xp.concat((cos, cos), axis=-1), xp.concat((sin, sin), axis=-1))
+    return {
+        "halves": equal(rotated(X, cos, sin), rotate_half(X, p, omega)),
+        "halves, from tables twice as wide": equal(rotated(X, *twice), rotate_half(X, p, omega)),
+        "interleaved": equal(rotated(X, cos, sin, layout="interleaved"), rotate(X, p, omega)),
+    }
+
+
+def tables(p: Array, omega: Array) -> tuple[Any, Any]:
+    """cos pω and sin pω: (n, d)."""
+    xp = array_namespace(p)
+    angles = p[:, None] * omega
+    return xp.cos(angles), xp.sin(angles)
+
+
+@the_reference_rotates.negative_control(
+    "the two layouts are one", X=real(B, H, n, 4), omega=real(2)
+)
+def one_layout(X: Array, p: Array, omega: Array) -> Claim:
+    cos, sin = tables(p, omega)
+    return equal(rotated(X, cos, sin), rotated(X, cos, sin, layout="interleaved"))
+
+
+@theorem(
+    "Causal linear attention carries what came before in one matrix KᵀV",
+    given={
+        "Q": real(B, H, n + m, ell),
+        "K": real(B, H, n + m, ell),
+        "V": real(B, H, n + m, d),
+    },
+    sources=("Katharopoulos et al. 2020, eq. 8 and 18",),
+)
+def linear_attention_carries_one_matrix(Q: Array, K: Array, V: Array) -> Claim:
+    """The last m tokens, by their own linear attention and the state of the n before them."""
+    return equal(linear_attention(Q, K, V)[:, :, n:], in_two_parts(Q, K, V))
+
+
+def in_two_parts(Q: Array, K: Array, V: Array) -> Array:
+    """The last m tokens by the state that the first n leave."""
+    state = K[:, :, :n].mT @ V[:, :, :n]
+    found: Array = linear_attention(Q[:, :, n:], K[:, :, n:], V[:, :, n:]) + Q[:, :, n:] @ state
+    return found
+
+
+@linear_attention_carries_one_matrix.negative_control("the first tokens are forgotten")
+def forgotten(Q: Array, K: Array, V: Array) -> Claim:
+    own = linear_attention(Q[:, :, n:], K[:, :, n:], V[:, :, n:])
+    return equal(linear_attention(Q, K, V)[:, :, n:], own)
+
+
+@theorem(
+    "Latent attention is attention over latent vectors, with W_K at the queries and W_V at last",
+    given={
+        "Q": real(B, H, r, ell),
+        "C": real(B, n, c),
+        "W_K": real(H, c, ell),
+        "W_V": real(H, c, d),
+    },
+    sources=("DeepSeek-AI 2024 (DeepSeek-V2), section 2.1.2",),
+)
+def the_maps_of_latent_attention_are_absorbed(Q: Array, C: Array, W_K: Array, W_V: Array) -> Claim:
+    """So that one vector of each token is kept, and not its keys and values of all heads."""
+    return equal(latent_attention(Q, C, W_K, W_V), absorbed(Q, C, W_K, W_V, ell))
+
+
+def absorbed(Q: Array, C: Array, W_K: Array, W_V: Array, width: Array) -> Array:
+    """Attention over latent vectors, the scores divided by the root of a width."""
+    xp = array_namespace(Q)
+    all_heads = xp.broadcast_to(C[:, None], (B, H, n, c))
+    found: Array = attend(Q @ W_K.mT / width**0.5, all_heads, all_heads, scale=1) @ W_V
+    return found
+
+
+@the_maps_of_latent_attention_are_absorbed.negative_control("scores over √c, the latent width")
+def over_the_latent_width(Q: Array, C: Array, W_K: Array, W_V: Array) -> Claim:
+    return equal(latent_attention(Q, C, W_K, W_V), absorbed(Q, C, W_K, W_V, c))
+
+
+@theorem(
+    "Heads are cut out of channels, and put side by side again",
+    given={"X": real(B, n, 3 * d)},
+    sources=("Vaswani et al. 2017, section 3.2.2",),
+)
+def heads_are_cut_and_joined(X: Array) -> Claim:
+    """Channel h·d + a of a token is channel a of its head h, of three."""
+    return equal(of_each_query_head(in_heads(X, 3)), X)
+
+
+@heads_are_cut_and_joined.negative_control("channel a·3 + h is channel a of head h")
+def interleaved(X: Array) -> Claim:
+    xp = array_namespace(X)
+    heads = xp.permute_dims(xp.reshape(X, (B, n, d, 3)), (0, 3, 1, 2))
+    return equal(in_heads(X, 3), heads)
