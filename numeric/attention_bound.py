@@ -32,14 +32,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor
 
 from .profile import Profile
 from .rounded import Rounded, gamma
+
+A = TypeVar("A")
 
 # How far a fused attention kernel may be from softmax(Q Kᵀ / √ℓ) V
 
@@ -62,12 +66,17 @@ def softmax_bound(scores: Rounded) -> Rounded:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The exact scores of some rows: without mask and bias (``dots``), and as they are weighed.
+    """A call of attention at some rows, exact: what all kernels have in common, computed once.
 
-    ``norms`` are ‖q‖‖k‖/√ℓ, ``bias`` is the bias as it is stored, ``rises`` the number of
-    left-to-right maxima of a row.
+    ``dots`` are the scores without mask and bias, ``scores`` as they are weighed, ``norms`` are
+    ‖q‖‖k‖/√ℓ, ``bias`` is the bias as it is stored, ``rises`` the number of left-to-right maxima
+    of a row, ``asked`` what else was computed of it.
     """
 
+    asker: ReferenceType[Rounded]
+    key: Rounded
+    value: Rounded
+    mask: Tensor | Rounded | None
     dots: Tensor
     norms: Tensor
     scores: Tensor
@@ -75,10 +84,81 @@ class Scores:
     top: Tensor
     rises: Tensor
     weights: Tensor
+    asked: dict[object, Any] = field(default_factory=dict)
+
+    def once(self, what: object, compute: Callable[[], A]) -> A:
+        """What no kernel has a part in."""
+        if what not in self.asked:
+            self.asked[what] = compute()
+        found: A = self.asked[what]
+        return found
+
+    @property
+    def query(self) -> Rounded:
+        """The queries, which know of the scores and not the other way round."""
+        query = self.asker()
+        assert query is not None
+        return query
+
+    @property
+    def profile(self) -> Profile:
+        """The roundings of the arithmetic."""
+        return self.key.arithmetic.profile
+
+    @property
+    def scale(self) -> float:
+        """1/√ℓ."""
+        return 1 / math.sqrt(self.key.shape[-1])
+
+    @cached_property
+    def unseen(self) -> Tensor:
+        """Where a weight is 0."""
+        return self.weights == 0
+
+    @property
+    def sizes(self) -> Tensor:
+        """|s|, and 0 of keys that are hidden."""
+        return torch.where(self.scores.isinf(), 0.0, self.scores.abs())
+
+    @property
+    def below(self) -> Tensor:
+        """How far scores are below the largest of the row; 0 of keys that are hidden."""
+        return torch.where(self.scores.isinf(), 0.0, self.top - self.scores)
+
+    @cached_property
+    def eta(self) -> Tensor:
+        """What η has in every kernel: of inputs, of the bias and its addition, of the maximum."""
+        u = self.profile.accumulate
+        total = self.below.mul_(u)
+        given = _input_error(self.query, self.key, self.scale)
+        if isinstance(given, Tensor):
+            total.add_(given)
+        if self.bias is not None:
+            total.add_(self.dots.abs(), alpha=u).add_(self.bias.error())
+            total.add_(self.sizes, alpha=u)
+        return total
+
+    @cached_property
+    def output(self) -> Tensor:
+        """Σ p v."""
+        return self.weights @ self.value.value
+
+    @cached_property
+    def squares(self) -> Tensor:
+        """Σ p v²."""
+        return self.weights @ self.value.value.square()
 
 
-def scores_of(query: Rounded, key: Rounded, mask: Tensor | Rounded | None = None) -> Scores:
-    """Queries and keys at their exact values; the mask is a mask, or a bias on the scores."""
+def scores_of(
+    query: Rounded, key: Rounded, value: Rounded, mask: Tensor | Rounded | None = None
+) -> Scores:
+    """A call at the exact values of its arguments; the mask is a mask, or a bias on the scores.
+
+    Queries know the calls that they were in, so that kernels may share what is exact.
+    """
+    for met in query.met:
+        if met.key is key and met.value is value and met.mask is mask:
+            return met
     scale = 1 / math.sqrt(query.shape[-1])
     q, k = query.value, key.value
     dots = q @ k.mT * scale
@@ -89,8 +169,14 @@ def scores_of(query: Rounded, key: Rounded, mask: Tensor | Rounded | None = None
         scores = dots + bias.value
     elif mask is not None:
         scores = torch.where(mask, dots, -math.inf)
-    top, rises = scores.amax(-1, keepdim=True), 1.0 + rises_of(scores)
-    return Scores(dots, norms, scores, bias, top, rises, torch.softmax(scores, -1))
+    top, rises, weights = (
+        scores.amax(-1, keepdim=True),
+        1.0 + rises_of(scores),
+        torch.softmax(scores, -1),
+    )
+    found = Scores(ref(query), key, value, mask, dots, norms, scores, bias, top, rises, weights)
+    query.met.append(found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -111,35 +197,25 @@ class AttentionBound:
         self, query: Rounded, key: Rounded, value: Rounded, mask: Tensor | Rounded | None = None
     ) -> Rounded:
         """The exact attention and its radius."""
-        return self.of(scores_of(query, key, mask), query, key, value)
+        return self.of(scores_of(query, key, value, mask))
 
-    def of(self, x: Scores, query: Rounded, key: Rounded, value: Rounded) -> Rounded:
+    def of(self, x: Scores) -> Rounded:
         """The same where the scores are known."""
-        profile = query.arithmetic.profile
-        u, width, scale = profile.accumulate, query.shape[-1], 1 / math.sqrt(query.shape[-1])
-        of_norms, of_scores = weight_error(self, profile, width)
-        eta = of_norms * x.norms + _input_error(query, key, scale)
-        if x.bias is not None:
-            eta = eta + u * x.dots.abs() + x.bias.error()
-            eta = eta + u * torch.where(x.scores.isinf(), 0.0, x.scores.abs())
-        eta = eta + of_scores * x.scores.abs() + u * (x.top - x.scores)
-        eta = eta + profile.kernel(self.kernel).exponential_error * u * (1 + x.rises)
-        weights, v = x.weights, value.value
-        e = torch.where(weights == 0, 0.0, torch.expm1(eta))
-        one = Sums(
-            x.top,
-            torch.ones_like(x.top),
-            (weights * e).sum(-1, keepdim=True),
-            (weights * e * e).sum(-1, keepdim=True),
-            x.rises,
-            weights @ v,
-            weights @ (v * v),
-        )
-        least = v.abs().sum(-2, keepdim=True)
-        radius, spread, total = distance(one, least, key.shape[-2], profile, self)
-        if value.radius is not None:
-            radius = radius + (1 + spread + total) * (weights * (1 + e)) @ value.radius
-        return query.arithmetic.rounded(one.values, radius, profile.store)
+        profile, u = x.profile, x.profile.accumulate
+        of_norms, of_scores = weight_error(self, profile, x.query.shape[-1])
+        eta = torch.add(x.eta, x.norms, alpha=of_norms)
+        if of_scores:
+            eta.add_(x.sizes, alpha=of_scores)
+        eta.add_(profile.kernel(self.kernel).exponential_error * u * (1 + x.rises))
+        e = eta.expm1_().masked_fill_(x.unseen, 0.0)
+        off = x.weights * e
+        first, second = off.sum(-1, keepdim=True), (off * e).sum(-1, keepdim=True)
+        one = Sums(x.top, torch.ones_like(x.top), first, second, x.rises, x.output, x.squares)
+        least = x.value.value.abs().sum(-2, keepdim=True)
+        radius, spread, total = distance(one, least, x.key.shape[-2], profile, self)
+        if x.value.radius is not None:
+            radius = radius + (1 + spread + total) * off.add_(x.weights) @ x.value.radius
+        return x.query.arithmetic.rounded(x.output, radius, profile.store)
 
 
 def rises_of(scores: Tensor) -> Tensor:
@@ -164,7 +240,6 @@ def _input_error(query: Rounded, key: Rounded, scale: float) -> Tensor | float:
 # Work in a few threads, each operation in one: a chunk that fits in the cache is too little to
 # be split inside one operation, and threads that meet after every one mostly wait (40 times slower)
 
-A = TypeVar("A")
 B = TypeVar("B")
 
 

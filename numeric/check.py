@@ -108,6 +108,12 @@ def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
     )
 
 
+def able_for(claim: Claim, every: Sequence[Implementation]) -> list[Implementation]:
+    """Those of the implementations that have code for what a claim says, or need none."""
+    served = definitions_of(claim.at_witness())
+    return [one for one in every if not one.replaced or one.serves(served)]
+
+
 # The measurements of one statement: its tasks in each distribution, and which of them spoke
 
 REDRAWS = 16  # of an inequality that should be refuted, until one draw contradicts it
@@ -118,6 +124,9 @@ OVERFLOWED_AFAR = f"a number overflowed; positions were drawn once more, below {
 RARELY_EQUAL = "the sides differ in this draw; that they are equal somewhere, no draw can show"
 UNCHANGED = "these distributions change nothing in this statement"
 EAGER = Implementation("eager")
+
+Asked = tuple[str, Statement, Sequence[Implementation]]
+"""A claim of a statement, by its words, and the implementations it is measured in."""
 
 
 @dataclass
@@ -142,34 +151,51 @@ class Measuring:
     others: dict[tuple[int, int, float, int], Task] = field(default_factory=dict)
     tried: dict[int, list[Task]] = field(default_factory=dict)
 
-    def claim(
-        self, part: Statement, says: str, able: list[Implementation], wanted: list[torch.dtype]
-    ) -> None:
-        """Measure one claim."""
+    def claims(self, asked: Sequence[Asked], wanted: Sequence[torch.dtype]) -> None:
+        """Measure claims, one dtype after the other: its exact values serve all implementations."""
+        found: dict[tuple[int, int, int], Measurement] = {}
+        begun: list[tuple[int, Task]] = []
+        for at, (says, part, _) in enumerate(asked):
+            try:
+                made = self._begun(says, part, wanted)
+            except Exception as error:  # noqa: BLE001 (told at the end, with all it belongs to)
+                self.failed.append((says or "the claim", error))
+                continue
+            if isinstance(made, Task):
+                begun.append((at, made))
+            else:
+                found[at, 0, 0] = made
+        further = _further(wanted)
+        for (order, dtype), (at, task) in product(enumerate(wanted), begun):
+            says, _, able = asked[at]
+            task.forget_rows()
+            for k, implementation in enumerate(able):
+                try:
+                    found[at, k, order] = self.in_distributions(
+                        task, says, implementation, dtype, more=dtype in further
+                    )
+                except (DoesNotFit, TooLarge) as reason:
+                    found[at, k, order] = task.skipped(says, implementation, dtype, str(reason))
+                except Exception as error:  # noqa: BLE001 (told at the end)
+                    whose = f"{says or 'the claim'}, {implementation.name}, {dtype}"
+                    self.failed.append((whose, error))
+        self.results += [found[place] for place in sorted(found)]
+
+    def _begun(
+        self, says: str, part: Statement, wanted: Sequence[torch.dtype]
+    ) -> Task | Measurement:
+        """The task of a claim with values drawn, or what is all that is measured of it."""
         claim = part.claims[says]
         try:
             if claim.relation == "exists" and claim.witness is None:
                 if claim.inner != "=":
                     raise DoesNotFit("only equations are solved for an unknown; name a witness")
-                self.results.append(_search(part, says, claim, self.seed))
-                return
-            task = self.task(part)
+                return _search(part, says, claim, self.seed)
+            return self.task(part)
         except (DoesNotFit, Unsatisfiable) as reason:
             bare = Task(part, self.scale, {}, self.device, self.seed)
             eager = Implementation("no implementation")
-            self.results.append(bare.skipped(says, eager, wanted[0], str(reason)))
-            return
-        further = _further(wanted)
-        for implementation, dtype in product(able, wanted):
-            try:
-                self.results.append(
-                    self.in_distributions(task, says, implementation, dtype, more=dtype in further)
-                )
-            except (DoesNotFit, TooLarge) as reason:
-                self.results.append(task.skipped(says, implementation, dtype, str(reason)))
-            except Exception as error:  # noqa: BLE001 (told at the end)
-                whose = f"{says or 'the claim'}, {implementation.name}, {dtype}"
-                self.failed.append((whose, error))
+            return bare.skipped(says, eager, wanted[0], str(reason))
 
     def task(self, part: Statement) -> Task:
         """The task of a statement, with values drawn.
@@ -416,13 +442,11 @@ def measure(
         kinds = [d for d in wanted if d == torch.float32] if units else wanted
         tasks = Measuring(size, where, seed, expected, deadline, tried, everywhere)
         with tf32(units):
-            for says, claim, part in parts_of(statement) if kinds else ():
-                served = definitions_of(claim.at_witness())
-                able = [i for i in every if not i.replaced or i.serves(served)]
-                try:
-                    tasks.claim(part, says, able, kinds)
-                except Exception as error:  # noqa: BLE001 (told below, with all it belongs to)
-                    tasks.failed.append((says or "the claim", error))
+            asked = [
+                (says, part, able_for(claim, every))
+                for says, claim, part in (parts_of(statement) if kinds else ())
+            ]
+            tasks.claims(asked, kinds)
         results += tasks.results
         failed += tasks.failed
     if failed:

@@ -213,13 +213,11 @@ class RowReading(RowWalk):
 
     def _of_all_rows(self, t: Term, row: int | None, code: Replacement, where: Where) -> Any:
         """Places on other axes than that of rows, of every row: of so many at once as fit."""
-        lengths = self.lengths(t)
-        pieces = (
-            1 if row is None else min(lengths[row], math.ceil(math.prod(lengths) / self.entries))
-        )
-        if row is None or pieces < 2 or code.whole([self.lengths(arg) for arg in t.args[1:]]):
+        entries = math.prod(self.lengths(t))
+        small = row is None or entries <= self.entries
+        if row is None or small or code.whole([self.lengths(arg) for arg in t.args[1:]]):
             return self.select(self.whole(t), where)
-        return self._joined(t, where, row, torch.arange(lengths[row]).chunk(pieces))
+        return self.all_in_pieces(t, where, row, entries)
 
     def rows_pick(self, t: Term, where: Where) -> Any:
         axis: Any = t.data
@@ -250,12 +248,10 @@ class RowReading(RowWalk):
     def rows_gather(self, t: Term, where: Where) -> Any:
         axis: Any = t.data
         x, map_ = t.args
-        rows, places = where[axis], self.places(map_)
-        if rows is None:
-            moved = self._compose(map_, None, places)
+        moved = self.moved_rows(map_, where[axis])
+        if where[axis] is None:
             return self.select(self.array(x, where), self._only((None,) * axis + (moved,), axis))
-        composed = self._compose(map_, rows, places[rows.places.to(places.device)])
-        return self.rows(x, (*where[:axis], composed, *where[axis + 1 :]))
+        return self.rows(x, (*where[:axis], moved, *where[axis + 1 :]))
 
     def places(self, map_: Term) -> Any:
         """A map of indices, whole."""
@@ -264,6 +260,12 @@ class RowReading(RowWalk):
     def _compose(self, map_: Term, rows: Rows | None, places: Tensor) -> Rows:
         """One object for one composition, so that what reads it twice computes it once."""
         return self.composed.setdefault((map_, rows), Rows(places))
+
+    def moved_rows(self, map_: Term, rows: Rows | None) -> Rows:
+        """The rows that a map takes these to, or all."""
+        places = self.places(map_)
+        moved = places if rows is None else places[rows.places.to(places.device)]
+        return self._compose(map_, rows, moved)
 
     def _only(self, where: Where, axis: int) -> Where:
         return tuple(rows if k == axis else None for k, rows in enumerate(where))

@@ -27,6 +27,7 @@ from .spread import LAMBDA, Part, linear, multiplicity, plus, radius_of, root, s
 
 if TYPE_CHECKING:
     from .arithmetic import Arithmetic
+    from .attention_bound import Scores
 
 # Errors of products of matrices in the Euclidean norm, where entries alone would grow too fast
 
@@ -79,14 +80,17 @@ class Rounded:
     all errors together where that is known to be less than what the radii say.
 
     Where spread is followed, ``parts`` are the errors that each entry has for itself, ``shared``
-    is a radius of all others: of all there are, where nothing else is known.
+    is a radius of all others: of all there are, where nothing else is known.  ``met`` are the
+    calls of attention of which it is the query.
     """
 
     __slots__ = (
+        "__weakref__",
         "_near",
         "_norm",
         "_varied",
         "arithmetic",
+        "met",
         "parts",
         "radius",
         "shared",
@@ -112,6 +116,7 @@ class Rounded:
         self.shared: Tensor | None = radius
         self._varied: bool | None = None
         self._near: tuple[Any, ...] = ()
+        self.met: list[Scores] = []
 
     def __array_namespace__(self, api_version: str | None = None) -> Arithmetic:
         return self.arithmetic

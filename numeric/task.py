@@ -42,7 +42,8 @@ class Task:
     """A statement at one scale on one device.
 
     Draws are made once and kept; so are the exact values and radii of sides, which every
-    implementation with the same bound shares.
+    implementation with the same bound shares.  What they are computed from is kept for one dtype
+    at a time, and one head beside the first; of rows alone, for one claim.
     """
 
     statement: Statement
@@ -117,6 +118,11 @@ class Task:
         """
         whose = (head, profile, _code(replaced), spread)
         if whose not in self.readings:
+            self.readings = {
+                key: kept
+                for key, kept in self.readings.items()
+                if key[1] == profile and key[0] in (0, head)
+            }
             sample, arithmetic = self.sample(head), Arithmetic(profile, spreads=spread)
             bounds = {**SOFTMAX_BOUND, **replaced}
             if spread:
@@ -125,6 +131,11 @@ class Task:
             values = sample.with_radii(arithmetic, self.device)
             self.readings[whose] = BoundReading(sample.sizes, values, arithmetic, bounds, plain)
         return self.readings[whose]
+
+    def forget_rows(self) -> None:
+        """Drop what is known of some rows: it serves the implementations of one claim."""
+        for reading in self.readings.values():
+            reading.known_rows.clear()
 
     def bound(
         self,

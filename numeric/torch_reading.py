@@ -16,7 +16,7 @@ from .arithmetic import Arithmetic
 from .devices import wide_dtype
 from .reading import RowReading
 from .rounded import Rounded
-from .walk import ENTRIES, Replacement, Where
+from .walk import ENTRIES, Replacement, Where, forgetting
 
 # Exact whole numbers: indices, natural numbers, and what is computed from them
 
@@ -149,9 +149,9 @@ class BoundReading(NumberedReading):
     """The same term in float64 with radii for a profile, and with spread where that is followed.
 
     A definition that runs as other code has that code's bound in ``replaced``.  Two
-    implementations differ in these alone: a whole array whose term holds none of them, say the
-    rotated keys that attention reads, is the same in both, and comes from ``plain``, the reading
-    of code that replaces nothing.
+    implementations differ in these alone: an array whose term holds none of them, say the rotated
+    keys that attention reads, is the same in both, whole and at the same rows, and comes from
+    ``plain``, the reading of code that replaces nothing.
     """
 
     def __init__(
@@ -165,6 +165,9 @@ class BoundReading(NumberedReading):
         self.arithmetic: Arithmetic = arithmetic if plain is None else plain.arithmetic
         super().__init__(self.arithmetic, sizes, values, replaced)
         self.plain, self.given = plain, frozenset(values)
+        if plain is not None:
+            self.cut, self.composed = plain.cut, plain.composed
+            self.passing = [plain.composed, plain.known_rows]
         self._plain: dict[Term, bool] = {}
 
     def __call__(self, term: Term) -> Any:
@@ -175,10 +178,18 @@ class BoundReading(NumberedReading):
 
     def rows(self, term: Term, where: Where) -> Any:
         """As it is; rows of an array that is known whole have the errors of the whole."""
-        known = {} if self.plain is None or not any(where) else self.plain.known
-        if term in known and self.is_plain(term):
-            return self.select(known[term], where)
-        return super().rows(term, where)
+        if self.plain is None or not any(where) or not self.is_plain(term):
+            return super().rows(term, where)
+        return self.plain.kept_rows(term, where)
+
+    def kept_rows(self, term: Term, where: Where) -> Any:
+        """As :meth:`rows`, for whoever asks again; what they are computed from is dropped."""
+        key = (term, where)
+        if key not in self.known_rows:
+            with forgetting(self.known_rows):
+                found = self.rows(term, where)
+            self.known_rows[key] = found
+        return self.known_rows[key]
 
     def is_plain(self, term: Term) -> bool:
         """Whether a term reads givens alone (nothing that is bound), and nothing replaced."""

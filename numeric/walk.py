@@ -9,7 +9,8 @@ intermediate too large to hold is computed in pieces.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil, prod
 from typing import Any
@@ -42,6 +43,18 @@ class Rows:
 
 
 Where = tuple[Rows | None, ...]
+
+
+@contextmanager
+def forgetting(*tables: dict[Any, Any]) -> Iterator[None]:
+    """What comes into tables is taken out of them at the end."""
+    before = [set(table) for table in tables]
+    try:
+        yield
+    finally:
+        for table, keys in zip(tables, before, strict=True):
+            for key in table.keys() - keys:
+                del table[key]
 
 
 def ends_and_between(length: int, count: int, generator: torch.Generator) -> Tensor:
@@ -157,6 +170,9 @@ class RowWalk(Evaluator, ABC):
         self.entries = entries
         self.known_rows: dict[tuple[Term, Where], Any] = {}
         self.composed: dict[tuple[Term, Rows | None], Rows] = {}
+        self.cut: dict[tuple[Rows, int], Sequence[Rows]] = {}
+        self.passing: list[dict[Any, Any]] = [self.composed]
+        """Tables that forget what they were given for pieces of a whole."""
         self.partly: set[str] = set()
         """The replaced definitions that were run for the selected rows only."""
         self._peaks: dict[Term, tuple[int, tuple[Term, ...]]] = {}
@@ -206,18 +222,35 @@ class RowWalk(Evaluator, ABC):
         assert rows is not None
         share = self.peak(term) * len(rows.places) / max(1, self.length(term.shape[axis]))
         pieces = min(len(rows.places), max(1, ceil(share / self.entries)))
-        return self._joined(term, where, axis, rows.places.chunk(pieces))
+        return self._joined(term, where, axis, self._cut_up(rows, pieces))
 
-    def _joined(self, term: Term, where: Where, axis: int, pieces: Sequence[Tensor]) -> Any:
+    def _cut_up(self, rows: Rows, pieces: int) -> Sequence[Rows]:
+        """A selection in pieces; the same ones again, so that what is known of them is found."""
+        if pieces == 1:
+            return (rows,)
+        if (rows, pieces) not in self.cut:
+            self.cut[rows, pieces] = [*map(Rows, rows.places.chunk(pieces))]
+        return self.cut[rows, pieces]
+
+    def _joined(
+        self,
+        term: Term,
+        where: Where,
+        axis: int,
+        pieces: Sequence[Rows],
+        passing: Sequence[dict[Any, Any]] = (),
+    ) -> Any:
         values = []
-        for places in pieces:
-            before, composed = set(self.known_rows), set(self.composed)
-            values.append(self.rows(term, (*where[:axis], Rows(places), *where[axis + 1 :])))
-            for key in self.known_rows.keys() - before:
-                del self.known_rows[key]
-            for made in self.composed.keys() - composed:
-                del self.composed[made]
+        for rows in pieces:
+            with forgetting(self.known_rows, *passing):
+                values.append(self.rows(term, (*where[:axis], rows, *where[axis + 1 :])))
         return values[0] if len(values) == 1 else self.xp.concat(values, axis=axis)
+
+    def all_in_pieces(self, term: Term, where: Where, axis: int, entries: int) -> Any:
+        """All places of an axis, in as many pieces as these entries ask for."""
+        length = self.length(term.shape[axis])
+        pieces = torch.arange(length).chunk(min(length, ceil(entries / self.entries)))
+        return self._joined(term, where, axis, [*map(Rows, pieces)], self.passing)
 
     def _in_pieces(self, term: Term, axis: int) -> Any:
         peak, length = self.peak(term), self.length(term.shape[axis])
@@ -225,8 +258,7 @@ class RowWalk(Evaluator, ABC):
             raise TooLarge(
                 f"all {length} rows of an intermediate with {peak:.1e} entries would be needed"
             )
-        pieces = torch.arange(length).chunk(min(length, ceil(peak / self.entries)))
-        return self._joined(term, (None,) * term.ndim, axis, pieces)
+        return self.all_in_pieces(term, (None,) * term.ndim, axis, peak)
 
     def _cut(self, term: Term) -> int | None:
         """The axis along which to compute a term in pieces, or None to compute it at once."""

@@ -341,19 +341,18 @@ class Shared:
 
     def __call__(self, statement: Statement, cell: Cell) -> Sequence[Measurement]:
         """One cell.  Raises ``ReadingError`` if a reading failed."""
-        from ..numeric.check import ReadingError
+        from ..numeric.check import ReadingError, able_for
         from ..numeric.devices import dtype_named
         from ..numeric.implementations import named
-        from ..numeric.task import definitions_of, parts_of
+        from ..numeric.task import parts_of
 
         if self.kept is None:
             self.kept = list(parts_of(statement)), _measuring(cell)
         parts, measuring = self.kept
         measuring.results, measuring.failed = [], []
         (one,) = named([cell.implementation], measuring.device)
-        for says, claim, part in parts:
-            if not one.replaced or one.serves(definitions_of(claim.at_witness())):
-                measuring.claim(part, says, [one], [dtype_named(cell.dtype)])
+        asked = [(says, part, able_for(claim, [one])) for says, claim, part in parts]
+        measuring.claims([claim for claim in asked if claim[2]], [dtype_named(cell.dtype)])
         if measuring.failed:
             says, cause = measuring.failed[0]
             told = f"{says or 'the claim'}: {cause!r}"

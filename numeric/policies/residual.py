@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf, sqrt
 from typing import Any
 
@@ -37,14 +37,15 @@ from torch import Tensor
 
 from attnproof.symbolic.terms import Term, free
 
-from ..attention_bound import AttentionBound, scores_of
+from ..attention_bound import AttentionBound, Scores, scores_of
 from ..implementations import Implementation
 from ..implementations.scaled_dot_product import ROW_AXIS
+from ..reading import RowReading
 from ..rounded import Rounded
 from ..sample import Sample
 from ..spread import ALIKE, copies, multiplicity, sources
 from ..torch_reading import BoundReading, TorchReading
-from ..walk import Rows, RowWalk, Where
+from ..walk import Rows, Where
 from .weights import Attended, attended, eager_kernel, kernel_of
 
 # Residual tests: the error of the output, projected on what a defect would do to it
@@ -80,30 +81,49 @@ class Projected:
         return found if found == found else 0.0
 
 
+class Adjoint:
+    """What a direction of the output says of the scores and inputs of a call, in any kernel.
+
+    ``weights`` are |w|; ``of_query``, ``of_key`` and ``of_value`` what a unit error of each input
+    adds to the projection.
+    """
+
+    def __init__(self, x: Scores, direction: Tensor) -> None:
+        p, v = x.weights, x.value.value
+        self.direction = direction
+        values = direction @ v.mT
+        self.middle = (x.output * direction).sum(-1, keepdim=True)
+        w = p * (values - self.middle)
+        self.stored = _square(values.mul_(p))
+        self.of_query, self.of_key = x.scale * (w @ x.key.value), x.scale * (w.mT @ x.query.value)
+        self.of_value = p.mT @ direction
+        self.dots = abs(_dot(w, x.dots))
+        self.weights = w.abs_()
+
+
 @dataclass(frozen=True, eq=False)
 class Seen:
     """One call of attention at some rows: its errors, and the directions asked of them."""
 
     call: Attended
     error: Tensor
-    directions: Mapping[str, Tensor]
+    directions: Mapping[str, Adjoint]
     alike: int = 1
 
-    def along(self, direction: Tensor) -> Projected:
+    def on(self, name: str) -> Projected:
+        """The projection on a direction by its name."""
+        return self.along(self.directions[name])
+
+    def along(self, to: Adjoint) -> Projected:
         """The projection on one direction, with the deviation that its adjoint gives."""
-        call, g = self.call, direction
-        p, v, o = call.weights, call.value.value, call.output
-        values = g @ v.mT
-        middle = (o * g).sum(-1, keepdim=True)
-        w = p * (values - middle)
+        call, g, w = self.call, to.direction, to.weights
         variance = _square(w * call.sigma) + _square(g * call.spacing) + _square(g * call.sums)
-        if call.stored_weight:
-            variance += call.stored_weight**2 * _square(p * values)
-        variance += _square(middle * call.denominator)
+        variance += call.stored_weight**2 * to.stored
+        variance += _square(to.middle * call.denominator)
         inputs = (
-            (call.query, call.own_query, call.scale * (w @ call.key.value)),
-            (call.key, call.own_key, call.scale * (w.mT @ call.query.value)),
-            (call.value, _whole(call.value, call.value.own()), p.mT @ g),
+            (call.query, call.own_query, to.of_query),
+            (call.key, call.own_key, to.of_key),
+            (call.value, _whole(call.value, call.value.own()), to.of_value),
         )
         sigmas, fixed = [], 0.0
         for x, own, h in inputs:
@@ -111,12 +131,12 @@ class Seen:
             shared = _whole(x, x.shared)
             fixed += 0.0 if shared is None else _dot(shared, h.abs())
         together = sum(sigmas) ** 2 if _meet(call) else sum(s * s for s in sigmas)
-        fixed += call.scale_error * abs(_dot(w, call.dots))
-        fixed += 1.5 * _dot(w.abs_(), call.second_order)
+        fixed += call.scale_error * to.dots
+        fixed += 1.5 * _dot(w, call.second_order)
         if call.bias is not None:
             fixed += _dot(w, call.bias)
         if call.flushed is not None:
-            fixed += _dot(call.flushed, values.abs_())
+            fixed += _dot(call.flushed, (g @ call.value.value.mT).abs_())
         return Projected(_dot(g, self.error), variance + together, fixed)
 
     def keys(self) -> tuple[Tensor, Tensor]:
@@ -125,25 +145,34 @@ class Seen:
         p, v, o = self.told_apart, call.value.value, call.output
         lost = p.mT @ torch.cat((e, (o * e).sum(-1, keepdim=True)), -1)
         sums = (lost[..., :-1] * v).sum(-1) - lost[..., -1]
-        tau, pp = call.spacing.square() + call.sums.square(), p.square()
+        tau = call.spacing.square() + call.sums.square()
+        pp = call.scores.once("squares told apart", p.square)
         spread = pp.mT @ torch.cat((tau, o * tau, (o * o * tau).sum(-1, keepdim=True)), -1)
         first, second = spread[..., : v.shape[-1]], spread[..., v.shape[-1] : -1]
         variance = (first * v.square() - 2 * second * v).sum(-1) + spread[..., -1]
-        own = pp.square() * (call.sigma.square() + call.stored_weight**2)
-        square = v.square().sum(-1)[..., None, :] - 2 * (o @ v.mT)
-        square = (square + (o * o).sum(-1, keepdim=True)).clamp(min=0)
-        variance = variance.clamp(min=0) + (own * square.square()).sum(-2)
+        own = call.scores.once("own weights", lambda: _own_weights(pp, v, o))
+        stored = call.stored_weight**2
+        variance = variance.clamp(min=0) + (own * (call.square + stored)).sum(-2)
         return sums, self.alike * variance
 
     @property
     def told_apart(self) -> Tensor:
         """The weights without those whose squares would be lost in float64."""
-        return torch.where(self.call.weights < NEGLIGIBLE, 0.0, self.call.weights)
+        p = self.call.weights
+        return self.call.scores.once("told apart", lambda: torch.where(p < NEGLIGIBLE, 0.0, p))
 
-    def key_direction(self, key: int) -> Tensor:
+    def key_direction(self, key: int) -> Adjoint:
         """What is lost with one key."""
-        call = self.call
-        return self.told_apart[..., key, None] * (call.value.value[..., key, None, :] - call.output)
+        x = self.call.scores
+        lost = self.told_apart[..., key, None] * (x.value.value[..., key, None, :] - x.output)
+        return Adjoint(x, lost)
+
+
+def _own_weights(squares: Tensor, v: Tensor, o: Tensor) -> Tensor:
+    """What the square of the error of one weight adds to the variance of its key."""
+    square = v.square().sum(-1)[..., None, :] - 2 * (o @ v.mT)
+    square = (square + (o * o).sum(-1, keepdim=True)).clamp(min=0)
+    return square.mul_(squares).square_()
 
 
 def _dot(a: Tensor, b: Tensor) -> float:
@@ -186,6 +215,10 @@ class Generic:
         """How often one number occurs, anywhere: a difference, along every diagonal."""
         return max(1, copies(self.bound.value))
 
+    def on(self, name: str) -> Projected:
+        """The projection on a direction by its name."""
+        return self.along(self.directions[name])
+
     def along(self, direction: Tensor) -> Projected:
         """What is independent entry by entry in quadrature, the rest linearly."""
         own, shared = _whole(self.bound, self.bound.own()), _whole(self.bound, self.bound.shared)
@@ -220,7 +253,7 @@ def spoken(sides: Mapping[str, Sequence[Seen | Generic]]) -> Strongest:
             total = Projected()
             for head in heads:
                 if name in head.directions:
-                    total = total + head.along(head.directions[name])
+                    total = total + head.on(name)
             found.meet(f"{name} of the {side} side", total.z(LIMIT), LIMIT)
         seen = [head for head in heads if isinstance(head, Seen)]
         if seen and seen[0].call.value.ndim == 2:
@@ -284,7 +317,7 @@ class Call:
         return found if all(x.ndim == t.ndim for x in found[:3]) else None
 
 
-def call_of(reading: RowWalk, side: Term, where: Where) -> Call | None:
+def call_of(reading: RowReading, side: Term, where: Where) -> Call | None:
     """The call that a side is, or whose rows it is in some order; None if it is more."""
     if side.ndim < 2 or any(w is not None for k, w in enumerate(where) if k != side.ndim - 2):
         return None
@@ -295,8 +328,7 @@ def call_of(reading: RowWalk, side: Term, where: Where) -> Call | None:
         if t.op == "gather":
             if t.data != t.ndim - 2:
                 return None
-            places = reading(t.args[1])
-            rows = Rows(places if rows is None else places[rows.places.to(places.device)])
+            rows = reading.moved_rows(t.args[1], rows)
         t = t.args[0]
     return None
 
@@ -373,17 +405,17 @@ def seen(
         if found is not None and _fits(found):
             query, key, value, *mask = found
             kernel = eager_kernel(query, key) if how is True else kernel_of(how, query, key)
-            inside = attended(scores_of(query, key, *mask), query, key, value, kernel)
-            if (alike := _alike(inside)) <= ALIKE:
+            inside = attended(scores_of(query, key, value, *mask), query, kernel)
+            if (alike := inside.scores.once("alike", partial(_alike, inside.scores))) <= ALIKE:
                 looked = _inside(call, inside, moved, error[..., :first, :], first)
                 return replace(looked, alike=alike)
     return Generic(bound, error, _whole_side(moved, side, where, bound))
 
 
-def _alike(found: Attended) -> int:
+def _alike(x: Scores) -> int:
     """How often a weight or an entry of the output occurs; a weight of 1 is never rounded."""
-    weights = torch.where(found.weights == 1, 0.0, found.weights)
-    return max(multiplicity(weights), multiplicity(found.output))
+    weights = torch.where(x.weights == 1, 0.0, x.weights)
+    return max(multiplicity(weights), multiplicity(x.output))
 
 
 def _known(name: str, implementation: Implementation) -> AttentionBound | bool:
@@ -403,10 +435,14 @@ def _fits(arguments: list[Any]) -> bool:
 
 
 def _inside(call: Call, found: Attended, moved: Moved, error: Tensor, first: int) -> Seen:
-    p, v = found.weights, found.value.value
+    x = found.scores
+
+    def moved_by(change: Tensor) -> Adjoint:
+        return Adjoint(x, scores_moved(x.weights, x.value.value, change))
+
     directions = {
-        "scale": scores_moved(p, v, found.dots),
-        "normaliser": found.output,
+        "scale": x.once("scale", lambda: moved_by(x.dots)),
+        "normaliser": x.once("normaliser", lambda: Adjoint(x, x.output)),
     }
     query, key = call.term.args[1:3]
     rest = call.term.args[4:] if call.name == "biased_attention" else ()
@@ -420,14 +456,14 @@ def _inside(call: Call, found: Attended, moved: Moved, error: Tensor, first: int
             arguments = call.arguments(reading, first)
             assert arguments is not None
             q = arguments[0]
-            k = arguments[1] if both else found.key.value
+            k = arguments[1] if both else x.key.value
             bias = arguments[3] if len(arguments) > 3 and rest else 0.0
-            result: Tensor = q @ k.mT * found.scale + bias
+            result: Tensor = q @ k.mT * x.scale + bias
             return result
 
         places = b"" if call.rows is None else call.rows.places.numpy().tobytes()
         change = moved.change(kind, names, (call.term, places, first, both), scores)
-        directions[label] = scores_moved(p, v, change.nan_to_num())
+        directions[label] = x.once(label, partial(moved_by, change.nan_to_num()))
     return Seen(found, error, directions)
 
 

@@ -82,41 +82,84 @@ def eager_kernel(query: Rounded, key: Rounded) -> Kernel:
 
 @dataclass(frozen=True, eq=False)
 class Attended:
-    """One call at some rows: arrays of float64, axes (.., rows, keys) and (.., rows, columns)."""
+    """One call in one kernel: how far its errors spread, with axes (.., rows, keys) or columns.
 
+    ``square`` is the square of the parameter of a score, ``read`` the roundoff with which queries
+    and keys are read, ``own_query`` and ``own_key`` what is independent in them then.
+    """
+
+    scores: Scores
     query: Rounded
-    key: Rounded
-    value: Rounded
+    read: float
     own_query: Tensor | None
     own_key: Tensor | None
-    profile: Profile
-    scale: float
-    dots: Tensor
-    weights: Tensor
-    output: Tensor
-    sigma: Tensor
+    square: Tensor
     denominator: Tensor
     stored_weight: float
     sums: Tensor
     flushed: Tensor | None
-    bias: Tensor | None
+
+    @property
+    def key(self) -> Rounded:
+        """The keys."""
+        return self.scores.key
+
+    @property
+    def value(self) -> Rounded:
+        """The values."""
+        return self.scores.value
+
+    @property
+    def profile(self) -> Profile:
+        """The roundings of the arithmetic."""
+        return self.scores.profile
+
+    @property
+    def weights(self) -> Tensor:
+        """The exact weights."""
+        return self.scores.weights
+
+    @property
+    def output(self) -> Tensor:
+        """The exact output."""
+        return self.scores.output
+
+    @cached_property
+    def sigma(self) -> Tensor:
+        """The parameter of a score, without the errors of its query and key."""
+        return self.square.sqrt()
+
+    @cached_property
+    def score_square(self) -> Tensor:
+        """The square of :attr:`score_sigma`."""
+        own = self.own_key
+        if own is None:
+            return self.square
+        x, query = self.scores, self.query.value
+        far = x.once(("keys", self.read), lambda: x.scale**2 * (query.square() @ own.square().mT))
+        return self.square + far
 
     @cached_property
     def score_sigma(self) -> Tensor:
         """The parameter of a score, errors of its key with it: independent along a row."""
-        if self.own_key is None:
-            return self.sigma
-        far = self.query.value.square() @ self.own_key.square().mT
-        return (self.sigma.square() + self.scale**2 * far).sqrt()
+        return self.sigma if self.own_key is None else self.score_square.sqrt()
 
-    @cached_property
+    @property
     def second_order(self) -> Tensor:
         """The expected square of the error of a score."""
-        second = self.score_sigma.square()
-        if self.own_query is not None:
-            far = self.own_query.square() @ self.key.value.square().mT
-            second = second + self.scale**2 * far
+        own, second = self.own_query, self.score_square
+        if own is not None:
+            x, key = self.scores, self.key.value
+            second = second + x.once(
+                ("queries", self.read), lambda: x.scale**2 * (own.square() @ key.square().mT)
+            )
         return second
+
+    @property
+    def bias(self) -> Tensor | None:
+        """How far a bias is likely to be off."""
+        bias = self.scores.bias
+        return None if bias is None else bias.likely()
 
     @property
     def scale_error(self) -> float:
@@ -128,56 +171,65 @@ class Attended:
         """What storing the output may cost."""
         return self.profile.store * self.output.abs() + self.profile.least
 
-    @cached_property
+    @property
     def spacing(self) -> Tensor:
         """Half the gap between neighbours of the output in its dtype: at most that much."""
-        power = torch.ldexp(torch.full_like(self.output, 0.5), torch.frexp(self.output).exponent)
-        return self.profile.store * power + self.profile.least
+        return self.scores.once("spacing", lambda: _spacing(self.output, self.profile))
 
 
-def attended(x: Scores, query: Rounded, key: Rounded, value: Rounded, kernel: Kernel) -> Attended:
-    """The exact output of a call with these scores, and the errors of one kernel."""
-    profile, v = query.arithmetic.profile, value.value
-    u, width = profile.accumulate, query.shape[-1]
+def _spacing(output: Tensor, profile: Profile) -> Tensor:
+    power = torch.ldexp(torch.full_like(output, 0.5), torch.frexp(output).exponent)
+    return profile.store * power + profile.least
+
+
+def attended(x: Scores, query: Rounded, kernel: Kernel) -> Attended:
+    """The errors of one kernel in a call with these scores."""
+    profile, v = x.profile, x.value.value
+    u = profile.accumulate
     low = profile.store > u
     store_score = math.sqrt(kernel.scores_stored) * profile.store if low else 0.0
     store_weight = profile.store if kernel.weights_stored and low else 0.0
-    square = (width + 4) * u * u * x.norms.square()
-    if x.bias is not None:
-        square = square + (u * x.dots.abs()).square()
-    seen = torch.where(x.scores.isinf(), 0.0, x.scores)
-    below = torch.where(x.scores.isinf(), 0.0, x.top - seen)
     rises, weights = x.rises, x.weights
-    square = square + (store_score * store_score + u * u * (x.bias is not None)) * seen.square()
-    square = square + (u * below).square() + (kernel.exponential_error * u * (1 + rises)).square()
+    square = (
+        x.once("square", lambda: _square(x)) + (kernel.exponential_error * u * (1 + rises)) ** 2
+    )
+    if store_score:
+        square.add_(x.sizes.square_(), alpha=store_score**2)
     read = profile.operand + (profile.store if kernel.scaled_first and low else 0.0)
-    own_query, own_key = _read(query, read), _read(key, read)
-    size = weights @ v.abs()
-    sums = (kernel.terms + 2 * rises + 4).sqrt() * u * size
-    sums = sums + profile.operand * (weights.square() @ v.square()).sqrt()
+    sums = (kernel.terms + 2 * rises + 4).sqrt() * u * x.once("sizes", lambda: weights @ v.abs())
+    if profile.operand:
+        sums = sums + profile.operand * squared(x).sqrt()
     flushed = None
     if store_weight and profile.least > 2.0**-100:  # float16: small weights are lost, not rounded
         unscaled = torch.exp(x.scores - x.top)
         flushed = torch.where(unscaled < profile.least, weights, 0.0)
         sums = sums + profile.least * v.norm(dim=-2, keepdim=True)
     return Attended(
+        x,
         query,
-        key,
-        value,
-        own_query,
-        own_key,
-        profile,
-        1 / math.sqrt(width),
-        x.dots,
-        weights,
-        weights @ v,
-        square.sqrt(),
+        read,
+        _read(query, read),
+        _read(x.key, read),
+        square,
         (kernel.terms + 2 * rises + 4).sqrt() * u,
         store_weight,
         sums,
         flushed,
-        None if x.bias is None else x.bias.likely(),
     )
+
+
+def _square(x: Scores) -> Tensor:
+    """The square of the parameter of a score, of what rounds in every kernel."""
+    u = x.profile.accumulate
+    square = x.norms.square().mul_((x.key.shape[-1] + 4) * u * u)
+    if x.bias is not None:
+        square = square + (u * x.dots).square_() + (u * x.sizes).square_()
+    return square + x.below.mul_(u).square_()
+
+
+def squared(x: Scores) -> Tensor:
+    """Σ p² v²."""
+    return x.once("squared", lambda: x.weights.square() @ x.value.value.square())
 
 
 def _read(x: Rounded, unit: float) -> Tensor | None:
@@ -195,18 +247,26 @@ def common(call: Attended) -> Tensor:
 
     It comes from the number 1/√ℓ, from queries, from shared errors of keys, and from a bias.
     """
-    q, k = call.query, call.key
-    total: Any = call.scale_error * call.dots.abs()
+    x, q, k = call.scores, call.query, call.key
+    total: Any = call.scale_error * x.dots.abs()
     if call.bias is not None:
         total = total + call.bias
     if call.own_query is not None:
         along = call.own_query.square() @ k.value.square().mT
-        total = total + LAMBDA * call.scale * along.sqrt()
+        total = total + LAMBDA * x.scale * along.sqrt()
     for a, b in ((q.shared, k.value.abs()), (q.value.abs(), k.shared)):
         if a is not None and b is not None:
-            total = total + call.scale * (a.expand(q.shape) @ b.expand(k.shape).mT)
+            total = total + x.scale * (a.expand(q.shape) @ b.expand(k.shape).mT)
     result: Tensor = total
     return result
+
+
+def _together(call: Attended) -> tuple[Tensor, Tensor]:
+    """Σ p e and √Σ p e² for what the scores of a row are off together."""
+    x = call.scores
+    e = common(call).expm1_().masked_fill_(x.unseen, 0.0)
+    off = x.weights * e
+    return off.sum(-1, keepdim=True), off.mul_(e).sum(-1, keepdim=True).sqrt()
 
 
 # How independent errors spread through attention and softmax, each computed as one kernel
@@ -216,30 +276,31 @@ def attention_spread(
     bound: AttentionBound, query: Any, key: Any, value: Any, mask: Any = None
 ) -> Rounded:
     """The deterministic bound of a kernel, with the spread of its errors."""
-    scores = scores_of(query, key, mask)
-    result = bound.of(scores, query, key, value)
-    call = attended(scores, query, key, value, kernel_of(bound, query, key))
-    p, v, o = call.weights, value.value, call.output
-    rho = common(call)
-    e = torch.where(p == 0, 0.0, torch.expm1(LAMBDA * call.score_sigma))
-    left = 1 - (p * e).sum(-1, keepdim=True)
-    ours = (p * e / LAMBDA).square()
+    x = scores_of(query, key, value, mask)
+    result, call = bound.of(x), attended(x, query, kernel_of(bound, query, key))
+    p, v, o = x.weights, value.value, x.output
+    off = (call.score_sigma * LAMBDA).expm1_().masked_fill_(x.unseen, 0.0).mul_(p)
+    left = 1 - off.sum(-1, keepdim=True)
+    ours = off.mul_(1 / LAMBDA).square_()
     square = (ours @ v.square() - 2 * o * (ours @ v) + o * o * ours.sum(-1, keepdim=True)).clamp(
         min=0
     )
-    square = square + call.stored_weight**2 * (p.square() @ v.square()) + call.sums.square()
+    if call.stored_weight:
+        square = square + call.stored_weight**2 * squared(x)
+    square = square + call.sums.square()
     own = value.own()
-    theirs = None if own is None else p.square() @ own.expand(v.shape).square()
+    theirs = None
+    if own is not None:
+        theirs = x.once("values", lambda: p.square() @ own.expand(v.shape).square())
     if theirs is not None and sources(key) & sources(value):  # keys that are values: no quadrature
         shared = LAMBDA * (square.sqrt() + theirs.sqrt())
     else:
         shared = LAMBDA * (square if theirs is None else square + theirs).sqrt()
-    e = torch.where(p == 0, 0.0, torch.expm1(rho))
-    left = left - (p * e).sum(-1, keepdim=True)
-    spread = (p @ v.square() - o * o).clamp(min=0).sqrt()
-    shared = shared + (p * e * e).sum(-1, keepdim=True).sqrt() * spread
+    first, second = x.once(("together", call.read), lambda: _together(call))
+    left = left - first
+    shared = shared + second * (x.squares - o * o).clamp(min=0).sqrt()
     if value.shared is not None:
-        shared = shared + p @ value.shared.expand(v.shape)
+        shared = shared + x.once("shared", lambda: p @ value.shared.expand(v.shape))
     if call.flushed is not None:
         shared = shared + call.flushed @ v.abs()
     shared = torch.where(left > 0, shared / left, inf)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from attnproof.numeric import attention_bound
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
@@ -21,6 +22,7 @@ from attnproof.numeric.profile import FULL_BLOCK, profile_of
 from attnproof.numeric.run import Calls
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import scale_named
+from attnproof.numeric.task import drawn
 from attnproof.numeric.torch_reading import BoundReading
 from attnproof.numeric.walk import Replacement, Rows, never
 from attnproof.symbolic.terms import free
@@ -56,6 +58,71 @@ def test_only_what_no_replaced_definition_has_a_part_in_is_shared(name: str) -> 
     assert torch.allclose(found.likely(), wanted.likely(), rtol=1e-6)
     assert one.is_plain(side) == (name != "rotate_half")
     assert torch.equal(plain.read(side, AT).value, found.value) == (name != "rotate_half")
+
+
+def attention_of(name: str) -> dict[str, Replacement]:
+    return {"attention": Replacement(AttentionBound(kernel=name), AXES, never)}
+
+
+def test_what_implementations_have_in_common_is_computed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rotated, scored = [], []
+    cos, rises = Arithmetic.cos, attention_bound.rises_of
+
+    def counted(of: Arithmetic, x: Any) -> Any:
+        rotated.append(x)
+        return cos(of, x)
+
+    def counted_rises(scores: torch.Tensor) -> torch.Tensor:
+        scored.append(scores)
+        return rises(scores)
+
+    monkeypatch.setattr(Arithmetic, "cos", counted)
+    monkeypatch.setattr(attention_bound, "rises_of", counted_rises)
+    sides, plain = ROTARY.claims[""].sides, reading()
+    first, again, alone = (
+        reading(plain, **attention_of("flash")),
+        reading(plain, **attention_of("math")),
+        reading(**attention_of("math")),
+    )
+    for side in sides:
+        first.read(side, AT)
+    before = len(rotated), len(scored)
+    found = [again.read(side, AT) for side in sides]
+    assert before == (len(rotated), len(scored)) != (0, 0)
+    wanted = [alone.read(side, AT) for side in sides]
+    assert (len(rotated), len(scored)) == (2 * before[0], 2 * before[1])
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert torch.equal(ours.value, theirs.value)
+        assert torch.equal(ours.likely(), theirs.likely())
+
+
+def test_pieces_of_the_whole_are_not_kept() -> None:
+    plain = reading()
+    one = reading(plain, **attention_of("flash"))
+    one.entries = plain.entries = 200
+    one(ROTARY.claims[""].left)
+    assert not plain.known_rows
+    assert not plain.composed
+
+
+def test_one_dtype_is_held_at_a_time_and_one_head_beside_the_first() -> None:
+    task: Any = drawn(ROTARY, scale_named("small"), CPU, 0)
+    side = ROTARY.claims[""].left
+    where = task.rows(side, 0, 64)
+    held = []
+    for dtype, head in (
+        (torch.float64, 0),
+        (torch.float64, 1),
+        (torch.float64, 2),
+        (torch.half, 1),
+    ):
+        task.bound(side, where, head, profile_of(dtype, CPU), attention_of("flash"))
+        held.append({(profile.dtype, head) for head, profile, *_ in task.readings})
+    float64, half = torch.float64, torch.half
+    assert held[:2] == [{(float64, 0)}, {(float64, 0), (float64, 1)}]
+    assert held[2:] == [{(float64, 0), (float64, 2)}, {(half, 1)}]
 
 
 def kernel(*queries: int) -> Any:

@@ -16,7 +16,7 @@ from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.scaled_dot_product import implementations
 from attnproof.numeric.measurement import escapes
 from attnproof.numeric.policies.judging import queries_moved, reads_as_given
-from attnproof.numeric.policies.residual import KEY_LIMIT, Seen, spoken
+from attnproof.numeric.policies.residual import KEY_LIMIT, Adjoint, Seen, spoken
 from attnproof.numeric.policies.weights import attended, kernel_of
 from attnproof.numeric.profile import profile_of
 from attnproof.symbolic.claim import equal
@@ -120,11 +120,12 @@ def test_one_key_of_fifty_thousand_is_missed_in_bfloat16(dropped: int | None) ->
     )
     numbers, bound = Arithmetic(profile_of(torch.bfloat16, CPU), spreads=True), AttentionBound()
     query, key, value = (numbers.exact(x.double()) for x in (q, k, v))
-    call = attended(scores_of(query, key), query, key, value, kernel_of(bound, query, key))
+    call = attended(scores_of(query, key, value), query, kernel_of(bound, query, key))
     kept = torch.arange(KEYS) != (-1 if dropped is None else dropped)
     error = attend(q, k[kept], v[kept]).double() - call.output
     assert bool((error.abs() <= bound(query, key, value).error()).all())
-    found = spoken({"left": [Seen(call, error, {"normaliser": call.output})]})
+    told = {"normaliser": Adjoint(call.scores, call.output)}
+    found = spoken({"left": [Seen(call, error, told)]})
     if dropped is None:
         assert found.ratio < 1
     else:
