@@ -33,6 +33,7 @@ from .scalars import (
     split_integer,
     unary,
 )
+from .signs import sign
 from .terms import Term, make
 
 if TYPE_CHECKING:
@@ -281,8 +282,6 @@ HALF = Fraction(1, 2)
 
 def _exponential(base: Array, exponent: Array) -> Array:
     """base^exponent as exp(exponent·log base)."""
-    from .signs import sign  # the rules load SymPy's rings, and declaring should be quick
-
     if sign(base.term)[0] != 2:
         raise TypeError(
             f"an exponent other than an integer or ±0.5 wants a base that is positive by its form, "

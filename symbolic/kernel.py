@@ -45,6 +45,7 @@ from .derivation import (
 from .formed import formed
 from .ranges import outside, sides_of
 from .rules import (
+    BY_FORM,
     ON_SIGNS,
     RULES,
     Assumption,
@@ -159,24 +160,28 @@ def _reflexive(d: Reflexive, _: Follow) -> Proof:
 def _rewrite(d: Rewrite, _: Follow) -> Proof:
     need(d.rule in RULES, str(d.rule), "no such rule")
     need(not d.signs or d.rule in ON_SIGNS, d.rule, "it asks for no sign")
-    _told((d.left, d.arguments))
+    for part in (d.left, *d.arguments):
+        if type(part) is not int:
+            formed(part)
     after, assumed = applied(d.rule, d.left, d.arguments, _signs(d.signs, d.left))
     return _equal(d.left, after, more=assumed)
 
 
 def _told(part: object) -> None:
-    """Refuse a term that means nothing, in the arguments of a rule and of steps to a sign."""
-    if isinstance(part, tuple):
+    """Refuse a term that means nothing in the steps to a sign."""
+    if type(part) is SignStep:
+        _told((part.number, part.arguments))
+    elif type(part) is tuple:
         for one in part:
             _told(one)
-    elif isinstance(part, SignStep):
-        _told((part.number, part.arguments))
     elif type(part) not in (int, str):
         formed(part)
 
 
 def _signs(steps: tuple[SignStep, ...], *of: Term) -> Signs:
     """The signs that are known after the steps, for what speaks of these terms."""
+    if not steps:
+        return BY_FORM
     _told(steps)
     return known_after(steps, over=frozenset[Term]().union(*map(free, of)))
 

@@ -614,5 +614,12 @@ def _implies(first: Term, then: Term, facts: Facts) -> Steps | None:
     certain, steps = find(form, facts)
     if not certain or certain <= strict[other.op] - strict[one.op]:
         return None
-    last = step(1, less(then, first), "gates", first, then)
+    t = less(then, first)
+    above, below = (substitute(t, first, value) for value in (ONE, ZERO))
+    if then not in above.args:  # one occurs in the other
+        return None
+    against = step(2, ZERO, "total", less(b, a), less(c, d), slack)
+    both = step(1, substitute(above, then, ONE), "total")
+    holds = step(1, above, "cases", then, (both,), (against,))
+    last = step(1, t, "cases", first, (holds,), (step(1, below, "total", then),))
     return joined(steps, (step(certain, slack, "total", form), last))

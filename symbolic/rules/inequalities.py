@@ -139,18 +139,6 @@ def rising(t: Term, signs: Signs, f: Any, x: Term, y: Term) -> Shown:
     return _kind(2 in certain), used
 
 
-def gates(t: Term, signs: Signs, first: Term, then: Term) -> Shown:
-    """t = [c <= d] − [a <= b] where d − c is at least b − a; the same for <, and from < to <=."""
-    need(same_polynomial(t, _less(then, first)), "gates", "not one less the other", t)
-    strict = {"less": 1, "less_equal": 0}
-    ops = [gate.args[0].op for gate in (first, then) if gate.op == "indicator"]
-    need(len(ops) == 2 and all(op in strict for op in ops), "gates", "not two comparisons", t)
-    (a, b), (c, d) = first.args[0].args, then.args[0].args
-    slack = add(d, mul(num(-1), c), a, mul(num(-1), b))
-    more = 2 if strict[ops[1]] > strict[ops[0]] else 1
-    return "nonnegative", _at_least(more, "gates", signs, slack)[1]
-
-
 def largest(t: Term, _: Signs, m: Term, x: Term) -> Shown:
     """t = max(x, y) − x."""
     need(m.op == "maximum" and x in m.args, "largest", "not a maximum and one of its numbers", m, x)
@@ -241,7 +229,6 @@ STEPS: dict[str, Callable[..., Shown]] = {
     "ranges": ranges,
     "bounded": bounded,
     "rising": rising,
-    "gates": gates,
     "largest": largest,
     "least": least,
     "every": every,

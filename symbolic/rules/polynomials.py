@@ -1,16 +1,21 @@
-"""Equality of polynomials in atoms, decided by SymPy's sparse rings."""
+"""Equality of polynomials in atoms, by their coefficients.
+
+An atom is any number that is no sum, product, power or literal, and the inverse of a sum; each has
+two exponents, its own and that of its inverse.  1/(ab) = 1/a · 1/b also when a = 0.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fractions import Fraction
 from functools import cache, lru_cache
-from typing import Any
-
-from sympy import QQ
-from sympy.polys.rings import ring as sympy_ring
+from operator import add as plus
 
 from ..budget import spend
-from ..scalars import number_of, power
+from ..scalars import power
 from ..terms import Term, make
+
+Polynomial = dict[tuple[int, ...], int | Fraction]
 
 
 def _atoms(t: Term, found: dict[Term, int]) -> None:
@@ -18,77 +23,63 @@ def _atoms(t: Term, found: dict[Term, int]) -> None:
         for arg in t.args:
             _atoms(arg, found)
     elif t.op != "num":
-        found.setdefault(t, len(found))
+        found.setdefault(t, 2 * len(found))
 
 
-@lru_cache(maxsize=64)
-def _polynomials(count: int) -> Any:
-    return sympy_ring([f"x{i}" for i in range(2 * count)], QQ)
+class _Reading:
+    """Terms as polynomials over the same atoms."""
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        self.at: dict[Term, int] = {}
+        for t in terms:
+            _atoms(t, self.at)
+        self.unit = (0,) * (2 * len(self.at))
+
+    def __call__(self, t: Term) -> Polynomial:
+        if t.op == "num":
+            whole = t.data.denominator == 1  # integers are added in less time
+            return {self.unit: t.data.numerator if whole else t.data} if t.data else {}
+        if t.op == "add":
+            return _sum(map(self, t.args))
+        exponents, rest = list(self.unit), list[Polynomial]()
+        for arg in t.args if t.op == "mul" else (t,):
+            base, exponent = (arg.args[0], arg.data) if arg.op == "power" else (arg, 1)
+            if base in self.at:
+                exponents[self.at[base] + (exponent < 0)] += abs(exponent)
+            elif exponent < 0:  # of a literal: no other inverse is left
+                rest.append({self.unit: 1 / base.data**-exponent} if base.data else {})
+            else:
+                rest.append(_power(self(base), exponent, self.unit))
+        found: Polynomial = {tuple(exponents): 1}
+        for factor in rest:
+            found = _product(found, factor)
+        return found
 
 
-def _polynomial(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
-    """t over the generators x_a and 1/x_a of its atoms; 1/(ab) = 1/a · 1/b also when a = 0."""
-    if t.op == "num":
-        return one * QQ(t.data.numerator, t.data.denominator)
-    if t in atoms:
-        return gens[2 * atoms[t]]
-    if t.op == "power":
-        exponent: Any = t.data
-        if exponent >= 0:
-            return _power(_polynomial(t.args[0], atoms, gens, one), exponent)
-        return _power(_inverse(t.args[0], atoms, gens, one), -exponent)
-    if t.op == "add":
-        return _sum([_polynomial(arg, atoms, gens, one) for arg in t.args], one.ring)
-    exponents, rest = [0] * len(gens), []  # of atoms; one generator after the other takes long
-    for arg in t.args:
-        base, exponent = (arg.args[0], arg.data) if arg.op == "power" else (arg, 1)
-        if base in atoms and isinstance(exponent, int):
-            exponents[2 * atoms[base] + (exponent < 0)] += abs(exponent)
-        else:
-            rest.append(_polynomial(arg, atoms, gens, one))
-    found = one.ring.from_dict({tuple(exponents): QQ(1)})
-    for factor in rest:
-        found = _product(found, factor)
-    return found
+def _sum(parts: Iterable[Polynomial]) -> Polynomial:
+    total: Polynomial = {}
+    for part in parts:
+        for monomial, c in part.items():
+            total[monomial] = total.get(monomial, 0) + c
+    return {monomial: c for monomial, c in total.items() if c}
 
 
-def _product(a: Any, b: Any) -> Any:
+def _product(a: Polynomial, b: Polynomial) -> Polynomial:
     """Their product, which may be large: it is looked whether the time is over."""
-    total: dict[tuple[int, ...], Any] = {}
-    joined = a.ring.monomial_mul
+    total: Polynomial = {}
     for m, c in a.items():
         spend()
         for k, e in b.items():
-            at = joined(m, k)
+            at = tuple(map(plus, m, k))
             total[at] = total.get(at, 0) + c * e
-    return a.ring.from_dict(total)
+    return {monomial: c for monomial, c in total.items() if c}
 
 
-def _power(base: Any, exponent: int) -> Any:
-    """base to a natural exponent."""
-    if len(base) < 2:
-        return base**exponent if exponent else base.ring.one
-    found = base.ring.one
+def _power(base: Polynomial, exponent: int, unit: tuple[int, ...]) -> Polynomial:
+    found: Polynomial = {unit: 1}
     for _ in range(exponent):
         found = _product(found, base)
     return found
-
-
-def _sum(parts: list[Any], ring: Any) -> Any:
-    """Their sum, made once: one after the other would copy what was added so far each time."""
-    total: dict[tuple[int, ...], Any] = {}
-    for part in parts:
-        for monomial, coefficient in part.items():
-            total[monomial] = total.get(monomial, 0) + coefficient
-    return ring.from_dict(total)
-
-
-def _inverse(t: Term, atoms: dict[Term, int], gens: Any, one: Any) -> Any:
-    """1/t of a literal or an atom; :func:`_inverses_as_atoms` leaves no other."""
-    value = number_of(t)
-    if value is not None:
-        return one * (QQ(value.denominator, value.numerator) if value else 0)
-    return gens[2 * atoms[t] + 1]
 
 
 @lru_cache(maxsize=200_000)
@@ -99,32 +90,34 @@ def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bo
     """
     if not (t.finite and target.finite) or t.shape or target.shape:
         return False
-    atoms: dict[Term, int] = {}
-    for side in (t, target, *nonzero):
-        _atoms(_inverses_as_atoms(side), atoms)
-    ring, *gens = _polynomials(len(atoms))
-
-    def read(side: Term) -> Any:
-        return _polynomial(_inverses_as_atoms(side), atoms, gens, ring.one)
-
-    difference = read(t) - read(target)
-    for divisor in nonzero:
-        inverse = atoms.get(make("inverse of", (divisor,)))
+    left, right, *divisors = map(_inverses_as_atoms, (t, target, *nonzero))
+    read = _Reading((left, right, *divisors))
+    less = {monomial: -c for monomial, c in read(right).items()}
+    difference = _sum((read(left), less))
+    for divisor, form in zip(nonzero, divisors, strict=True):
+        inverse = read.at.get(make("inverse of", (divisor,)))
         if inverse is not None and difference:
-            difference = _cleared(difference, 2 * inverse, read(divisor))
-    places = [2 * atoms[a] for a in nonzero if a in atoms]
-    return not difference.rem([gens[at] * gens[at + 1] - ring.one for at in places])
+            difference = _cleared(difference, inverse, read(form), read.unit)
+    places = [read.at[a] for a in nonzero if a in read.at]
+    return not _sum({_cancelled(m, places): c} for m, c in difference.items())
 
 
-def _cleared(polynomial: Any, place: int, divisor: Any) -> Any:
+def _cleared(p: Polynomial, place: int, divisor: Polynomial, unit: tuple[int, ...]) -> Polynomial:
     """divisor^k · polynomial, where the generator at ``place`` stands for 1/divisor."""
-    degree = max(monomial[place] for monomial in polynomial)
-    total = polynomial.ring.zero
-    for monomial, coefficient in polynomial.terms():
-        rest = (*monomial[:place], 0, *monomial[place + 1 :])
-        alone = polynomial.ring.from_dict({rest: coefficient})
-        total += _product(alone, _power(divisor, degree - monomial[place]))
-    return total
+    degree = max(m[place] for m in p)
+    return _sum(
+        _product({(*m[:place], 0, *m[place + 1 :]): c}, _power(divisor, degree - m[place], unit))
+        for m, c in p.items()
+    )
+
+
+def _cancelled(monomial: tuple[int, ...], places: list[int]) -> tuple[int, ...]:
+    """A monomial without a·(1/a) for the atoms that have their exponents at these places."""
+    left = list(monomial)
+    for at in places:
+        both = min(left[at], left[at + 1])
+        left[at], left[at + 1] = left[at] - both, left[at + 1] - both
+    return tuple(left)
 
 
 @cache

@@ -42,10 +42,8 @@ from tests.symbolic.vocabulary import (
     n,
     outcome,
     q,
-    same,
     total,
     u,
-    under_,
     up_to,
 )
 
@@ -109,20 +107,6 @@ SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
         ((given(NONNEG, less(a, ONE)),), NONNEG, unary("log", a), ("log", ONE, a)),
         ((given(POS, less(a, ZERO)),), POS, less(exp(a), ONE), ("exp", ZERO, a)),
         ((given(NONNEG, less(a, ONE)),), NONNEG, less(ONE, power(a, -1)), ("power", ONE, a)),
-    ],
-    "gates": [
-        (
-            (given(NONNEG, add(c, mul(num(-1), a), a, mul(num(-1), b))),),
-            NONNEG,
-            less(up_to(a, c), GATE),
-            (GATE, up_to(a, c)),
-        ),
-        (
-            (given(POS, add(c, mul(num(-1), a), a, mul(num(-1), b))),),
-            NONNEG,
-            less(under_(a, c), GATE),
-            (GATE, under_(a, c)),
-        ),
     ],
     "largest": [((), NONNEG, less(MAX, x), (MAX, x)) for x in (a, b)],
     "least": [(FALLS, NONNEG, less(c, MAX), (MAX, c))],
@@ -239,15 +223,6 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
     ("rising", (), NONNEG, less(exp(b), exp(a)), ("exp", a, b)),
     ("rising", (), NONNEG, less(exp(a), exp(BELOW)), ("exp", BELOW, a)),
     ("rising", (), NONNEG, less(exp(a), ONE), ("exp", ZERO, a)),
-    ("gates", (), NONNEG, less(up_to(a, c), GATE), (GATE, up_to(a, c))),
-    (
-        "gates",
-        (given(NONNEG, add(b, mul(num(-1), a), a, mul(num(-1), b))),),
-        NONNEG,
-        less(under_(a, b), GATE),
-        (GATE, under_(a, b)),
-    ),
-    ("gates", (), NONNEG, less(same(a, b), GATE), (GATE, same(a, b))),
     ("largest", (), NONNEG, less(MAX, c), (MAX, c)),
     ("largest", (), POS, less(MAX, a), (MAX, a)),
     ("largest", (), NONNEG, less(add(a, b), a), (add(a, b), a)),
