@@ -16,31 +16,11 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from .meaning import ARITY
 from .rules import BY_FORM, Refused, need
 from .scalars import ONE, add, index_array, integer, is_count, is_integer, is_truth, mul, num
 from .terms import Term, made
 
-ARITY = {
-    "exp": 1,
-    "log": 1,
-    "cos": 1,
-    "sin": 1,
-    "tanh": 1,
-    "sqrt": 1,
-    "abs": 1,
-    "power": 1,
-    "indicator": 1,
-    "not": 1,
-    "maximum": 2,
-    "equal": 2,
-    "less": 2,
-    "less_equal": 2,
-    "and": 2,
-    "or": 2,
-    "floor_divide": 2,
-    "remainder": 2,
-    "where": 3,
-}
 MAPS = ("permutation", "injection", "index map")
 Shape = tuple[Term, ...]
 
@@ -82,7 +62,7 @@ def _is_name(data: Any, count: int) -> bool:
 
 
 def _elementwise(t: Term) -> bool:
-    count = ARITY.get(t.op, max(len(t.args), 1))
+    count = ARITY[t.op] or max(len(t.args), 1)
     alike = len(t.args) == count and all(a.shape == t.shape and a.op != "space" for a in t.args)
     return alike and _of_one_kind(t) and (all(a.finite for a in t.args) or _stays_below(t))
 
@@ -302,7 +282,7 @@ def _inverse(t: Term) -> bool:
     return t.shape == sigma.shape and (to_itself or sigma.op == "inverse")
 
 
-_FORMS: dict[str, Callable[[Term], bool]] = dict.fromkeys(("add", "mul", *ARITY), _elementwise) | {
+_FORMS: dict[str, Callable[[Term], bool]] = dict.fromkeys(ARITY, _elementwise) | {
     "num": lambda t: _constant(t) and type(t.data) is Fraction,
     "size": lambda t: _constant(t) and _is_name(t.data, 2),
     "space": lambda t: _constant(t) and _is_name(t.data, 2),

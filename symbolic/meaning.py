@@ -14,31 +14,31 @@ from typing import Any
 from .scalars import ZERO, add, below, boolean, entry, integer, mul, num
 from .terms import Term, bind, free, instantiate, make
 
-ELEMENTWISE = frozenset(
-    [
-        "add",
-        "mul",
-        "power",
-        "exp",
-        "log",
-        "cos",
-        "sin",
-        "tanh",
-        "sqrt",
-        "abs",
-        "maximum",
-        "where",
-        "indicator",
-        "equal",
-        "less_equal",
-        "less",
-        "and",
-        "or",
-        "not",
-        "floor_divide",
-        "remainder",
-    ]
-)
+ARITY = {
+    "add": 0,
+    "mul": 0,
+    "exp": 1,
+    "log": 1,
+    "cos": 1,
+    "sin": 1,
+    "tanh": 1,
+    "sqrt": 1,
+    "abs": 1,
+    "power": 1,
+    "indicator": 1,
+    "not": 1,
+    "maximum": 2,
+    "equal": 2,
+    "less": 2,
+    "less_equal": 2,
+    "and": 2,
+    "or": 2,
+    "floor_divide": 2,
+    "remainder": 2,
+    "where": 3,
+}
+"""How many numbers each operation takes that is taken entry by entry; 0: any number."""
+ELEMENTWISE = frozenset(ARITY)
 
 At = Sequence[Term]
 
