@@ -162,6 +162,8 @@ class Rotating:
         found = [
             one for one in self.signature.arrays if role(one) in ROTATED and "D" in one.letters
         ]
+        back = {one.name for one in self.signature.results if one.axes is not None}
+        found = [one for one in found if one.name in back] or found
         if not found:
             raise SignatureError(f"wanted what is rotated, such as x: B H n D, in {self.signature}")
         return tuple(found[:3])
@@ -178,8 +180,8 @@ class Rotating:
         )
 
     def beside(self, one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
-        """What else is given: a scale of 1.  Raises :class:`SignatureError`."""
-        if role(one) not in ("scale", "constant"):
+        """What else is given: 1, also of vectors that are dropped.  Raises ``SignatureError``."""
+        if role(one) not in ("scale", "constant", *ROTATED):
             raise SignatureError(
                 f"wanted what {one.name} is: write one of {', '.join((*TABLES, *PLACES))}, tokens, "
                 f"scale behind its axes, in {self.signature}"
@@ -377,10 +379,14 @@ def rotary(code: Code, signature: Signature) -> Rotary:
 
 
 def sized(code: Code, width: int) -> Code:
-    """The code with vectors of this width; built with another one, it is given that."""
+    """The code with vectors of this width; built with another one, it is given that.
+
+    A setting that is the width goes on being it, by whatever name.
+    """
 
     def again(**settings: Any) -> Code:
-        return sized(code.again(**settings), settings.get("width", width))
+        named = (n for k, n in settings.items() if code.built.get(k) == width and n != width)
+        return sized(code.again(**settings), settings.get("width", next(named, width)))
 
     return replace(code, options=replace(code.options, width=width), again=again)
 

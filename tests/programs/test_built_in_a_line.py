@@ -8,6 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.choices import choices
+from attnproof.programs.draw import Draw
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Subject
@@ -111,3 +114,22 @@ def test_heads_that_a_line_tells_are_those_that_it_is_built_with() -> None:
     assert subject.width == 12
     with pytest.raises(AssertionError):
         adapted_as(Scores, line.replace("dim = 12", "dim = 13"))
+
+
+class Wide(Rope):
+    """It has one frequency at a width of 8, and those of its base at others."""
+
+    def __init__(self, head_dim: int, base: float = 100.0) -> None:
+        super().__init__(head_dim)
+        self.speeds = base ** -(torch.arange(0, head_dim, 2) // 8 * 8 / head_dim)
+
+
+def test_a_width_that_was_chosen_here_is_named_where_another_keeps_the_law() -> None:
+    line = "x: B H n D, positions: B n -> x; built with head_dim = D"
+    subject = adapted_as(Wide, line)
+    law = ("follows-its-arguments",)
+    (seen,) = examine(subject, (Draw(),), law)
+    assert seen.verdict == "broken"
+    wider = [one for one in choices(subject) if "head_dim=16" in one.told]
+    (other,) = examine(wider[0].make(), (Draw(),), law)
+    assert other.verdict == "holds"

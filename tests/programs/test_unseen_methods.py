@@ -90,6 +90,17 @@ def test_values_rotate_where_they_do_not_come_back_as_they_were() -> None:
     assert subject.values_rotate
 
 
+def test_values_that_a_line_leaves_aside_are_handed_and_dropped() -> None:
+    subject = subject_of(RotarySplits, SPLIT.replace("-> q, k, v", "-> q, k, _"))
+    assert isinstance(subject, Rotary)
+    assert subject.all_three is None
+    assert _relative(subject) == "holds"
+    broken = subject_of(
+        RotarySplits, SPLIT.replace("-> q, k, v", "-> q, k, _"), settings={"slow": 1}
+    )
+    assert _relative(broken) == "broken"
+
+
 def test_what_an_object_without_a_call_has_is_told_without_what_every_module_has() -> None:
     class Holder(nn.Module):
         def made(self, size: int) -> int:
