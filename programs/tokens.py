@@ -419,6 +419,7 @@ def _one_length(on: OnTokens) -> list[str]:
         told.append(f"T tokens are repeated until they are {on.whole}")
     elif on.whole != TOKENS:
         told.append(f"T tokens stand first of {on.whole}, with zeros behind")
+        told += of_image(on.line).values() if {"h", "w"} <= dict(on.line.sizes).keys() else []
     if size := dict(on.line.sizes).get(on.context, 0):
         told.append(f"its context has {size} tokens, and no other number")
     return told

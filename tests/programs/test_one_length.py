@@ -44,7 +44,7 @@ class OfGrid(nn.Module):
         q, k, v = x.flatten(1, 2).chunk(3, -1)
         out: Tensor = (q @ k.mT / q.shape[-1] ** 0.5 + self.table).softmax(-1) @ v
         out = out + out[:1] if self.mixed else out
-        return out.unflatten(1, self.sides)
+        return out.reshape(len(out), *self.sides, -1)
 
 
 LINES: dict[str, tuple[Any, str, str]] = {
@@ -65,6 +65,7 @@ def test_it_is_called_at_its_length_which_stands_on_the_line(
     found = {one.law: one.verdict for one in examine(subject, (Draw(),))}
     assert found["rows-of-batch-apart"] == "holds"
     assert "broken" not in found.values()
+    assert told in subject.adapted
     (call, *_) = calls_of(subject)
     assert told in [one.text for one in call.where]
     broken = adapted_as(code, line, settings={"mixed": True})
