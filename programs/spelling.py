@@ -77,7 +77,7 @@ def _headed(signature: Signature, sizes: Sizes) -> Signature:
         behind = vector and len(axes) == 4 and TOKENS & set(axes[1].letters)
         if behind and _number(axes[2]) > 1:  # heads behind the tokens
             letter = _heads(one, _number(axes[2]), sizes)
-            return replace(one, axes=(*axes[:2], _axis(letter), axes[3]))
+            return replace(one, axes=(*axes[:2], _axis(letter), axes[3])) if letter else one
         at = [k for k, axis in enumerate(axes[:-2]) if _number(axis) > 1]
         if not (_of_scores(one) or vectors) or not at or len(at) > 2 or at[-1] != len(axes) - 3:
             return one
@@ -85,6 +85,8 @@ def _headed(signature: Signature, sizes: Sizes) -> Signature:
             return one
         found = [_number(axes[k]) for k in at]
         letter = _heads(one, found[0] * (found[1] if len(found) > 1 else 1), sizes)
+        if not letter:
+            return one
         fold = str(found[0]) if len(found) > 1 else ""
         axes[at[0] : at[-1] + 1] = [replace(_axis(letter), fold=fold)]
         return replace(one, axes=tuple(axes))
@@ -93,9 +95,9 @@ def _headed(signature: Signature, sizes: Sizes) -> Signature:
 
 
 def _heads(one: Argument, number: int, sizes: Sizes) -> str:
-    """The letter of so many heads: G, where keys and values have others than queries."""
+    """The letter of so many heads: G, where keys and values have others than queries; else ""."""
     letter = "G" if role(one) in ("key", "value") and sizes.get("H", number) != number else "H"
-    return letter if sizes.setdefault(letter, number) == number else str(number)
+    return letter if sizes.setdefault(letter, number) == number else ""
 
 
 def _of_scores(one: Argument) -> bool:

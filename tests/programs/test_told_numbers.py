@@ -38,6 +38,13 @@ def test_keys_of_another_number_of_heads_have_groups() -> None:
     assert (subject.heads, subject.groups, subject.width) == (6, 3, 8)
 
 
+def test_a_number_of_no_heads_stays_a_number() -> None:
+    for line in ("q: B 6 r 8, k: B 3 n 8, v: B 2 n 8 -> B 6 r 8", "q: B 6 r 8 -> B 4 r n"):
+        call, sizes = in_letters(parse(line))
+        assert sizes["heads"] == 6
+        assert str(call).count(" 2 " if "v:" in line else " 4 ") == 1
+
+
 class ChosenByQueries(nn.Module):
     """A bias that each query, of 8 features, draws from a table of offsets."""
 
