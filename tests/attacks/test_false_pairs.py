@@ -12,7 +12,7 @@ from benchmarks.program_changes import At, FalseProgram, texts
 from benchmarks.reference_programs import REFERENCES
 
 
-@pytest.mark.parametrize(("family", "count"), [("changes", 30), ("lengths", 6)])
+@pytest.mark.parametrize(("family", "count"), [("changes", 30), ("lengths", 4)])
 def test_no_pair_of_two_functions_is_taken_for_one(family: str, count: int, tmp_path: Path) -> None:
     found = (one for one in false_pairs(family, 3, tmp_path) if isinstance(one, Compared))
     said = list(islice(found, count))

@@ -17,7 +17,7 @@ from benchmarks.false_statements import judged, mutated
 
 HERE = Path(__file__).parent / "theorems"
 FILES = sorted((HERE / "false").glob("*.py"))
-COUNT, PARTS = 200, 2
+COUNT, PARTS = 100, 2
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
