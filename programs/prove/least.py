@@ -39,8 +39,8 @@ def bounds_of(letters: Axes, graphs: Iterable[Graph]) -> Bounds:
         for symbol, known in graph.exported.ranges.items():
             length = names.get(symbol)
             if length is not None and length.op == "size" and known.lower > 1:
-                least = max(int(known.lower), int(found[length].data) if length in found else 1)
-                found[length] = num(least)
+                before = int(found[length].data) if length in found else 1
+                found[length] = num(max(int(known.lower), before))
     for graph in graphs:
         names = {s: letters[c] for c, s, _ in graph.axes if isinstance(s, str)}
         for condition in graph.exported.conditions:
@@ -79,7 +79,7 @@ def _linear(condition: Any, names: Mapping[str, Term]) -> Iterable[tuple[Term, T
 
 
 def _numbers(gap: Any) -> Iterable[Any]:
-    return gap.as_coefficients_dict().values()
+    return list(gap.as_coefficients_dict().values())
 
 
 def _depends(bound: Term, length: Term, known: Bounds) -> bool:

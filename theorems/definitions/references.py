@@ -30,7 +30,7 @@ def for_each_head(keys: Any, heads: int) -> Any:
     return xp.reshape(wide, (rows, heads, tokens, width))
 
 
-def capped(scores: Any, cap: float) -> Any:
+def capped(scores: Any, cap: Any) -> Any:
     """cap·tanh(scores / cap).  Gemma Team 2024 (Gemma 2), section 2."""
     return cap * array_namespace(scores).tanh(scores / cap)
 
