@@ -382,6 +382,7 @@ def main(
     gathered = Tests()
     paths = [name for name in tests or TESTS if (ROOT / name.split("::")[0]).exists()]
     pytest.main(["-q", "--assert=plain", "-p", "no:cacheprovider", *paths], plugins=[gathered])
+    gc.unfreeze()  # functions and caches are found among all objects, those of conftest.py too
     gathered.measure([ROOT / name for name in chosen], within)
     console = Console(width=160)
     console.print(f"{len(gathered.cases)} tests, {sum(c.seconds for c in gathered.cases):.0f} s")
