@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import permutations
+
 import pytest
 
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.rules import same_polynomial
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, mul, num, power, unary
 from attnproof.symbolic.terms import Term, make
-from tests.symbolic.vocabulary import HALF, TWO, X, a, b, c, chosen, minus, n
+from tests.symbolic.vocabulary import HALF, TWO, X, a, b, c, chosen, minus, n, var
 
 BELOW = chosen(make("less", (a, b)), a, MINUS_INFINITY)
 NO_X = make("add", (X, make("mul", (num(-1), X), shape=(n,))), shape=(n,))
@@ -95,3 +98,20 @@ def test_two_polynomials(x: Term, y: Term, apart: tuple[Term, ...]) -> None:
         assert not same_polynomial(x, y, apart)
     except Refused as error:
         assert "ring" in str(error)  # noqa: PT017 - a refusal is no equality
+
+
+def test_an_inverse_is_no_other_atom() -> None:
+    atoms = [var(name) for name in "abcd"]
+    for x, y in permutations(atoms, 2):
+        for t in (power(x, -1), mul(x, power(y, -1)), add(x, power(x, -1))):
+            for other in (y, power(y, -1), power(y, 2), add(x, y), ONE):
+                assert not same_polynomial(t, other)
+                assert not same_polynomial(add(t, *atoms), add(other, *atoms))
+
+
+def test_powers_of_literals() -> None:
+    assert same_polynomial(power(num(3), -2), num(Fraction(1, 9)))
+    assert same_polynomial(power(num(Fraction(2, 3)), -3), num(Fraction(27, 8)))
+    assert same_polynomial(power(ZERO, -1), ZERO)
+    assert same_polynomial(power(ZERO, 0), ONE)
+    assert not same_polynomial(power(num(3), -2), num(Fraction(1, 3)))

@@ -27,12 +27,14 @@ from tests.symbolic.test_sizes import wrong
 from tests.symbolic.vocabulary import (
     HALF,
     TWO,
+    R,
     X,
     Y,
     a,
     b,
     c,
     chosen,
+    holds,
     i,
     j,
     k,
@@ -42,8 +44,12 @@ from tests.symbolic.vocabulary import (
     n,
     outcome,
     q,
+    same,
+    space,
+    table,
     total,
     u,
+    under_,
     up_to,
 )
 
@@ -109,9 +115,13 @@ SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
         ((given(NONNEG, less(a, ONE)),), NONNEG, less(ONE, power(a, -1)), ("power", ONE, a)),
     ],
     "largest": [((), NONNEG, less(MAX, x), (MAX, x)) for x in (a, b)],
-    "least": [(FALLS, NONNEG, less(c, MAX), (MAX, c))],
+    "least": [
+        (FALLS, NONNEG, less(c, MAX), (MAX, c)),
+        (tuple(given(POS, one.number) for one in FALLS), POS, less(c, MAX), (MAX, c)),
+    ],
     "every": [
         ((), NONNEG, SQUARES, (j, ())),
+        ((), POS, total(outcome, exp(entry(R, outcome))), (outcome, ())),
         ((given(NONZERO, entry(X, ZERO)),), POS, SQUARES, (j, (), ZERO)),
         (
             (),
@@ -138,11 +148,17 @@ SHOWN: dict[str, list[tuple[tuple[SignStep, ...], str, Term, Arguments]]] = {
     ],
     "linear": [
         (
+            (given(POS, gaps),),
+            POS,
+            less(total(j, entry(Y, j)), total(j, entry(X, j))),
+            (total(j, entry(Y, j)), total(j, entry(X, j))),
+        ),
+        (
             (given(NONNEG, gaps),),
             NONNEG,
             less(total(j, entry(Y, j)), total(j, entry(X, j))),
             (total(j, entry(Y, j)), total(j, entry(X, j))),
-        )
+        ),
     ],
     "cases": [
         ((), NONNEG, gated, (GATE, (HOLDS,), (FAILS,))),
@@ -189,6 +205,12 @@ def test_a_step_shows_no_more_and_nothing_else(
 
 def test_every_rule_of_steps_is_asked() -> None:
     assert set(SHOWN) == set(STEPS) == {rule for rule, *_ in NEAR}
+
+
+backwards, drawn, other = index("w", minus(n)), entry(R, outcome), index("w", space)
+BOTH = (total(j, entry(Y, j)), total(j, entry(X, j)))
+UNEVEN = (total(j, ONE), total(index("w", m), ONE))
+uneven = total(j, less(ONE, ONE))
 
 
 NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
@@ -253,6 +275,46 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
         less(total(j, entry(X, j)), total(j, entry(Y, j))),
         (total(j, entry(X, j)), total(j, entry(Y, j))),
     ),
+    ("whole", (given(POS, less(i, k)),), POS, add(i, minus(k), num(-1)), (less(i, k),)),
+    (
+        "rising",
+        (given(NONNEG, less(a, BELOW)),),
+        NONNEG,
+        less(exp(a), exp(BELOW)),
+        ("exp", BELOW, a),
+    ),
+    (
+        "rising",
+        (given(NONNEG, less(BELOW, a)),),
+        NONNEG,
+        less(exp(BELOW), exp(a)),
+        ("exp", a, BELOW),
+    ),
+    ("least", (given(POS, less(c, a)), FALLS[1]), POS, less(c, MAX), (MAX, c)),
+    ("every", (), NONNEG, table(j, power(entry(X, j), 2)), (j, ())),
+    ("every", (), NONNEG, total(backwards, ONE), (backwards, ())),
+    ("every", (), NONNEG, SQUARES, (index("w", m), ())),
+    ("every", (given(NONZERO, drawn),), POS, total(outcome, power(drawn, 2)), (other, (), outcome)),
+    ("linear", (given(NONNEG, gaps),), POS, less(*BOTH), BOTH),
+    ("linear", (given(NONNEG, uneven),), NONNEG, less(*UNEVEN), UNEVEN),
+    *(
+        ("cases", (), POS, add(mul(gate, gap), less(ONE, gate)), (gate, (first,), ()))
+        for gate, gap in ((GATE, less(b, a)), (same(a, b), less(b, a)), (same(a, b), less(a, b)))
+        for first in [
+            SignStep(POS, add(mul(ONE, gap), less(ONE, ONE)), "total", (gap,)),
+        ]
+    ),
+    (
+        "cases",
+        (),
+        POS,
+        add(mul(less(ONE, under_(a, b)), less(a, b)), under_(a, b)),
+        (
+            under_(a, b),
+            (),
+            (SignStep(POS, add(mul(less(ONE, ZERO), less(a, b)), ZERO), "total", (less(a, b),)),),
+        ),
+    ),
     ("cases", (), NONNEG, mul(GATE, less(a, b)), (GATE, (HOLDS,), (FAILS,))),
     ("cases", (), POS, gated, (GATE, (HOLDS,), (FAILS,))),
     ("cases", (), NONNEG, mul(GATE, a), (GATE, (), ())),
@@ -290,6 +352,24 @@ def test_what_rests_on_a_given_sign_says_so_through_cases_and_sums() -> None:
     assert after((), inner) == {(NONNEG, c), (POS, q)}
     summed = total(j, add(power(entry(X, j), 2), c))
     assert after((), SignStep(NONNEG, summed, "every", (j, (told,)))) == {(NONNEG, c)}
+
+
+def test_what_is_told_of_one_index_in_a_case_is_told_of_no_other() -> None:
+    """Where X_j >= 0 for this j, no Σ_j X_j >= 0 follows."""
+    at, whole = entry(X, j), total(j, entry(X, j))
+    gate = under_(ZERO, at)
+    t = add(mul(gate, whole), mul(ZERO, at))
+    one = SignStep(NONNEG, at, "total", (less(at, ZERO),))
+    every = SignStep(NONNEG, whole, "every", (j, ()))
+    first = SignStep(NONNEG, add(mul(ONE, whole), mul(ZERO, at)), "total", (whole,))
+    then = SignStep(NONNEG, add(mul(ZERO, whole), mul(ZERO, at)), "total")
+    with pytest.raises(Refused, match="not any index"):
+        after((), SignStep(NONNEG, t, "cases", (gate, (one, every, first), (then,))))
+
+
+def test_of_other_conditions_nothing_is_told() -> None:
+    gate = holds(make("not", (GATE.args[0],)))
+    assert after((), SignStep(POS, add(gate, q), "cases", (gate, (), ()))) == {(POS, q)}
 
 
 def test_no_sign_comes_by_way_of_an_index_that_may_have_no_value() -> None:
