@@ -16,7 +16,7 @@ from .arithmetic import Arithmetic
 from .devices import wide_dtype
 from .reading import RowReading
 from .rounded import Rounded
-from .walk import ENTRIES, Replacement, Where, forgetting
+from .walk import ENTRIES, Replacement, Where
 
 # Exact whole numbers: indices, natural numbers, and what is computed from them
 
@@ -181,15 +181,6 @@ class BoundReading(NumberedReading):
         if self.plain is None or not any(where) or not self.is_plain(term):
             return super().rows(term, where)
         return self.plain.kept_rows(term, where)
-
-    def kept_rows(self, term: Term, where: Where) -> Any:
-        """As :meth:`rows`, for whoever asks again; what they are computed from is dropped."""
-        key = (term, where)
-        if key not in self.known_rows:
-            with forgetting(self.known_rows):
-                found = self.rows(term, where)
-            self.known_rows[key] = found
-        return self.known_rows[key]
 
     def is_plain(self, term: Term) -> bool:
         """Whether a term reads givens alone (nothing that is bound), and nothing replaced."""

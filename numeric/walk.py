@@ -213,6 +213,17 @@ class RowWalk(Evaluator, ABC):
             self.keep(self.known_rows, key, found, term)
         return self.known_rows[key]
 
+    def kept_rows(self, term: Term, where: Where) -> Any:
+        """As :meth:`rows`, for whoever asks again; what they are computed from is dropped."""
+        if not any(where):
+            return self(term)
+        key = (term, where)
+        if key not in self.known_rows:
+            with forgetting(self.known_rows):
+                found = self.rows(term, where)
+            self.known_rows[key] = found
+        return self.known_rows[key]
+
     def read(self, term: Term, where: Where) -> Any:
         """As :meth:`rows`, in as many pieces as memory asks for; intermediates are dropped."""
         axis = next((k for k, rows in enumerate(where) if rows is not None), None)

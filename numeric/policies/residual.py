@@ -45,7 +45,7 @@ from ..rounded import Rounded
 from ..sample import Sample
 from ..spread import ALIKE, copies, multiplicity, sources
 from ..torch_reading import BoundReading, TorchReading
-from ..walk import Rows, Where
+from ..walk import Rows, Where, forgetting
 from .weights import Attended, attended, eager_kernel, kernel_of
 
 # Residual tests: the error of the output, projected on what a defect would do to it
@@ -84,8 +84,7 @@ class Projected:
 class Adjoint:
     """What a direction of the output says of the scores and inputs of a call, in any kernel.
 
-    ``weights`` are |w|; ``of_query``, ``of_key`` and ``of_value`` what a unit error of each input
-    adds to the projection.
+    ``weights`` are w, ``dots`` and ``stored`` what they make of errors that all kernels have.
     """
 
     def __init__(self, x: Scores, direction: Tensor) -> None:
@@ -93,12 +92,23 @@ class Adjoint:
         self.direction = direction
         values = direction @ v.mT
         self.middle = (x.output * direction).sum(-1, keepdim=True)
-        w = p * (values - self.middle)
+        self.weights = (values - self.middle).mul_(p)
         self.stored = _square(values.mul_(p))
-        self.of_query, self.of_key = x.scale * (w @ x.key.value), x.scale * (w.mT @ x.query.value)
-        self.of_value = p.mT @ direction
-        self.dots = abs(_dot(w, x.dots))
-        self.weights = w.abs_()
+        self.dots = abs(_dot(self.weights, x.dots))
+        self.of_inputs: dict[str, Tensor] = {}
+
+    def of_input(self, name: str, x: Scores) -> Tensor:
+        """What a unit error of the query, key or value adds to the projection."""
+        if name not in self.of_inputs:
+            w = self.weights
+            if name == "value":
+                found = x.weights.mT @ self.direction
+            elif name == "query":
+                found = x.scale * (w @ x.key.value)
+            else:
+                found = x.scale * (w.mT @ x.query.value)
+            self.of_inputs[name] = found
+        return self.of_inputs[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,21 +130,23 @@ class Seen:
         variance = _square(w * call.sigma) + _square(g * call.spacing) + _square(g * call.sums)
         variance += call.stored_weight**2 * to.stored
         variance += _square(to.middle * call.denominator)
-        inputs = (
-            (call.query, call.own_query, to.of_query),
-            (call.key, call.own_key, to.of_key),
-            (call.value, _whole(call.value, call.value.own()), to.of_value),
-        )
+        inputs = {
+            "query": (call.query, call.own_query),
+            "key": (call.key, call.own_key),
+            "value": (call.value, _whole(call.value, call.value.own())),
+        }
         sigmas, fixed = [], 0.0
-        for x, own, h in inputs:
-            sigmas.append(0.0 if own is None else float((own * h).norm()))
-            shared = _whole(x, x.shared)
-            fixed += 0.0 if shared is None else _dot(shared, h.abs())
+        for name, (x, own) in inputs.items():
+            if own is not None:
+                sigmas.append(float((own * to.of_input(name, call.scores)).norm()))
+            if x.shared is not None:
+                fixed += _dot(x.shared.expand(x.shape), to.of_input(name, call.scores).abs())
         together = sum(sigmas) ** 2 if _meet(call) else sum(s * s for s in sigmas)
         fixed += call.scale_error * to.dots
-        fixed += 1.5 * _dot(w, call.second_order)
+        sizes = w.abs()
+        fixed += 1.5 * _dot(sizes, call.second_order)
         if call.bias is not None:
-            fixed += _dot(w, call.bias)
+            fixed += _dot(sizes, call.bias)
         if call.flushed is not None:
             fixed += _dot(call.flushed, (g @ call.value.value.mT).abs_())
         return Projected(_dot(g, self.error), variance + together, fixed)
@@ -313,6 +325,7 @@ class Call:
                 if arg.ndim != t.ndim or arg.shape[axis] is not t.shape[-2]:
                     return None
                 where[axis] = rows
+            reading.kept_rows(arg, tuple(where))  # and not what it is computed from
             found.append(reading.array(arg, tuple(where)))
         return found if all(x.ndim == t.ndim for x in found[:3]) else None
 
@@ -453,7 +466,8 @@ def _inside(call: Call, found: Attended, moved: Moved, error: Tensor, first: int
             continue
 
         def scores(reading: TorchReading, both: bool = both, rest: Any = rest) -> Tensor:
-            arguments = call.arguments(reading, first)
+            with forgetting(reading.known_rows):
+                arguments = call.arguments(reading, first)
             assert arguments is not None
             q = arguments[0]
             k = arguments[1] if both else x.key.value
