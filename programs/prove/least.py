@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from sympy.core.relational import GreaterThan, LessThan, StrictGreaterThan, StrictLessThan
 
+from attnproof.symbolic.reading import never_negative
 from attnproof.symbolic.scalars import (
     ONE,
     add,
     integer,
     mul,
-    never_negative,
     num,
     number_of,
     size,
@@ -46,7 +46,7 @@ def bounds_of(letters: Axes, graphs: Iterable[Graph]) -> Bounds:
         for condition in graph.exported.conditions:
             for length, least in _linear(condition, names):
                 more = length not in found or number_of(found[length]) == TRACED
-                whole = never_negative(add(least, num(-1)))
+                whole, _ = never_negative(add(least, num(-1)))
                 if more and whole and not _depends(least, length, found):
                     found[length] = least
     return found
