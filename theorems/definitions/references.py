@@ -36,7 +36,7 @@ def capped(scores: Any, cap: Any) -> Any:
 
 
 def seen(
-    queries: Any, keys: Any, *, causal: bool = False, window: int | None = None, start: bool = False
+    queries: Any, keys: Any, *, causal: bool = False, window: Any = None, start: bool = False
 ) -> Any:
     """Which keys a query sees: (r, n).  The last query stands at the last key, or the first at it.
 
@@ -62,7 +62,7 @@ def attend(
     *,
     scale: float | None = None,
     causal: bool = False,
-    window: int | None = None,
+    window: Any = None,
     start: bool = False,
     softcap: float | None = None,
     sink: Any = None,
