@@ -69,8 +69,8 @@ class Scores:
     """A call of attention at some rows, exact: what all kernels have in common, computed once.
 
     ``dots`` are the scores without mask and bias, ``scores`` as they are weighed, ``norms`` are
-    ‖q‖‖k‖/√ℓ, ``bias`` is the bias as it is stored, ``rises`` the number of left-to-right maxima
-    of a row, ``asked`` what else was computed of it.
+    ‖q‖/√ℓ and ‖k‖, ``bias`` is the bias as it is stored, ``rises`` the number of left-to-right
+    maxima of a row, ``asked`` what else was computed of it.
     """
 
     asker: ReferenceType[Rounded]
@@ -78,7 +78,7 @@ class Scores:
     value: Rounded
     mask: Tensor | Rounded | None
     dots: Tensor
-    norms: Tensor
+    norms: tuple[Tensor, Tensor]
     scores: Tensor
     bias: Rounded | None
     top: Tensor
@@ -162,7 +162,7 @@ def scores_of(
     scale = 1 / math.sqrt(query.shape[-1])
     q, k = query.value, key.value
     dots = q @ k.mT * scale
-    norms = scale * q.norm(dim=-1)[..., :, None] * k.norm(dim=-1)[..., None, :]
+    norms = scale * q.norm(dim=-1)[..., :, None], k.norm(dim=-1)[..., None, :]
     scores, bias = dots, None
     if isinstance(mask, Rounded):
         bias = query.arithmetic.stored(mask, query.arithmetic.profile.store)
@@ -203,7 +203,7 @@ class AttentionBound:
         """The same where the scores are known."""
         profile, u = x.profile, x.profile.accumulate
         of_norms, of_scores = weight_error(self, profile, x.query.shape[-1])
-        eta = torch.add(x.eta, x.norms, alpha=of_norms)
+        eta = torch.addcmul(x.eta, *x.norms, value=of_norms)
         if of_scores:
             eta.add_(x.sizes, alpha=of_scores)
         eta.add_(profile.kernel(self.kernel).exponential_error * u * (1 + x.rises))

@@ -221,7 +221,8 @@ def attended(x: Scores, query: Rounded, kernel: Kernel) -> Attended:
 def _square(x: Scores) -> Tensor:
     """The square of the parameter of a score, of what rounds in every kernel."""
     u = x.profile.accumulate
-    square = x.norms.square().mul_((x.key.shape[-1] + 4) * u * u)
+    of_query, of_key = (norm.square() for norm in x.norms)
+    square = (x.key.shape[-1] + 4) * u * u * of_query * of_key
     if x.bias is not None:
         square = square + (u * x.dots).square_() + (u * x.sizes).square_()
     return square + x.below.mul_(u).square_()

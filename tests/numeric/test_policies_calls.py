@@ -16,6 +16,7 @@ from attnproof.numeric.compare import of_definition, worst
 from attnproof.numeric.implementations import Implementation
 from attnproof.numeric.implementations.eager import SOFTMAX_BOUND
 from attnproof.numeric.implementations.llama_rotary import _bound
+from attnproof.numeric.implementations.scaled_dot_product import pairs
 from attnproof.numeric.measurement import escapes, rows_of
 from attnproof.numeric.policies.weights import probable
 from attnproof.numeric.profile import FULL_BLOCK, profile_of
@@ -25,17 +26,31 @@ from attnproof.numeric.scale import scale_named
 from attnproof.numeric.task import drawn
 from attnproof.numeric.torch_reading import BoundReading
 from attnproof.numeric.walk import Replacement, Rows, never
+from attnproof.symbolic.claim import equal
 from attnproof.symbolic.terms import free
-from tests.numeric.statements import CPU, PAIRS, ROTARY, attend, planted
+from attnproof.theorems.definitions.attention import attention
+from attnproof.theorems.definitions.rotary import rotate_half
+from tests.numeric.statements import CPU, PAIRS, ROTARY, attend, planted, stated
 
 AXES = (-2, None, None)
 PROFILE = profile_of(torch.float32, CPU)
 AT = (Rows(torch.tensor([0, 7, 39])), None)
 
 
-def reading(plain: Any = None, **replaced: Replacement) -> Any:
-    sizes = dict.fromkeys(sizes_in(ROTARY), 6) | {"n": 40}
-    sample = draw(ROTARY, sizes, scale_named("small"), 0)
+def turned(X: Any, p: Any, omega: Any) -> Any:
+    rotated = rotate_half(X, p, omega)
+    return attention(rotated, rotated, X)
+
+
+ATTENDED = stated(
+    ROTARY.givens,
+    lambda X, p, s, omega: equal(turned(X, p + s, omega), turned(X, p, omega)),
+)
+
+
+def reading(plain: Any = None, statement: Any = ROTARY, **replaced: Replacement) -> Any:
+    sizes = dict.fromkeys(sizes_in(ROTARY), 6) | {"n": 60}
+    sample = draw(statement, sizes, scale_named("small"), 0)
     numbers = Arithmetic(PROFILE, spreads=True)
     bounds = {name: probable(bound) for name, bound in {**SOFTMAX_BOUND, **replaced}.items()}
     return BoundReading(sizes, sample.with_radii(numbers, CPU), numbers, bounds, plain)
@@ -61,7 +76,7 @@ def test_only_what_no_replaced_definition_has_a_part_in_is_shared(name: str) -> 
 
 
 def attention_of(name: str) -> dict[str, Replacement]:
-    return {"attention": Replacement(AttentionBound(kernel=name), AXES, never)}
+    return {"attention": Replacement(AttentionBound(kernel=name), AXES, never, pairs)}
 
 
 def test_what_implementations_have_in_common_is_computed_once(
@@ -80,17 +95,18 @@ def test_what_implementations_have_in_common_is_computed_once(
 
     monkeypatch.setattr(Arithmetic, "cos", counted)
     monkeypatch.setattr(attention_bound, "rises_of", counted_rises)
-    sides, plain = ROTARY.claims[""].sides, reading()
+    sides, plain = ATTENDED.claims[""].sides, reading(None, ATTENDED)
     first, again, alone = (
-        reading(plain, **attention_of("flash")),
-        reading(plain, **attention_of("math")),
-        reading(**attention_of("math")),
+        reading(plain, ATTENDED, **attention_of("flash")),
+        reading(plain, ATTENDED, **attention_of("math")),
+        reading(None, ATTENDED, **attention_of("math")),
     )
     for side in sides:
         first.read(side, AT)
     before = len(rotated), len(scored)
     found = [again.read(side, AT) for side in sides]
-    assert before == (len(rotated), len(scored)) != (0, 0)
+    assert before == (len(rotated), len(scored))
+    assert min(before) > 0
     wanted = [alone.read(side, AT) for side in sides]
     assert (len(rotated), len(scored)) == (2 * before[0], 2 * before[1])
     for ours, theirs in zip(found, wanted, strict=True):
@@ -99,10 +115,11 @@ def test_what_implementations_have_in_common_is_computed_once(
 
 
 def test_pieces_of_the_whole_are_not_kept() -> None:
-    plain = reading()
-    one = reading(plain, **attention_of("flash"))
+    plain = reading(None, ATTENDED)
+    one = reading(plain, ATTENDED, **attention_of("flash"))
     one.entries = plain.entries = 200
-    one(ROTARY.claims[""].left)
+    one(ATTENDED.claims[""].left)
+    assert one.partly == {"attention"}
     assert not plain.known_rows
     assert not plain.composed
 
