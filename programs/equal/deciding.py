@@ -24,7 +24,7 @@ from ..settings import given_back
 from ..subjects import Pair
 from .inputs import ANY, tables_for
 from .matching import Parted, parted
-from .measure import Looked, at_hidden_rows, look
+from .measure import CANCELLED, Looked, at_hidden_rows, look
 from .pair import Two, two, worst
 from .sides import Told
 
@@ -158,8 +158,13 @@ def _found(both: Two, looked: Looked, how: _How) -> Verdict:
         told = f"{field.why}; not proved: {why}"
         return Verdict(both, "exact", told, _conditions(both), **more)
     formats = " and ".join(looked.formats)
-    told = f"the same in {looked.tried} calls, in {formats}, up to rounding; not proved: {why}"
+    rounding = f"up to rounding{CANCELS if looked.cancels else ''}"
+    told = f"the same in {looked.tried} calls, in {formats}, {rounding}; not proved: {why}"
     return Verdict(both, "measured", told, _conditions(both), **more)
+
+
+SEEN = "times what rounding was seen to do, which is no bound"
+CANCELS = f", where numbers cancel up to {CANCELLED} {SEEN}"
 
 
 def _proof(both: Two, subject: Pair, how: _How) -> tuple[Traced, Finding | None]:

@@ -39,7 +39,8 @@ class Looked:
 
     ``tried``: how many calls of both were compared, ``formats`` in which.  ``raises``: lengths at
     which one program alone raises, and what.  ``overflows``: which one alone gives what is no
-    number of large inputs, which says nothing of the function.
+    number of large inputs, which says nothing of the function.  ``cancels``: somewhere numbers
+    cancel, and a difference was met that is explained by what rounding was seen to do alone.
     """
 
     error: float = 0.0
@@ -53,6 +54,7 @@ class Looked:
     raises: str = ""
     overflows: str = ""
     unsteady: str = ""
+    cancels: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,13 @@ class Both:
         off = apart(*both)
         place = int(off.argmax())
         at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), off.shape))
-        return float(off.max()), self.allowed(values, float(off.max())), at
+        return float(off.max()), self.allowed(values, float(off.max()))[0], at
 
-    def allowed(self, values: Mapping[str, Tensor], off: float) -> float:
+    def allowed(self, values: Mapping[str, Tensor], off: float) -> tuple[float, bool]:
         """How far rounding may take the two results apart, which are ``off``.
 
         Where that is more, it is asked what each operation's own rounding does: numbers may cancel.
+        Also whether that alone explains it: it is seen, and not derived.
         """
         given = self._given(values)
         moved = [n for n, x in enumerate(given) if x.is_floating_point()]
@@ -107,7 +110,7 @@ class Both:
                 total += allowance(call, *floats, draw=self.draw).value / 2
                 if off > total and math.isfinite(off):
                     inside += CANCELLED * moved_inside(call, *floats, draw=self.draw)
-        return max(total, inside) if off > total else total
+        return max(total, inside), total < off <= inside
 
     def _given(self, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         return tuple(x.to(self.draw.dtype) if x.is_floating_point() else x for x in values.values())
@@ -236,12 +239,13 @@ def _gap(
     if off == 0:
         return None
     try:
-        allowed = run.allowed(values, off)
+        allowed, cancels = run.allowed(values, off)
     except Unsteady as error:
         found.unsteady = str(error)
         return None
     if off > allowed:
         return values
+    found.cancels |= cancels
     if not found.bound or off / allowed > found.error / found.bound:
         found.error, found.bound = off, allowed
     return None
