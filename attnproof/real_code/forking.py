@@ -25,6 +25,7 @@ from typing import IO, Any, Self
 from .running import BOOT, HOME, Process, main, spawned
 
 NUMBER = struct.Struct("q")  # a process, its exit code, the length of what is asked
+NO_CUDA = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # whoever starts CUDA leaves none to its forks
 SERVE = BOOT.replace("running import main; main()", "forking import serve; serve()")
 LOADED = (
     "torch._dynamo",
@@ -64,6 +65,7 @@ class ForkServer:
             with there:
                 self.process = subprocess.Popen(
                     [sys.executable, "-P", "-c", SERVE, HOME, str(there.fileno())],
+                    env={**os.environ, **NO_CUDA},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=[there.fileno()],
