@@ -242,6 +242,7 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
     ("rising", (GAP,), NONNEG, less(unary("sqrt", b), unary("sqrt", a)), ("sqrt", a, b)),
     ("rising", (GAP,), NONNEG, less(power(a, -1), power(b, -1)), ("power", a, b)),
     ("rising", (GAP, A_POS), NONNEG, less(power(b, -1), power(a, -1)), ("power", a, b)),
+    ("rising", (GAP, A_NONNEG), NONNEG, less(power(a, -1), power(b, -1)), ("power", a, b)),
     ("rising", (), NONNEG, less(exp(b), exp(a)), ("exp", a, b)),
     ("rising", (), NONNEG, less(exp(a), exp(BELOW)), ("exp", BELOW, a)),
     ("rising", (), NONNEG, less(exp(a), ONE), ("exp", ZERO, a)),
@@ -298,10 +299,13 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
     ("linear", (given(NONNEG, gaps),), POS, less(*BOTH), BOTH),
     ("linear", (given(NONNEG, uneven),), NONNEG, less(*UNEVEN), UNEVEN),
     *(
-        ("cases", (), POS, add(mul(gate, gap), less(ONE, gate)), (gate, (first,), ()))
+        ("cases", (), POS, add(mul(gate, gap), less(ONE, gate)), (gate, (first,), (last,)))
         for gate, gap in ((GATE, less(b, a)), (same(a, b), less(b, a)), (same(a, b), less(a, b)))
         for first in [
             SignStep(POS, add(mul(ONE, gap), less(ONE, ONE)), "total", (gap,)),
+        ]
+        for last in [
+            SignStep(POS, add(mul(ZERO, gap), less(ONE, ZERO)), "total", (ONE,)),
         ]
     ),
     (
@@ -311,7 +315,7 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
         add(mul(less(ONE, under_(a, b)), less(a, b)), under_(a, b)),
         (
             under_(a, b),
-            (),
+            (SignStep(POS, add(mul(less(ONE, ONE), less(a, b)), ONE), "total", (ONE,)),),
             (SignStep(POS, add(mul(less(ONE, ZERO), less(a, b)), ZERO), "total", (less(a, b),)),),
         ),
     ),
