@@ -19,7 +19,7 @@ from typing import Any
 from .meaning import ARITY
 from .rules import BY_FORM, Refused, need
 from .scalars import ONE, add, index_array, integer, is_count, is_integer, is_truth, mul, num
-from .terms import Term, made
+from .terms import Term, made, postorder
 
 MAPS = ("permutation", "injection", "index map")
 Shape = tuple[Term, ...]
@@ -107,9 +107,27 @@ def _constant(t: Term) -> bool:
     return not t.args and not t.shape
 
 
+PLAIN = frozenset((
+    "num", "size", "var", "index", "add", "mul", "floor_divide", "remainder", "entry", "pick",
+    "inverse",
+))  # fmt: skip
+
+
+def _is_plain(length: Term) -> bool:
+    """Whether a length has no part that a rule may replace: that would make the index another one.
+
+    Without this 0·[a <= b] may stand in it, and 0·k for a bound k.
+    """
+    parts = tuple(postorder(length))
+    whole = all(
+        p.op in PLAIN and (p.op != "var" or p.args or p.data[1] == "natural") for p in parts
+    )
+    return whole and not length.loose
+
+
 def _index(t: Term) -> bool:
     (length,) = t.args
-    ranged = length.op == "space" or is_integer(length)
+    ranged = length.op == "space" or (is_integer(length) and _is_plain(length))
     return ranged and type(t.data) is str and not t.shape
 
 

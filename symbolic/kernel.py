@@ -164,6 +164,8 @@ def _rewrite(d: Rewrite, _: Follow) -> Proof:
         if type(part) is not int:
             formed(part)
     after, assumed = applied(d.rule, d.left, d.arguments, _signs(d.signs, d.left))
+    met = frozenset[Term]().union(*(free(x) for x in d.arguments if isinstance(x, Term)))
+    inhabited(met - free(d.left) - free(after))
     return _equal(d.left, after, more=assumed)
 
 

@@ -50,8 +50,8 @@ def known_after(
             need(step.rule in STEPS, "sign", f"no such rule: {step.rule}")
             kind, rests = STEPS[step.rule](step.number, signs, *step.arguments)
             need(kind in (step.kind, "positive"), step.rule, f"not {step.kind}", step.number)
-            opened = step.arguments[:1] if step.rule == "every" else ()
-            used = [free(x) for x in step.arguments if isinstance(x, Term) and x not in opened]
+            opened = step.rule == "every"  # its index; a place may be that index, and then counts
+            used = [free(x) for x in step.arguments[opened:] if isinstance(x, Term)]
             inhabited(frozenset().union(*used) - free(step.number) - over)
         signs = Signs({fact: rests, **signs.known}, over)
     return signs

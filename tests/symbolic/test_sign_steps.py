@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from attnproof.symbolic.derivation import Reflexive, Rewrite, Sign, SignStep
+from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.rules import STEPS, Assumption, inequalities, known_after
 from attnproof.symbolic.scalars import (
@@ -22,7 +23,7 @@ from attnproof.symbolic.scalars import (
     power,
     unary,
 )
-from attnproof.symbolic.terms import Term, free, make
+from attnproof.symbolic.terms import Term, free, make, substitute
 from tests.symbolic.test_sizes import wrong
 from tests.symbolic.vocabulary import (
     HALF,
@@ -261,6 +262,7 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
     ("every", (), NONNEG, total(j, entry(X, j)), (index("w", m), ())),
     ("every", (), POS, total(none_, ONE), (none_, ())),
     ("every", (given(POS, entry(X, ZERO)),), POS, total(none_, ONE), (none_, (), ZERO)),
+    ("every", (), POS, total(none_, ONE), (none_, (), none_)),
     ("every", (), POS, total(outcome, power(unary("cos", a), 2)), (outcome, (), outcome)),
     (
         "linear",
@@ -389,6 +391,48 @@ def test_no_sign_comes_by_way_of_an_index_that_may_have_no_value() -> None:
     with pytest.raises(Refused, match="no value"):
         replay(Sign(short, (), (Reflexive(short),), (steps,)))
     assert known_after(steps, over=free(room)).sign(short) == (1, frozenset())
+
+
+def test_no_argument_of_a_rule_has_an_index_that_may_have_no_value() -> None:
+    """[a <= a] is not [a <= a]·[a <= a + n − 2] where n is 1, and z < n − 1 has no value."""
+    short = less_one(less_one(n))
+    room, slack = less(short, none_), add(short, mul(ZERO, none_))
+    steps = SignStep(NONNEG, room, "ranges"), SignStep(NONNEG, slack, "total", (room, none_))
+    left = mul(up_to(a, a), up_to(a, add(a, short)))
+    with pytest.raises(Refused, match="no value"):
+        replay(Rewrite("implied", left, (0, 1, slack), up_to(a, a), steps))
+
+
+def test_no_case_makes_an_index_another_by_what_stands_in_its_range() -> None:
+    """Of two indices below n + 0·[a <= b] and n + 0·1 what holds of one is not said of the other.
+
+    The number is X_w where X_v >= 0 and X_u >= 0, and w is v where a <= b, and u elsewhere.
+    """
+    w, v, u_ = (entry(X, index("w", add(n, mul(ZERO, one)))) for one in (GATE, ONE, ZERO))
+    t = mul(up_to(ZERO, v), up_to(ZERO, u_), w)
+    ways = list[tuple[SignStep]]()
+    for at in (v, u_):
+        gate, case = up_to(ZERO, at), mul(up_to(ZERO, v), up_to(ZERO, u_), at)
+        holds_ = SignStep(NONNEG, at, "total", (less(at, ZERO),))
+        fails = SignStep(NONNEG, substitute(case, gate, ZERO), "total")
+        ways.append((SignStep(NONNEG, case, "cases", (gate, (holds_,), (fails,))),))
+    with pytest.raises(Refused, match="'index' that does not fit"):
+        replay(Sign(t, (), (Reflexive(t),), ((SignStep(NONNEG, t, "cases", (GATE, *ways)),),)))
+
+
+@pytest.mark.parametrize(
+    "range_",
+    [
+        add(n, mul(ZERO, a)),
+        add(n, mul(ZERO, unary("abs", a))),
+        add(n, mul(ZERO, make("bound", data=0))),
+        make("remainder", (add(i, mul(ZERO, GATE)), n)),
+    ],
+)
+def test_an_index_ranges_below_what_no_rule_replaces(range_: Term) -> None:
+    with pytest.raises(Refused, match="'index' that does not fit"):
+        formed(index("w", range_))
+    assert formed(index("w", add(i, mul(u, n)))).op == "index"
 
 
 @pytest.mark.parametrize(
