@@ -33,7 +33,7 @@ class Range:
 
 
 def parts(term: Term) -> Iterator[Term]:
-    """Every subterm once, bodies of binders opened with names of their own; outer ones first."""
+    """Every subterm once, bodies of binders opened with names not free in it; outer ones first."""
     seen: set[Term] = set()
     stack = [term]
     while stack:
@@ -45,7 +45,7 @@ def parts(term: Term) -> Iterator[Term]:
         if t.op not in BINDERS:
             stack.extend(t.args)
             continue
-        opened = [fresh(t.args[0], t)]
+        opened = [fresh(t.args[0], term, t)]
         if t.op == "iterate":
             taken = {str(v.data[0]) for v in free(t) if v.op == "var"}
             name = next(n for k in count() if (n := f"state#{k}") not in taken)
@@ -97,11 +97,19 @@ def sides_of(assumption: Assumption) -> tuple[Term, ...]:
 
 
 def outside(terms: Iterable[Term], signs: Signs) -> tuple[list[Range], Facts]:
-    """The ranges in the terms that no sign shows, and what the others rest on."""
+    """The ranges in the terms that no sign shows, and what the others rest on.
+
+    What is known of an index by the name of an opened one says nothing of that one.
+    """
     unshown, used = list[Range](), NOTHING
-    for one in (r for term in terms for part in parts(term) for r in ranges(part)):
-        if not always_less(num(-1), one.number):
+    for term in terms:
+        for one in (r for part in parts(term) for r in ranges(part)):
+            if always_less(num(-1), one.number):
+                continue
             certain, by = signs.sign(one.number)
-            used |= by
-            unshown += [] if certain else [one]
+            opened = free(one.number) - free(term)
+            if certain and not any(opened & free(x) for _, x in by):
+                used |= by
+            else:
+                unshown.append(one)
     return unshown, used

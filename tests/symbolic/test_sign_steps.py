@@ -480,6 +480,22 @@ def test_a_range_is_shown_by_steps_that_rest_on_what_is_granted() -> None:
         close(replay(Reflexive(outer)), frozenset(facts), ("=", outer, outer), told)
 
 
+def test_what_is_known_of_an_index_is_not_known_of_a_bound_one_of_its_name() -> None:
+    """From j0 >= 1 for a given j0 no X_{j − 1} is inside for every j that is summed over."""
+    for name in ("j0", "j1"):  # by which a binder would be opened
+        at = index(name, n)
+        fact = (NONNEG, less_one(at))
+        t = total(j, entry(X, less_one(j)))
+        for side in (t, mul(t, entry(X, at))):
+            with pytest.raises(Refused, match="outside of its axis"):
+                close(
+                    replay(Reflexive(side)), frozenset({fact}), ("=", side, side), (given(*fact),)
+                )
+    there = entry(X, less_one(j))
+    fact = (NONNEG, less_one(j))
+    close(replay(Reflexive(there)), frozenset({fact}), ("=", there, there), (given(*fact),))
+
+
 EVERY: dict[str, Any] = {"_at_least": lambda *_: ([1, 1], frozenset())}
 FALSE = less_one(less_one(n))
 LOWER = SignStep(NONNEG, mul(ONE, less(a, b)), "total", (less(a, b),))
