@@ -551,7 +551,13 @@ def close(
     need(shown == claimed, "close", "it shows something else", proof.left, proof.right)
     terms = [t for t in (proof.left, proof.right, *shown) if isinstance(t, Term)]
     known = _signs(signs)
-    open_, used = outside([*terms, *(t for a in proof.assumes for t in sides_of(a))], known)
+    sides = [t for a in proof.assumes for t in sides_of(a)]
+    open_, used = outside([*terms, *sides], known)
+    given, told = ({v for _, x in facts for v in free(x)} for facts in (proof.assumes, used))
+    bound = {v for t in sides for v in free(t)} - given
+    need(
+        not bound & told, "close", "what is told of a variable is not told of one of a law", *bound
+    )
     unshown, more = outside([term for _, term in used], known)
     extra = sorted(f"{name} {term!r}" for name, term in (proof.assumes | used) - granted)
     need(not extra, "close", "assumptions nobody granted: " + "; ".join(extra))

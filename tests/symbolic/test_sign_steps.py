@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from attnproof.symbolic.derivation import Reflexive, Rewrite, Sign, SignStep
+from attnproof.symbolic.derivation import Assume, Reflexive, Rewrite, Sign, SignStep
 from attnproof.symbolic.formed import formed
-from attnproof.symbolic.kernel import Refused, close, replay
+from attnproof.symbolic.kernel import Refused, close, law, replay
 from attnproof.symbolic.rules import STEPS, Assumption, inequalities, known_after
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
@@ -494,6 +494,21 @@ def test_what_is_known_of_an_index_is_not_known_of_a_bound_one_of_its_name() -> 
     there = entry(X, less_one(j))
     fact = (NONNEG, less_one(j))
     close(replay(Reflexive(there)), frozenset({fact}), ("=", there, there), (given(*fact),))
+
+
+def test_what_is_known_of_a_variable_is_not_known_of_one_that_a_law_binds() -> None:
+    """From any0 < n for a given any0, X_m is not inside for all natural m that a law speaks of."""
+    named = make("var", (), ("any0", "natural"))  # by which the variable of a law would be opened
+    fact = (NONNEG, integer(add(n, num(-1), minus(named))))
+    told = law(entry(X, u), ZERO, (u,))
+    proof = replay(Assume(entry(X, ZERO), ZERO, told, (ZERO,)))
+    facts = frozenset({fact, ("equal", told)})
+    with pytest.raises(Refused, match="one of a law"):
+        close(proof, facts, ("=", entry(X, ZERO), ZERO), (given(*fact),))
+    told = law(entry(X, named), ZERO)
+    proof = replay(Assume(entry(X, named), ZERO, told))
+    facts = frozenset({fact, ("equal", told)})
+    close(proof, facts, ("=", entry(X, named), ZERO), (given(*fact),))
 
 
 EVERY: dict[str, Any] = {"_at_least": lambda *_: ([1, 1], frozenset())}
