@@ -126,25 +126,33 @@ def _lettered(t: Term) -> Term:
 def conditions(*terms: Term, facts: Facts = frozenset()) -> tuple[Condition, ...]:
     """The conditions in the terms that the kernel does not show, by ``facts`` at most.
 
-    ``facts`` are hypotheses, as the kernel has them.
+    ``facts`` are hypotheses, as the kernel has them.  What they say of an index by the name of an
+    opened one says nothing of that one.
     """
-    asked: dict[tuple[Term, str], None] = {}
-    for part in (p for term in terms for p in parts(term)):
-        if part.op == "power" and part.data < 0:
-            asked.setdefault((part.args[0], "not 0"))
-        elif part.op == "sqrt":
-            asked.setdefault((part.args[0], "at least 0"))
-        elif part.op == "log":
-            asked.setdefault((part.args[0], "greater than 0"))
-        elif part.op in ("floor_divide", "remainder"):
-            asked.setdefault((part.args[1], "not 0"))
-        elif part.op == "iterate":
-            asked.setdefault((part.args[0], "at least 0"))
+    asked: dict[tuple[Term, str], Facts] = {}
+    for term in terms:
+        for one in filter(None, map(_asked, parts(term))):
+            bound = free(one[0]) - free(term)
+            known = frozenset(fact for fact in facts if not bound & free(fact[1]))
+            asked[one] = known & asked.get(one, known)
     found: dict[Condition, None] = {}
     for array, wanted in sorted(asked, key=lambda pair: (pair[0].key, pair[1])):
-        for value in _open(array, wanted, facts):
+        for value in _open(array, wanted, asked[array, wanted]):
             found.setdefault(Condition(value, wanted))
     return tuple(found)
+
+
+def _asked(part: Term) -> tuple[Term, str] | None:
+    """The array that an operation asks something of, and what."""
+    if part.op == "power" and part.data < 0:
+        return part.args[0], "not 0"
+    if part.op == "sqrt":
+        return part.args[0], "at least 0"
+    if part.op == "log":
+        return part.args[0], "greater than 0"
+    if part.op in ("floor_divide", "remainder"):
+        return part.args[1], "not 0"
+    return (part.args[0], "at least 0") if part.op == "iterate" else None
 
 
 def expectations(*terms: Term) -> bool:

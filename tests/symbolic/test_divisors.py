@@ -13,9 +13,10 @@ from attnproof.symbolic.divisors import conditions
 from attnproof.symbolic.givens import Given, natural, nonnegative, probability_space, real, sizes
 from attnproof.symbolic.kernel import law
 from attnproof.symbolic.prove import decide
-from attnproof.symbolic.scalars import ONE
+from attnproof.symbolic.scalars import ONE, entry, index, mul, power
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
+from tests.symbolic.vocabulary import total
 
 (n,) = sizes("n")
 x, y = (real(n).named(name) for name in "xy")
@@ -147,3 +148,17 @@ def test_a_witness_at_which_a_divisor_is_0_refutes_nothing() -> None:
     for says, claim in claims.items():
         stated = Statement({**given, "m": natural()}, {says: claim})
         assert decide(stated, limit_seconds=0.1).verdict == "undecided", says
+
+
+@pytest.mark.parametrize("name", ["j0", "j1", "t"])
+def test_what_is_known_of_an_index_is_not_known_of_one_that_is_summed_over(name: str) -> None:
+    """Whatever a given index is called, 1/j is asked to have no j = 0."""
+    one = index(name, n.term)
+    j = index("s", n.term)
+    body = mul(entry(x.term, j), power(j, -1))
+    summed = total(j, body)
+    found = conditions(summed, facts=frozenset({("positive", one)}))
+    assert [c.wanted for c in found] == ["not 0"]
+    beside = mul(summed, power(one, -1))
+    found = conditions(beside, facts=frozenset({("positive", one)}))
+    assert len(found) == 1
