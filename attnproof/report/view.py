@@ -39,7 +39,6 @@ SUBJECTS = {
     "regression": "Attention as a linear model",
     "architectures": "Other architectures",
     "references": "What programs are compared with",
-    "references": "What a specification names",
     "conventions": "Conventions of the sources",
 }
 """The subjects of the catalogue as headings, in the order in which one would teach them."""
