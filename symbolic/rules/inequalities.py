@@ -114,14 +114,14 @@ def ranges(t: Term, _: Signs) -> Shown:
 
 
 def bounded(t: Term, _: Signs, x: Term) -> Shown:
-    """1 − x for a cosine, sine, hyperbolic tangent, or indicator;  1 + x but for the last."""
-    need(x.op in ("cos", "sin", "tanh", "indicator") and x.finite, "bounded", "no bound", x)
-    above = x.op != "indicator" and same_polynomial(t, add(ONE, x))
-    need(above or same_polynomial(t, _less(ONE, x)), "bounded", "not 1 less that number", t, x)
+    """1 − x and 1 + x for a cosine, sine, hyperbolic tangent or indicator."""
+    need(x.op in ("cos", "sin", "tanh", "indicator"), "bounded", "no bound", x)
+    ends = add(ONE, x), _less(ONE, x)
+    need(any(same_polynomial(t, end) for end in ends), "bounded", "not 1 and that number", t, x)
     return "nonnegative", NOTHING
 
 
-AT = {("exp", ZERO): ONE, ("log", ONE): ZERO, ("power", ONE): ONE}
+AT = {("exp", ZERO): ONE, ("log", ONE): ZERO}
 LEAST = {"exp": 0, "tanh": 0, "sqrt": 1, "log": 2, "power": 2}
 
 
@@ -199,7 +199,7 @@ def cases(t: Term, signs: Signs, gate: Term, holds: Any, fails: Any) -> Shown:
     kinds, rests = set[int](), NOTHING
     for value, told, steps in zip((ONE, ZERO), _told(gate.args[0]), (holds, fails), strict=True):
         known = {**signs.known, **{fact: frozenset({fact}) for fact in told}}
-        case = known_after(steps, known, signs.over | free(t) | free(gate))
+        case = known_after(steps, known, signs.over | free(t))
         used = case.known.get(("positive", ZERO), NOTHING)
         if ("positive", ZERO) not in case.known:
             (certain,), used = _at_least(1, "cases", case, substitute(t, gate, value))

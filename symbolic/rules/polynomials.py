@@ -38,7 +38,7 @@ class _Reading:
     def __call__(self, t: Term) -> Polynomial:
         if t.op == "num":
             whole = t.data.denominator == 1  # integers are added in less time
-            return {self.unit: t.data.numerator if whole else t.data} if t.data else {}
+            return {self.unit: t.data.numerator if whole else t.data}
         if t.op == "add":
             return _sum(map(self, t.args))
         exponents, rest = list(self.unit), list[Polynomial]()
