@@ -112,11 +112,10 @@ def _cleared(p: Polynomial, place: int, divisor: Polynomial, unit: tuple[int, ..
 
 
 def _cancelled(monomial: tuple[int, ...], places: list[int]) -> tuple[int, ...]:
-    """A monomial without a·(1/a) for the atoms that have their exponents at these places."""
+    """A monomial with a^(p − q) for a^p·(1/a)^q, of the atoms with exponents at these places."""
     left = list(monomial)
     for at in places:
-        both = min(left[at], left[at + 1])
-        left[at], left[at + 1] = left[at] - both, left[at + 1] - both
+        left[at], left[at + 1] = left[at] - left[at + 1], 0
     return tuple(left)
 
 

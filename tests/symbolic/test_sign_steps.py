@@ -28,6 +28,7 @@ from tests.symbolic.test_sizes import wrong
 from tests.symbolic.vocabulary import (
     HALF,
     TWO,
+    L,
     P,
     R,
     X,
@@ -48,6 +49,7 @@ from tests.symbolic.vocabulary import (
     q,
     same,
     space,
+    stack,
     table,
     total,
     u,
@@ -216,6 +218,8 @@ def test_every_rule_of_steps_is_asked() -> None:
 
 
 backwards, drawn, other = index("w", minus(n)), entry(R, outcome), index("v", space)
+squared = entry(power(X, 2), i)
+named, first, layer, W, y = index("j0", n), index("j0", L), index("t", L), var("W", L), var("y")
 BOTH = (total(j, entry(Y, j)), total(j, entry(X, j)))
 UNEVEN = (total(j, ONE), total(index("w", m), ONE))
 uneven = total(j, less(ONE, ONE))
@@ -228,11 +232,28 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
     ("total", (), NONNEG, add(q, BELOW), (q, BELOW)),
     ("total", (), NONNEG, num(-1), (none_, ROOM)),
     ("total", (HELD[0], SignStep(NONNEG, AGAIN, "total", (ROOM, none_))), NONNEG, SHORT, (AGAIN,)),
+    *(
+        ("total", known, NONNEG, t, (t,))  # the form opens t with an index of its own
+        for known, t in (
+            ((), total(j, mul(entry(X, j), entry(X, named)))),
+            ((given(POS, entry(X, named)),), total(j, entry(X, j))),
+            ((), stack(q, layer, y, mul(y, add(ONE, mul(entry(W, layer), entry(W, first)))))),
+            ((given(POS, entry(W, first)),), stack(q, layer, y, mul(y, entry(W, layer)))),
+        )
+    ),
     ("multiple", (), NONZERO, a, (a,)),
     ("multiple", (given(NONZERO, a),), NONZERO, mul(a, b), (a,)),
     ("multiple", (A_POS,), POS, minus(a), (mul(num(-1), a),)),
     ("apart", (A_NONNEG,), POS, a, ()),
     ("apart", (given(NONZERO, a),), POS, a, ()),
+    (
+        "apart",
+        (given(NONNEG, power(BELOW, -1)), given(NONZERO, BELOW)),
+        POS,
+        power(BELOW, -1),
+        (),
+    ),
+    ("total", (given(NONZERO, X),), POS, squared, (squared,)),
     ("whole", (A_POS,), NONNEG, less(a, ONE), (a,)),
     ("whole", (), NONNEG, less(u, ONE), (u,)),
     ("whole", (given(POS, u),), NONNEG, less(u, TWO), (u,)),
@@ -415,13 +436,13 @@ def test_what_is_told_of_one_index_in_a_case_is_told_of_no_other() -> None:
 
 def test_of_other_conditions_nothing_is_told() -> None:
     inner = GATE.args[0]
-    for c in (
+    for condition in (
         make("not", (inner,)),
         make("equal", (inner, make("less", (b, a)))),
         make("isin", (a, X)),
         var("on", kind="boolean"),
     ):
-        assert inequalities._told(c) == ([], [])
+        assert inequalities._told(condition) == ([], [])
     gate = holds(make("not", (GATE.args[0],)))
     assert after((), SignStep(POS, add(gate, q), "cases", (gate, (), ()))) == {(POS, q)}
 
