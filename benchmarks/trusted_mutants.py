@@ -409,6 +409,7 @@ def main(
             else:
                 work.append(Work(mutant, tree, module, functions, gathered.of(mutant, budget)))
     caches = _caches()
+    _clear(caches)  # once here, not in every process
     gc.collect()
     gc.freeze()
     with bar(Console(stderr=True)) as shown:

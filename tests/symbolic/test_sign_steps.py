@@ -339,7 +339,8 @@ NEAR: list[tuple[str, tuple[SignStep, ...], str, Term, Arguments]] = [
     ),
     ("least", (given(POS, less(c, a)), FALLS[1]), POS, less(c, MAX), (MAX, c)),
     ("every", (), NONNEG, table(j, power(entry(X, j), 2)), (j, ())),
-    ("every", (), NONNEG, total(backwards, ONE), (backwards, ())),
+    *(("every", (), NONNEG, total(x, ONE), (x, ())) for x in (backwards, index("w", SHORT))),
+    ("every", (given(NONNEG, BELOW),), NONNEG, total(j, BELOW), (j, ())),
     ("every", (), NONNEG, SQUARES, (index("w", m), ())),
     ("every", (given(NONZERO, entry(X, none_)),), POS, SQUARES, (j, (), none_)),
     (
