@@ -163,7 +163,8 @@ class Rotating:
             one for one in self.signature.arrays if role(one) in ROTATED and "D" in one.letters
         ]
         back = {one.name for one in self.signature.results if one.axes is not None}
-        found = [one for one in found if one.name in back] or found
+        # A key that is left aside may rotate otherwise: it is wanted back.
+        found = [one for one in found if one.name in back or role(one) == "key"] or found
         if not found:
             raise SignatureError(f"wanted what is rotated, such as x: B H n D, in {self.signature}")
         return tuple(found[:3])

@@ -10,6 +10,7 @@ those who call it, and SymPy alone is interrupted.
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
 import weakref
@@ -20,6 +21,7 @@ from math import inf
 from time import perf_counter, thread_time
 from types import FrameType
 
+TORCH, SYMPY = (f"{os.sep}{name}{os.sep}" for name in ("torch", "sympy"))  # in paths of files
 AGAIN = 0.01  # seconds until an interruption that would be lost is tried again
 
 
@@ -133,11 +135,18 @@ def interrupted_after(seconds: float) -> Iterator[None]:
 
 
 def _is_lost(frame: FrameType | None) -> bool:
-    """Whether Python throws away what is raised here: while it lets go of objects."""
+    """Whether Python throws away what is raised here: while it lets go of objects.
+
+    torch has callbacks of its own for what is let go of, by no name that tells; inside of SymPy
+    nothing else of it runs.
+    """
     told = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
-        if frame.f_code.co_name == "__del__" or frame.f_code.co_filename == weakref.__file__:
+        place = frame.f_code.co_filename
+        if frame.f_code.co_name == "__del__" or place == weakref.__file__ or TORCH in place:
             return True
+        if SYMPY in place:
+            return False
         if frame.f_code in told:
             return True
         frame = frame.f_back

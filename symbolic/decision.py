@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from .derivation import Derivation
+from .derivation import Derivation, SignStep
 from .faults import Fault
 from .statement import Claim
 from .terms import Term
@@ -21,7 +21,8 @@ class Step:
 
     ``path`` counts arguments from the root of ``before`` (the whole term) down to the rewritten
     part; ``part`` and ``becomes`` are that part before and after.  Indices that the path passes
-    are open, under the names in ``opened``.
+    are open, under the names in ``opened``.  ``signs`` are the steps to the signs
+    that the rule asks for.
     """
 
     path: tuple[int, ...]
@@ -33,6 +34,7 @@ class Step:
     before: Term
     after: Term
     reverse: bool = False
+    signs: tuple[SignStep, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,7 @@ def never_negative(number: Term) -> Found:
     them.
 
     >>> from attnproof.symbolic.scalars import size
+    >>> from attnproof.symbolic.terms import make
     >>> n = size("n")
     >>> never_negative(add(make("maximum", (mul(num(-1), n), num(-3))), num(3)))[0]
     1

@@ -83,9 +83,8 @@ def _steps(
 ) -> Iterator[Step]:
     if isinstance(d, Rewrite):
         part, becomes = (d.right, d.left) if back else (d.left, d.right)
-        yield Step(
-            path, opened, d.rule, d.arguments, part, becomes, around(part), around(becomes), back
-        )
+        ends = part, becomes, around(part), around(becomes)
+        yield Step(path, opened, d.rule, d.arguments, *ends, back, d.signs)
     elif isinstance(d, Reverse):
         yield from _steps(d.part, path, opened, around, not back)
     elif isinstance(d, Chain):

@@ -34,13 +34,12 @@ class Plain(Encoding):
         return self.c * (m - n)
 
 
-@law("c tanh is odd", group="tests", example="plain", breaks="rope")
+@law("|a − b| is the maximum less the minimum", group="tests", example="plain", breaks="rope")
 def hidden(e: Plain, a: Any, b: Any) -> Claim:
     """True, and beyond the normal form."""
     from attnproof.symbolic import namespace as xp
 
-    t, s = xp.tanh(a), xp.tanh(b)
-    return equal(xp.tanh(a + b) * (1 + t * s), t + s + 0 * e.c)
+    return equal(xp.abs(a - b), xp.maximum(a, b) - xp.minimum(a, b) + 0 * e.c)
 
 
 @law("tanh(a + b) is the sum", group="tests", example="plain", breaks="rope")

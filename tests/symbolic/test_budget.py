@@ -184,3 +184,11 @@ def test_an_alarm_is_not_lost_in_a_callback_of_the_collector(
     monkeypatch.setattr(gc, "callbacks", [])
     callback("start", {})
     assert seen == [True, False]
+
+
+@pytest.mark.parametrize(("file", "lost"), [("torch/weak.py", True), ("sympy/core.py", False)])
+def test_an_alarm_is_not_lost_in_a_callback_of_torch(file: str, lost: bool) -> None:
+    names = {"budget": budget, "sys": sys}
+    text = "def callback(): return budget._is_lost(sys._getframe())\n"
+    exec(compile(text, f"/packages/{file}", "exec"), names)  # noqa: S102
+    assert names["callback"]() is lost  # type: ignore[operator]

@@ -97,7 +97,8 @@ def at_path(t: Term, step: Step) -> Term:
 def is_one_rule(step: Step, laws: list[Assume]) -> None:
     ends = (step.becomes, step.part) if step.reverse else (step.part, step.becomes)
     assumed = [law for law in laws if (law.left, law.right, law.values) == (*ends, step.arguments)]
-    alone = replay(assumed[0] if assumed else Rewrite(step.rule, ends[0], step.arguments, ends[1]))
+    one = Rewrite(step.rule, ends[0], step.arguments, ends[1], step.signs)
+    alone = replay(assumed[0] if assumed else one)
     assert (alone.left, alone.right) == ends
 
 
