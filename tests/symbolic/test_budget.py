@@ -190,5 +190,5 @@ def test_an_alarm_is_not_lost_in_a_callback_of_the_collector(
 def test_an_alarm_is_not_lost_in_a_callback_of_torch(file: str, lost: bool) -> None:
     names = {"budget": budget, "sys": sys}
     text = "def callback(): return budget._is_lost(sys._getframe())\n"
-    exec(compile(text, f"/packages/{file}", "exec"), names)  # noqa: S102
+    exec(compile(text, f"/packages/{file}", "exec"), names)
     assert names["callback"]() is lost  # type: ignore[operator]
