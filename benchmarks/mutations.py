@@ -80,6 +80,7 @@ SYMMETRIC = {
 OPPOSITE = {"all": "any", "any": "all", "min": "max", "max": "min"}
 LEFT_OUT = {
     "__repr__",
+    "__str__",
     "__reduce__",
     "fresh_name",
     "told",

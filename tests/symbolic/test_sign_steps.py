@@ -455,6 +455,8 @@ def test_no_sign_comes_by_way_of_an_index_that_may_have_no_value() -> None:
     with pytest.raises(Refused, match="no value"):
         replay(Sign(SHORT, (), (Reflexive(SHORT),), (HELD,)))
     assert known_after(HELD, over=free(ROOM)).sign(SHORT) == (1, frozenset())
+    t = mul(SHORT, none_)
+    assert replay(Sign(t, (), (Reflexive(t),), (HELD,))).relation == ">="
     assert known_after((SignStep(POS, add(none_, ONE), "total", (none_, ONE)),)).known
 
 
@@ -542,6 +544,13 @@ def test_a_step_that_means_nothing_is_refused(step: SignStep, why: str) -> None:
     left = mul(a, power(a, -1))
     with pytest.raises(Refused, match=why):
         replay(Rewrite("ring", left, (ONE, a), ONE, (step,)))
+
+
+def test_steps_stand_where_a_sign_is_asked_and_once_for_each_case() -> None:
+    with pytest.raises(Refused, match="asks for no sign"):
+        replay(Rewrite("exchange", a, (), a, (A_POS,)))
+    with pytest.raises(Refused, match="not one equation for each case"):
+        replay(Sign(a, (), (Reflexive(a),), ((A_POS,), (A_POS,))))
 
 
 def test_a_sign_by_steps_is_a_proof_under_what_they_are_given() -> None:
