@@ -194,6 +194,8 @@ NUMBERS: list[tuple[str, Term, tuple[object, ...]]] = [
     ("implied", mul(up_to(i, j), up_to(i, j)), (0, -1, ZERO)),
     ("implied", mul(same(i, j), up_to(i, j)), (0, 1, ZERO)),
     ("implied", mul(up_to(i, j), up_to(i, j), MINUS_INFINITY), (0, 1, ZERO)),
+    ("turned", holds(make("and", (C, C))), ()),
+    ("turned", holds(make("or", (C, C))), ()),
     ("turned", mul(same(a, b), a), ()),
     ("turned", same(MASK, C), ()),
     ("turned", same(a, C), ()),
