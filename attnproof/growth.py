@@ -1,7 +1,8 @@
 """How error and bound grow with the number of tokens, read off the record of a sweep or of kernels.
 
 At each number of tokens and in each dtype one measurement stands for all: the one whose error is
-the largest part of its bound, whichever implementation, conclusion and input distribution that was.
+the largest part of its bound, whichever implementation, conclusion and input distribution that was;
+one that speaks against the statement comes before all that do not.
 """
 
 from __future__ import annotations
@@ -72,7 +73,14 @@ class Growth:
         >>> Growth("softmax", "cpu", {"float32": (point,)}).told
         'Measured to 65,536 tokens on cpu: float32.'
         """
-        return f"Measured to {self.tokens[-1]:,} tokens on {self.device}: {', '.join(self.lines)}."
+        far: dict[int, list[str]] = {}
+        for dtype, points in self.lines.items():
+            far.setdefault(points[-1].tokens, []).append(dtype)
+        told = "; ".join(
+            f"to {n:,} tokens on {self.device}: {', '.join(far[n])}"
+            for n in sorted(far, reverse=True)
+        )
+        return f"Measured {told}."
 
 
 def growths(record: SweepRecord | ScaleRecord) -> list[Growth]:
@@ -111,9 +119,13 @@ def _points(record: SweepRecord | ScaleRecord) -> Iterator[tuple[str, str, bool,
 def _worst(points: Iterable[Point]) -> tuple[Point, ...]:
     at: dict[int, Point] = {}
     for point in points:
-        if point.tokens not in at or point.share > at[point.tokens].share:
+        if point.tokens not in at or _weight(point) > _weight(at[point.tokens]):
             at[point.tokens] = point
     return tuple(at[tokens] for tokens in sorted(at))
+
+
+def _weight(point: Point) -> tuple[bool, float]:
+    return point.status != "held", point.share
 
 
 def growth_table(growth: Growth) -> Table:

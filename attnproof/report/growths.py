@@ -54,7 +54,9 @@ def _plot(name: str, growth: Growth) -> Plot:
             rows[k] += _told(at[n]) if n in at else ["–"] * 5
     says = growth.told
     if growth.control:
-        says += " The statement is false: its sides differ by more than rounding explains."
+        every = [p for held in growth.lines.values() for p in held]
+        seen = sum(p.status != "held" for p in every)
+        says += f" The statement is false; that is seen in {seen} of {len(every)} points."
     numbers = (tuple(head), tuple(map(tuple, rows)))
     if not any(_drawable(p) for points in growth.lines.values() for p in points):
         return Plot(name, growth.about, says, "", *numbers, why_not="every error and bound is 0")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from attnproof.evidence import MeasuredEvidence, Number, Status
-from attnproof.growth import CONTROL, growth_table, growths, reach
+from attnproof.growth import CONTROL, Growth, Point, growth_table, growths, reach
 from attnproof.records import Machine
 from attnproof.report.growths import plots_of
 from attnproof.sweeping.records import CellRecord, CellStatus, SweepRecord
@@ -95,6 +95,23 @@ def test_the_largest_share_of_its_bound_stands_for_the_others() -> None:
     assert [p.status for p in growth.lines["float32"]] == ["non-finite"]
 
 
+def test_what_speaks_against_a_statement_is_not_behind_a_larger_share() -> None:
+    """A policy may find what the bound of each entry does not."""
+    close, found = measured(64, 9e-7, 1e-6), measured(64, 1e-9, 1e-6, "violated")
+    for cells in ((close, found), (found, close)):
+        (growth,) = growths(record(*(cell(64, one) for one in cells)))
+        assert [p.status for p in growth.lines["float32"]] == ["violated"]
+
+
+def test_each_dtype_is_told_as_far_as_it_was_measured() -> None:
+    one, other = (
+        Point(64, "held", 1e-7, 1e-6, "", "", 0.1),
+        Point(512, "held", 1e-7, 1e-6, "", "", 0.1),
+    )
+    told = Growth("x", "cpu", {"float32": (one, other), "bfloat16": (one,)}).told
+    assert told == "Measured to 512 tokens on cpu: float32; to 64 tokens on cpu: bfloat16."
+
+
 def test_fewer_tokens_than_were_asked_for_are_told_as_they_are() -> None:
     (growth,) = growths(record(cell(1_048_576, measured(512, 0.0, 1e-6))))
     assert growth.tokens == (512,)
@@ -115,7 +132,7 @@ def test_a_negative_control_is_drawn_by_itself() -> None:
     assert second.control
     assert list(growth_table(second).columns[0].cells) == [""]  # as expected
     drawn = plots_of([both])
-    assert "is false" in drawn[NAME + CONTROL][0].says
+    assert "is false; that is seen in 1 of 1 points" in drawn[NAME + CONTROL][0].says
     assert "is false" not in drawn[NAME][0].says
 
 
