@@ -1,4 +1,4 @@
-"""docs/code.md is run: what it declares is declared, what it writes down can be called."""
+"""docs/code.md and signatures.md are run: declarations, calls, and every part of a signature."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 import torch
 
 from attnproof.programs.declarations import parse
+from attnproof.programs.grammar import parse as signature
+from attnproof.programs.signature import KINDS, SignatureError
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +41,46 @@ def test_the_call_that_is_written_down_is_one(text: str) -> None:
     assert torch.equal(names["mine"].shift(x, 2), x)
 
 
-def test_the_links_lead_somewhere(text: str, root: Path) -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", text)
+@pytest.mark.parametrize("page", ["code.md", "signatures.md"])
+def test_the_links_lead_somewhere(page: str, root: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", (root / "docs" / page).read_text(encoding="utf-8"))
     assert links
     for link in links:
         assert (root / "docs" / link).exists(), link
+
+
+@pytest.fixture(scope="module")
+def sections(root: Path) -> dict[str, list[str]]:
+    """What the first column of each table of docs/signatures.md writes, by section."""
+    page = (root / "docs" / "signatures.md").read_text(encoding="utf-8")
+    rows = {
+        part.partition("\n")[0]: re.findall(r"^\| (`.*?`) \|", part, re.MULTILINE)
+        for part in page.split("\n## ")[1:]
+    }
+    return {
+        name: [one for row in found for one in re.findall("`(.*?)`", row)]
+        for name, found in rows.items()
+        if found
+    }
+
+
+def test_the_page_of_signatures_lists_every_kind(sections: dict[str, list[str]]) -> None:
+    assert sections["Kinds"] == sorted(KINDS, key=sections["Kinds"].index)
+
+
+def test_every_part_of_a_signature_that_is_written_down_is_one(
+    sections: dict[str, list[str]],
+) -> None:
+    letters = [one for one in sections["Axes"] if ":" not in one and "=" not in one]
+    assert signature(f"x: {' '.join(letters)} -> x").letters == tuple(letters)
+    for one in sections["Axes"]:
+        if one not in letters:
+            signature(one if "->" in one else f"{one}, y: B n -> y")
+    for one in sections["Arguments that are no arrays"]:
+        signature(f"{one}, q: B H r D, k: B H n D -> q")
+    for one in sections["Results"]:
+        signature(f"q: B H n D, k: B H n D {one}")
+    for one in sections["More than one call"]:
+        signature(f"q: B H n D, cos: n D, sin: n D -> q, cos, sin; {one}")
+    with pytest.raises(SignatureError):
+        signature("q: B H n D -> q; given size = n")
