@@ -3,7 +3,8 @@
 ``trial.toml`` is the list, chosen before anything was run: ``target`` as a user names it,
 ``library`` and ``source``, what the code is, read off the code.  After the run may be added
 ``line``, the flags that call what is refused by its bare name; ``misread``, why a call that was
-found is not the code's; and ``wrong``, laws that were proved and do not hold.  Each target is a
+found is not the code's; ``wrong``, laws that were proved and do not hold; and ``missed``, what the
+page would not show otherwise: faults that nothing reported, and false sentences.  Each target is a
 process of its own, in which the bare name is tried first.  A target that was misread is called
 with its line as well, as who reads the printed call would do; both runs count, and what came of
 the second is its ``corrected``, with ``still`` where that is not the code's call either.  The
@@ -48,6 +49,7 @@ class Target:
     misread: str = ""
     still: str = ""
     wrong: tuple[str, ...] = ()
+    missed: str = ""
 
 
 def targets(path: Path = HERE) -> tuple[Target, ...]:
@@ -136,8 +138,8 @@ def page(
     known = [one for one in known if one.target in rows]
     parts = [
         "# Code that it had never seen",
-        _made(told),
         _numbers(rows, known, said),
+        _made(told),
         "## Targets",
         _table(rows, known),
         *_broken(rows, known, said),
@@ -152,8 +154,8 @@ def _made(told: Row) -> str:
         f"Made by `{told['command']}` on {told['made']}: {versions}; attnproof "
         f"{told['attnproof']}, Python {told['python']}, {told['machine']}, {told['processors']} "
         "processors. The targets, and what their sources are, were written down before any of them "
-        "was run; none of these libraries was used while attnproof was built. "
-        f"{told.get('note', '')}"
+        "was run; none of these libraries was used while attnproof was built."
+        f"\n\n{told.get('note', '')}"
     ).rstrip()
 
 
@@ -247,6 +249,7 @@ def _notes(rows: Mapping[str, Row], known: Sequence[Target]) -> Iterator[str]:
             for t, ran, _ in _runs(rows, known)
             for law, why in ran["undecided"].items()
         ],
+        "Not seen, or said wrongly": [(t, t.missed) for t in known if t.missed],
     }
     for title, cases in told.items():
         if cases:

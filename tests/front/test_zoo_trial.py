@@ -63,12 +63,14 @@ def test_the_page_counts_ways_laws_and_judgements(ran: Any) -> None:
 
 def test_a_wrong_proof_and_a_call_that_is_not_the_codes_are_counted(ran: Any) -> None:
     known, told, rows = ran
-    first = Target(**{**vars(known[0]), "misread": "it is not a mask", "wrong": ("causal",)})
+    told_of = {"misread": "it is not a mask", "wrong": ("causal",), "missed": "its zeros"}
+    first = Target(**{**vars(known[0]), **told_of})
     text = page(told, rows, (first, *known[1:]), ())
     assert "Called: 1 (0 by the bare name, 1 with a line, 0 with a line after a call that" in text
     assert "1 called in a way that is not" in text
     assert "Proved of code for which it does not hold: 1." in text
     assert ": it is not a mask" in text
+    assert f"## Not seen, or said wrongly\n\n- `{first.target}`: its zeros" in text
 
 
 def test_a_call_that_is_not_the_codes_is_corrected_by_the_line_and_both_runs_count(
