@@ -32,7 +32,7 @@ def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]
             if term.op == "named":
                 uses.setdefault(str(term.data[0]), set()).add(term)
     known = [DEFINITIONS[name] for name in uses if name in DEFINITIONS]
-    known.sort(key=lambda d: (d.body.__module__, d.body.__code__.co_firstlineno))
+    known.sort(key=lambda d: (d.body.__module__, d.line, d.name))
     return tuple(_record(d, uses[d.name]) for d in known)
 
 

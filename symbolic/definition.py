@@ -1,14 +1,16 @@
 """Named definitions: functions on arrays that stay folded until a proof unfolds them.
 
 A definition is ordinary array code.  On symbolic arrays it gives one ``named`` term that holds
-its body; on anything else (numpy, torch) it simply runs.
+its body; on anything else (numpy, torch) it simply runs.  Keyword-only parameters are options, and
+are part of its name: ``attend[causal]``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import update_wrapper
+from functools import update_wrapper, wraps
+from inspect import Parameter, signature, unwrap
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from .array import Array
@@ -37,14 +39,68 @@ class Definition(Generic[P, R]):
     def __post_init__(self) -> None:
         update_wrapper(self, self.body)
 
+    @property
+    def line(self) -> int:
+        """Where its body begins in its file."""
+        code: int = unwrap(self.body).__code__.co_firstlineno
+        return code
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         result = called(self.body, self.body, *args, **kwargs)
         if not isinstance(result, Array):
             return result
-        terms: list[Term] = [a.term for a in args if isinstance(a, Array)]
+        bound = signature(self.body).bind(*args, **kwargs) if kwargs else None
+        own = bound.args if bound else args
+        options = _told(self.body, bound.kwargs) if bound else {}
+        arrays = [a for a in (*own, *options.values()) if isinstance(a, Array)]
+        name = self._with(options, len(own)).name if options else self.name
+        terms: list[Term] = [a.term for a in arrays]
         return Array(  # type: ignore[return-value]
-            make("named", (result.term, *terms), (self.name,), result.axes)
+            make("named", (result.term, *terms), (name,), result.axes)
         )
+
+    def _with(self, options: Mapping[str, Any], count: int) -> Definition[..., Any]:
+        """The definition under these options, of which arrays are further arguments.
+
+        A name of its own keeps attention that is causal apart from attention that is not.
+        """
+        words = [_word(name, value) for name, value in options.items()]
+        name = f"{self.name}[{', '.join(words)}]"
+        if name not in DEFINITIONS:
+            arrays = [key for key, value in options.items() if isinstance(value, Array)]
+            fixed = {key: value for key, value in options.items() if key not in arrays}
+            own = list(signature(self.body).parameters)[:count]
+
+            @wraps(self.body)
+            def body(*args: Any) -> Any:
+                more = dict(zip(arrays, args[count:], strict=True))
+                return self.body(*args[:count], **fixed, **more)  # type: ignore[arg-type]
+
+            kind = Parameter.POSITIONAL_ONLY
+            told = signature(self.body).replace(
+                parameters=[Parameter(one, kind) for one in (*own, *arrays)]
+            )
+            body.__signature__ = told  # type: ignore[attr-defined]
+            latex = rf"{self.latex}_{{\text{{{', '.join(words)}}}}}"
+            DEFINITIONS[name] = Definition(name, latex, body)
+        return DEFINITIONS[name]
+
+
+def _told(body: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are not the defaults."""
+    known = signature(body).parameters
+    return {
+        name: value
+        for name, value in given.items()
+        if isinstance(value, Array) or repr(value) != repr(known[name].default)
+    }
+
+
+def _word(name: str, value: Any) -> str:
+    """An option in words: causal, interleaved, window = 4; an array stands among the arguments."""
+    if value is True or isinstance(value, Array):
+        return name
+    return value if isinstance(value, str) else f"{name} = {value}"
 
 
 def definition(latex: str) -> Callable[[Callable[P, R]], Definition[P, R]]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from array_api_compat import array_namespace
 
+from attnproof.definitions_used import definitions as definitions_of
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.bodies import Code
 from attnproof.symbolic.claim import equal
@@ -24,8 +25,10 @@ from attnproof.symbolic.givens import (
     real,
     sizes,
 )
+from attnproof.symbolic.latex import latex
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems import definitions
+from attnproof.theorems.definitions.references import attend, rotated
 
 n, m, p, d, e, H, B, T = sizes("n m p d e H B T")
 Call = tuple[Any, ...]  # a given, or a length, for each argument
@@ -41,11 +44,13 @@ CALLS: dict[str, tuple[Call, ...]] = {
     "affine_state": ((natural(), natural(), real(d), *STEPS),),
     "alibi": ((real(n), real(m), real(H)),),
     "at_offset": ((real(2 * T + 1), real(n)), (real(2 * T + 1, d), real(n, m))),
+    "attend": ((real(B, H, n, d), real(B, H, m, d), real(B, H, m, e)),),
     "attention": ((*ROWS, real(m, e)), (real(H, n, d), real(H, m, d), real(H, m, e))),
     "batch_norm": ((real(n, d),),),
     "biased_attention": ((*ROWS, real(m, e), real(n, m)),),
     "block_rotation": ((real(B),),),
     "box_car": ((real(n, m),), (real(),)),
+    "capped": ((real(n), real()),),
     "column_self_attention": ((real(d, n), real(p, d), real(p, d), real(e, d)),),
     "column_softmax": ((real(n, m),),),
     "conjugate": (PAIRS[:1],),
@@ -56,12 +61,15 @@ CALLS: dict[str, tuple[Call, ...]] = {
     "half_norms": ((real(n, d),),),
     "interpolated": ((real(T), real(n)), (real(n, T), real(n))),
     "last_of_each_pair": ((real(B),),),
+    "latent_attention": ((real(1, H, n, d), real(1, m, p), real(H, p, d), real(H, p, e)),),
     "layer_norm": ((real(n, d),),),
     "learned_query_attention": ((real(d, n), real(p, d), real(p, m), real(e, d)),),
+    "linear_attention": ((real(B, H, n, d), real(B, H, n, d), real(B, H, n, e)),),
     "looked_up": ((real(T), real(n)), (real(T, d), real(n, m))),
     "masked_attention": ((*ROWS, real(m, e), boolean(n, m)),),
     "modulus": (PAIRS[:1],),
     "multi_head": ((real(n, p), *HEADS, real(H, e, d)),),
+    "normed": ((real(n, d), real(d)),),
     "permutation_matrix": ((permutation(n),),),
     "polar": ((real(n), real(n)),),
     "product": (PAIRS,),
@@ -70,6 +78,7 @@ CALLS: dict[str, tuple[Call, ...]] = {
     "rotate_half": (ROTARY, (real(H, n, 2 * B), real(n), real(B))),
     "rotate_halves": ((real(n, 2 * B), real(n, B)),),
     "rotate_pairs": ((real(n, 2 * B), real(n, B)),),
+    "rotated": ((real(H, n, 2 * B), real(n, B), real(n, B)),),
     "rotation": ((real(n),), (real(),)),
     "self_attention": ((real(n, p), real(p, d), real(p, d), real(p, e)),),
     "sigmoid": ((real(n),),),
@@ -115,6 +124,31 @@ def read(one: Definition[..., Any], call: Call) -> Misreading | None:
 def test_every_definition_is_called() -> None:
     assert [one.name for one in EVERY] == list(CALLS)
     assert all(DEFINITIONS[one.name] is one for one in EVERY)  # no two of one name
+
+
+def test_options_are_part_of_the_name_and_arrays_among_them_are_arguments() -> None:
+    Q, K = real(1, 1, n, d).named("Q"), real(1, 1, n, d).named("K")
+    s = real(1).named("s")
+    plain, causal = attend(Q, K, K), attend(Q, K, K, causal=True)
+    assert (plain.term.data, causal.term.data) == (("attend",), ("attend[causal]",))
+    assert plain.term is attend(Q, K, K, causal=False, scale=None).term
+    assert attend(Q, K, K, window=2).term.data == ("attend[window = 2]",)
+    assert attend(Q, key=K, value=K, sink=s).term.args[1:] == (Q.term, K.term, K.term, s.term)
+    assert latex(attend(Q, K, K, sink=s, causal=True).term) == (
+        r"\operatorname{attend}_{\text{causal, sink}}(Q, K, K, s)"
+    )
+    X, cos = real(n, 2 * B).named("X"), real(n, B).named("C")
+    assert latex(rotated(X, cos, cos, layout="interleaved").term).startswith(
+        r"\operatorname{rotated}_{\text{interleaved}}("
+    )
+    assert DEFINITIONS["attend[causal]"].line == DEFINITIONS["attend"].line
+    (one,) = (x for x in definitions_of([claimed(causal)]) if x.name == "attend[causal]")
+    assert one.formula.text.startswith("attend[causal](Q, K, V) = ")
+
+
+def claimed(value: Any) -> Statement:
+    """That a value is itself."""
+    return Statement({}, {"": equal(value, value)})
 
 
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: one.name)

@@ -10,6 +10,8 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from attnproof.symbolic.definition import definition
+
 
 def one_length(a: Any, b: Any) -> bool:
     """Whether two lengths are one: the same number, or the same symbol.
@@ -30,6 +32,7 @@ def for_each_head(keys: Any, heads: int) -> Any:
     return xp.reshape(wide, (rows, heads, tokens, width))
 
 
+@definition(r"\operatorname{capped}")
 def capped(scores: Any, cap: Any) -> Any:
     """cap·tanh(scores / cap).  Gemma Team 2024 (Gemma 2), section 2."""
     return cap * array_namespace(scores).tanh(scores / cap)
@@ -55,6 +58,7 @@ def seen(
     return kept
 
 
+@definition(r"\operatorname{attend}")
 def attend(
     query: Any,
     key: Any,
@@ -70,7 +74,7 @@ def attend(
     keep: Any = None,
     slopes: Any = None,
 ) -> Any:
-    """Σ_j w_ij v_j / (Σ_j w_ij + e^sink), w_ij = exp(scale·q_i·k_j + ..) where i sees j, else 0.
+    """Σ_j w_ij v_j / (Σ_j w_ij + exp(sink)), w_ij = exp(scale·q_i·k_j + ..) where i sees j, else 0.
 
     ``scale``: 1/√D where none is given.  ``mask`` is added to the scores, ``keep`` is True where a
     key is seen.  ``slopes``: ALiBi's, one for each head.  ``sink``: a score for each head that has
@@ -101,6 +105,7 @@ def attend(
     return (weights / total) @ value
 
 
+@definition(r"\operatorname{rotated}")
 def rotated(x: Any, cos: Any, sin: Any, *, layout: str = "half", width: int | None = None) -> Any:
     """Rotary encoding of (.., n, D) by tables (.., n, D or D/2) of cosines and sines.
 
@@ -124,6 +129,7 @@ def rotated(x: Any, cos: Any, sin: Any, *, layout: str = "half", width: int | No
     return xp.reshape(pairs, x.shape)
 
 
+@definition(r"\operatorname{normed}")
 def normed(x: Any, weight: Any, *, eps: float = 1e-6) -> Any:
     """Root mean square norm of the last axis: x / √(mean x² + eps) · weight.
 
@@ -147,6 +153,7 @@ def of_each_query_head(heads: Any) -> Any:
     return xp.reshape(xp.permute_dims(heads, (0, 2, 1, 3)), (rows, tokens, count * width))
 
 
+@definition(r"\operatorname{linear}")
 def linear_attention(query: Any, key: Any, value: Any) -> Any:
     """Σ_{j ≤ i} (q_i·k_j) v_j: (B, H, n, D) each.
 
@@ -189,6 +196,7 @@ def delta_rule(query: Any, key: Any, value: Any, beta: Any, decay: Any = None) -
     return xp.stack(found, axis=2)
 
 
+@definition(r"\operatorname{latent}")
 def latent_attention(
     query: Any,
     latent: Any,
