@@ -74,7 +74,7 @@ class Definition(Generic[P, R]):
             @wraps(self.body)
             def body(*args: Any) -> Any:
                 more = dict(zip(arrays, args[count:], strict=True))
-                return self.body(*args[:count], **fixed, **more)  # type: ignore[arg-type]
+                return self.body(*args[:count], **fixed, **more)
 
             kind = Parameter.POSITIONAL_ONLY
             told = signature(self.body).replace(
