@@ -16,13 +16,14 @@ from itertools import product
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from .building import code_of, method_of
 from .code import Code, DoesNotFit, Options, can_be_called, source_of
 from .fitting import Fit, best, expanded, fitting, others, short, takes
 from .grammar import parse
 from .names import Parameter, order_in, parameters
+from .roles import PLACES, role
 from .rotary import START, Rotating, as_rotary, ended, for_keys, of_length, sized, way_of
 from .subjects import Rotary
 from .tables import (
@@ -55,6 +56,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
         *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, FEW)),
         *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), FEW)),
     ),
+    "<matrices>": tuple(f"{row} D/2 2 2 matrices" for row in ROWS),
 }
 
 
@@ -85,6 +87,7 @@ FORMS = (
     Form(("freqs",), "{freqs}: <angles>"),
     Form(("freqs",), "{freqs} = (cos: <cos>, sin: <cos>)"),
     Form(("freqs",), "{freqs}: <cos_sin>"),
+    Form(("freqs",), "{freqs}: <matrices>"),
     Form(("positions",), "{positions}: <at> positions"),
     Form(("positions",), "{positions}: <some> coordinates"),
     Form(("offset",), "{offset} = p"),
@@ -457,6 +460,11 @@ def _tried(code: Code, line: str) -> Fit[Rotating]:
         raise DoesNotFit(f"a step of a rotation, which does not see where tokens stand: {line}")
     if way.line.source is not None and not bool(changed.any()):
         raise DoesNotFit(f"these tables are the same for all positions: {line}")
+    if _of_a_length(way) and _of_a_grid(subject, x[:1, :1, :1]):
+        raise DoesNotFit(
+            f"the rows of these tables change with how many there are, and are no multiples of one "
+            f"row, as those of a grid: {line}"
+        )
     start = subject.rotate(x, torch.zeros_like(at))
     plain = subject.rotate(x[:1, :1, :1].expand(1, *x.shape[1:]).clone(), at[:1])
     along = torch.equal(plain[:, :1].expand_as(plain), plain) and not torch.equal(
@@ -480,3 +488,26 @@ def _tried(code: Code, line: str) -> Fit[Rotating]:
         rotated,
     )
     return Fit(line, way, out, quality)
+
+
+def _of_a_length(way: Rotating) -> bool:
+    """Whether other code of the file makes the tables, of a length alone."""
+    source = way.line.source
+    return source is not None and not any(role(one) in PLACES for one in source.call.arrays)
+
+
+def _of_a_grid(subject: Rotary, x: Tensor) -> bool:
+    """Whether rows of tables are places of a grid, whose columns may be as many as its rows.
+
+    These change with how many rows there are, and twice as far is not rotated twice.  Frequencies
+    that change with the length are steps, of another size.
+    """
+    if subject.axes:
+        return False
+    at = torch.arange(16)[None]
+    x = x.expand(1, 1, 16, x.shape[-1]).clone()
+    few = subject.rotate(x, at)
+    more = subject.rotate(x, torch.cat((at[:, :-1], torch.tensor([[60]])), 1))
+    grown = not torch.allclose(few[:, :, :-1], more[:, :, :-1], atol=1e-3)
+    twice = subject.rotate(few, at)[:, :, :8]
+    return grown and not torch.allclose(twice, few[:, :, ::2], atol=1e-2)

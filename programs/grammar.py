@@ -118,11 +118,17 @@ def _with_clause(call: Signature, told: str, whole: str) -> Signature:
     if unknown is not None:
         raise SignatureError(f"wanted the names of arrays that go in, got {unknown!r} in {whole!r}")
     made = parse(found[3])
-    if len(made.results) != len(names):
+    source = Source(names, found[2], made)
+    if call.source is not None:  # two clauses of one call
+        if (call.source.code, call.source.call) != (source.code, source.call):
+            raise SignatureError(f"wanted one function that makes tables, got two in {whole!r}")
+        source = replace(source, names=(*call.source.names, *names))
+    if len(made.results) not in (1, len(source.names)):
         raise SignatureError(
-            f"wanted {len(names)} back of {found[2]}, for {', '.join(names)}, got {made}"
+            f"wanted {len(source.names)} back of {found[2]}, for {', '.join(source.names)}, got "
+            f"{made}"
         )
-    return replace(call, source=Source(names, found[2], made))
+    return replace(call, source=source)
 
 
 def _values(told: str, of: str, whole: str) -> tuple[Argument, ...]:

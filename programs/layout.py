@@ -34,7 +34,11 @@ def laid_out(
     torch.Size([5, 8])
     """
     there = labels(axes)
-    if len(set(there)) < len(there):
+    twice = len(set(there)) < len(there)
+    if twice and there[-1].isdigit() and there[-1] not in here:  # of a matrix of 2 by 2
+        inner = laid_out(x, here, axes[:-1], lengths)
+        return inner.unsqueeze(-1).expand(*inner.shape, int(there[-1]))
+    if twice:
         raise SignatureError(f"wanted each letter once in the axes of an array, got {told(axes)}")
     for label in [c for c in here if c not in there]:
         place = tuple(here).index(label)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from torch import Tensor, nn
@@ -80,7 +82,24 @@ class Program:
             for module in _behind(self.call):
                 for tell in _LISTENING:
                     tell(module)
-        return self.call(**given) if self.by_name else self.call(*given.values())
+        if not self.by_name:
+            return self.call(*given.values())
+        first = [given.pop(name) for name in self.leading if name in given]
+        return self.call(*first, **given)
+
+    @cached_property
+    def leading(self) -> tuple[str, ...]:
+        """Parameters that are given in their order, as code that is decorated may read them so.
+
+        Others are given by name: those of code that is not decorated, and those behind one that the
+        call leaves out.
+        """
+        if not hasattr(self.call, "__wrapped__") or not self.by_name:
+            return ()
+        told = {one.name for one in self.signature.arguments}
+        found = inspect.signature(self.call).parameters.values()
+        first = takewhile(lambda one: one.kind == one.POSITIONAL_OR_KEYWORD, found)
+        return tuple(one.name for one in takewhile(lambda one: one.name in told, first))
 
     def _results(self, found: Any) -> dict[str, Any]:
         results = self.signature.results

@@ -20,7 +20,7 @@ from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Subject
 
 ROTATED = ("query", "key", "value", "tokens")
-TABLES = ("cos", "sin", "angles", "cis", "cos_sin", "sin_cos")
+TABLES = ("cos", "sin", "angles", "cis", "cos_sin", "sin_cos", "matrices")
 PLACES = ("positions", "coordinates")
 COUNTED = ("length", "keys", "heads", "groups", "width", "embed", "rows", "offset", "rotated")
 MASKS = ("keep", "hide", "ones", "add")
@@ -49,6 +49,8 @@ def role(one: Argument) -> str:
     axes = [str(axis) for axis in one.axes or ()]
     if not found and len(axes) == 4 and axes[1:3] == ["n", "n"]:
         return "constant"  # of pairs of tokens
+    if axes[-2:] == ["2", "2"] and "D" in one.letters:
+        return "matrices"
     halves = found == "pair" or (found == "freqs" and "2" in map(str, one.axes or ()))
     if halves and "D" in one.letters and "E" not in one.letters:
         return "sin_cos" if one.name.lower().startswith("sin") else "cos_sin"

@@ -36,8 +36,10 @@ from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
 from .tables import (
     Made,
+    apart,
     axes_of_table,
     beside,
+    joined,
     made_by,
     many,
     of_grid,
@@ -132,12 +134,12 @@ class Rotating:
 
     @cached_property
     def grid(self) -> bool:
-        """Whether it rotates the places of a grid, row by row, and is told its sides alone."""
+        """Whether it rotates the places of a grid, row by row, and is told its sides, or one."""
         split = any(a.split == ("h", "w") for one in self.line.arrays for a in one.axes or ())
-        sides = {c for one in self.line.arguments for c in one.lengths}
+        sides = {c for one in (*self.line.arguments, *self.line.built) for c in one.lengths}
         more = self.line.then is not None or self.line.source is not None
         told = more or any(role(one) in (*TABLES, *PLACES) for one in self.line.arrays)
-        return split and {"h", "w"} <= sides and not told
+        return split and bool({"h", "w"} & sides) and not told
 
     @property
     def rotates(self) -> Code:
@@ -340,13 +342,13 @@ class Rotating:
         held = [one for one in self.places if role(one) not in PLACES]
         values = self.table(held, at) if held and self.table is not None else {}
         for one in self.places:
-            axes = one.axes or ()
             if role(one) in PLACES:
                 coordinates = (str(self.axes),) * bool(self.axes)
                 own_at = positions
                 if role(one) == "coordinates":  # of 8 bits they would be others
                     own_at = positions.to(torch.promote_types(like.dtype, torch.float32))
-                found[one.name] = laid_out(own_at, (*here, *coordinates), axes, lengths)
+                own = (*here, *coordinates)
+                found[one.name] = laid_out(own_at, own, one.axes or (), lengths)
                 continue
             value = values[one.name]
             if not {*here, whole} & set(one.letters):
@@ -358,7 +360,8 @@ class Rotating:
             own = (*((whole,) if whole else here), *labels(last))
             if value.ndim != len(own):
                 raise SignatureError(f"wanted {' '.join(own)} in {one}, got {tuple(value.shape)}")
-            found[one.name] = laid_out(value, own, axes, {**lengths, whole: at.shape[0]})
+            sizes = {**lengths, whole: at.shape[0]}
+            found[one.name] = apart(one, laid_out(value, own, joined(one), sizes))
         return found
 
 
@@ -403,7 +406,12 @@ def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Rotati
     made = Rotating(code.again(), signature, "", None, width, guessed=guessed)
     made = replace(made, cuts=made.signature.source is not None and made.takes_longer())
     for told, table in tables(
-        made.code, made.signature, width, then=signature.then is not None, cuts=made.cuts
+        made.code,
+        made.signature,
+        width,
+        then=signature.then is not None,
+        cuts=made.cuts,
+        guessed=guessed,
     ):
         one = replace(made, told=told, table=table)
         xs, at = _probe(one, code.options.heads or heads_beside(width))

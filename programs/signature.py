@@ -68,6 +68,7 @@ KINDS = {
     "cis": "e to the i times the angles",
     "cos_sin": "cosines and sines of angles: in an axis of 2, or one behind the other in the last",
     "sin_cos": "the same, sines first",
+    "matrices": "a matrix ((cos, -sin), (sin, cos)) for each pair, in two last axes of 2",
     "encoding": "an encoding of the positions of tokens, which is made here",
     "offsets": "an encoding of the offsets of queries and keys, n - 1 first, which is made here",
     "scale": "a number of the scores",
@@ -239,7 +240,10 @@ def _told(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """Arguments that other code of the same file makes: their names, its name, how it is called."""
+    """Arguments that other code of the same file makes: their names, its name, how it is called.
+
+    It returns one array for each of them, or one for all.
+    """
 
     names: tuple[str, ...]
     code: str

@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -39,8 +40,12 @@ _VALUE: dict[str, Callable[[Tensor], Tensor]] = {
     "cis": lambda angles: torch.polar(torch.ones_like(angles), angles),
     "cos_sin": lambda angles: torch.stack((angles.cos(), angles.sin()), -1),
     "sin_cos": lambda angles: torch.stack((angles.sin(), angles.cos()), -1),
+    "matrices": lambda angles: torch.stack(
+        (angles.cos(), -angles.sin(), angles.sin(), angles.cos()), -1
+    ),
 }
 PAIR = parse("-> 2").results[0].axes[0]  # type: ignore[index]
+FOUR = parse("-> 4").results[0].axes[0]  # type: ignore[index]
 BOTH = ("cos_sin", "sin_cos")  # of which cosines and sines stand in one array
 
 
@@ -51,14 +56,16 @@ def tables(
     *,
     then: bool = False,
     cuts: bool = False,
+    guessed: bool = False,
 ) -> Iterator[tuple[str, Made | None]]:
     """Angles for each position as the call wants them: of pairs, or of channels in either order.
 
-    ``then``: they are made by the code itself, and what is called is given them; ``cuts``: whether
-    that takes the first rows of longer ones.
+    D/2 angles are one of each pair; or each of two tables is of the channels of half a vector, but
+    not where the call is ``guessed``.  ``then``: they are made by the code itself, and
+    what is called is given them; ``cuts``: whether that takes the first rows of longer ones.
     """
     wanted = [one for one in signature.arrays if role(one) in TABLES]
-    if not wanted:
+    if not wanted and signature.source is None:
         yield "", None
         return
     if signature.source is not None:
@@ -70,22 +77,25 @@ def tables(
             f"wanted tables with D or D/2 numbers for each position, got {signature}"
         )
 
-    def angles(positions: Tensor) -> Tensor:
-        ladder = BASE ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    def angles(positions: Tensor, wide: int = width) -> Tensor:
+        ladder = BASE ** (-torch.arange(0, wide, 2, dtype=torch.float64) / wide)
         return positions.to(torch.float64)[..., None] * ladder.to(positions.device)
 
-    def halves(positions: Tensor) -> Tensor:
-        half = angles(positions)
+    def halves(positions: Tensor, wide: int = width) -> Tensor:
+        half = angles(positions, wide)
         return torch.cat((half, half), -1)
 
-    def neighbours(positions: Tensor) -> Tensor:
-        return angles(positions).repeat_interleave(2, -1)
+    def neighbours(positions: Tensor, wide: int = width) -> Tensor:
+        return angles(positions, wide).repeat_interleave(2, -1)
 
-    shapes = (
-        {"pair": angles}
-        if wide == {width // 2}
-        else {"channel, halves alike": halves, "channel, neighbours alike": neighbours}
-    )
+    channels = {"channel, halves alike": halves, "channel, neighbours alike": neighbours}
+    shapes: dict[str, Callable[[Tensor], Tensor]] = {**channels}
+    if wide == {width // 2}:
+        parts = len(wanted) > 1 and width % 4 == 0 and not guessed
+        own = {
+            f"{told} in half a vector": partial(f, wide=width // 2) for told, f in channels.items()
+        }
+        shapes = {"pair": angles, **(own if parts else {})}
     for told, shape in shapes.items():
 
         def made(
@@ -103,10 +113,22 @@ def axes_of_table(table: Argument) -> tuple[Axis, ...]:
     >>> [str(a) for a in axes_of_table(parse("t: 2 B 1 n D/2 cos_sin -> 1").arrays[0])]
     ['D/2', '2']
     """
-    axes = table.axes or ()
-    if role(table) not in BOTH or PAIR not in axes:
+    axes = joined(table)
+    own = FOUR if role(table) == "matrices" else PAIR
+    if role(table) not in (*BOTH, "matrices") or own not in axes:
         return axes[-1:]
-    return [one for one in axes if one != PAIR][-1], PAIR
+    return [one for one in axes if one != own][-1], own
+
+
+def joined(table: Argument) -> tuple[Axis, ...]:
+    """The axes of a table, the two of a matrix of 2 by 2 as one of 4: no letter stands twice."""
+    axes = table.axes or ()
+    return (*axes[:-2], FOUR) if role(table) == "matrices" and axes[-2:] == (PAIR, PAIR) else axes
+
+
+def apart(table: Argument, value: Tensor) -> Tensor:
+    """What has the axes of :func:`joined`, in those of the table."""
+    return value if joined(table) == (table.axes or ()) else value.unflatten(-1, (2, 2))
 
 
 def _channels(table: Argument) -> Axis:
@@ -204,14 +226,17 @@ def made_by(
         back = run(arrays, lengths)
 
         def table(one: Argument) -> Tensor:
-            number = source.names.index(one.name)
+            number = source.names.index(one.name) if len(results) > 1 else 0
             result = results[number]
             key = result.name or [*back][number]
             axes = result.axes or ()
             value = _asked(back[key], axes, lengths, cuts)
+            if role(one) == "matrices" and axes[-2:] == (PAIR, PAIR):
+                axes, value = (*axes[:-2], FOUR), value.flatten(-2)
             if not {"m", "n", "h", "w"} & set(one.letters) and one.kind != "cis":
                 return value  # at every position
             ends = [str(PAIR)] if role(one) in BOTH else []
+            ends = [str(FOUR)] if role(one) == "matrices" else ends
             if grid:
                 rest = tuple(c for c in labels(axes) if c not in ("h", "w", "B", *ends))
                 rest += tuple(c for c in ends if c in labels(axes))
@@ -266,8 +291,8 @@ def _places(one: Argument, at: Tensor, here: tuple[str, ...], lengths: Mapping[s
 class Origin:
     """Code that makes tables: its name, how it is called, what comes back.
 
-    ``kind``: pair (cos, sin), complex, or one (angles, or cosines beside sines).  ``rest``: whether
-    something else comes back behind.
+    ``kind``: pair (cos, sin), complex, matrices, or one (angles, or cosines beside sines).
+    ``rest``: whether something else comes back behind.
     """
 
     name: str
@@ -282,6 +307,7 @@ class Origin:
         return {
             "pair": "<cos>" in text or "<rows>" in text,
             "complex": "<cis>" in text,
+            "matrices": "<matrices>" in text,
             "one": "<angles>" in text or ("<cos_sin>" in text and self.unit),
         }[self.kind]
 
@@ -354,9 +380,12 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
         row = "n" if any(role(one) in PLACES for one in call.arrays) else "m"
         shape = {6: "B", width: "D", width // 2: "D/2", 11: row, 1: "1"}
         pairs = kind == "one" and values[0].shape[-1] == 2 < width // 2
-        sizes = values[0].shape[:-1] if pairs else values[0].shape
+        if pairs and values[0].shape[-2] == 2:
+            kind = "matrices"
+        twos = (kind == "matrices") + pairs
+        sizes = values[0].shape[: values[0].ndim - twos]
         if set(sizes) <= set(shape) and not {6, 11} & {width, width // 2}:
-            axes = " ".join([*(shape[size] for size in sizes), *(["2"] if pairs else [])])
+            axes = " ".join([*(shape[size] for size in sizes), *["2"] * twos])
             given = ", ".join(map(str, call.arguments))
             yield Origin(name, short(given), kind, axes, rest, kind == "one" and _unit(values[0]))
 

@@ -24,7 +24,7 @@ from ..identify.weights import weights_are
 from ..response import Unsteady
 from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
 from ..subjects import Additive, Attention, Layer, Rotary
-from .additive import TOO_FAST, fast, table_of
+from .additive import TOO_FAST, WAVES, fast, table_of
 from .base import Outcome, broken, held, not_asked, probe, undecided
 from .inputs import given, inputs_of
 from .roundings import FedInPieces, Roundings
@@ -147,7 +147,8 @@ def _at(
         values, lengths = given(look, formula, inputs, axis)
         found, near = look.differ(formula, values)
         if found is not None and isinstance(look.subject, Rotary | Additive):
-            slow, _ = look.differ(formula, values, FASTEST)
+            fastest = FASTEST if isinstance(look.subject, Rotary) else WAVES
+            slow, _ = look.differ(formula, values, fastest)
             if slow is None and _may_be_faster(look.subject, look.draw):
                 met.doubt = met.doubt or undecided(TOO_FAST, found.off, found.allowed)
                 return None
@@ -176,7 +177,9 @@ def _may_be_faster(subject: Rotary | Additive, draw: Draw) -> bool:
     """Whether an angle may change by more than half a turn from one position to the next."""
     if isinstance(subject, Rotary):
         return may_be_faster(subject, draw)
-    return subject.grid is None and fast(table_of(subject, draw, 2 * subject.width + 32))
+    if subject.grid is not None:
+        return False
+    return fast(subject, draw, table_of(subject, draw, 2 * subject.width + 32))
 
 
 def _words(look: Look, formulas: list[Formula], seen: int, refused: Exception | None) -> str:

@@ -19,6 +19,7 @@ from ..draw import Draw
 from ..finding import Seen
 from ..identify import scalings
 from ..rotary_matrices import REORDERED, point, tensor_of, unit_words
+from ..signature import SignatureError
 from ..subjects import Rotary
 from ..tolerance import ladder_error
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
@@ -420,6 +421,8 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
             if made is None or made.width != width:
                 return not_asked("its width is even, and it cannot be built with another")
             code = made
+    except SignatureError as error:
+        return not_asked(f"it is called otherwise: {error}")
     except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
         return held(f"width {width} is refused: {_refusal(error)}")
     last, D = width - 1, code.width
@@ -429,6 +432,8 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
         ids = tensor_of(code, [point(code, code.first + p) for p in (0, 3)], draw)[None]
         try:
             result = code.rotate(x, ids).detach().to("cpu", torch.float64)
+        except SignatureError as error:
+            return not_asked(f"it is called otherwise: {error}")
         except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
             return held(f"width {width} is refused at the call: {_refusal(error)}")
     vector, back = unit_words(last, D), result.shape[-1]

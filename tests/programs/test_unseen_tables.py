@@ -157,3 +157,28 @@ def test_numbers_beside_a_table_are_ones() -> None:
     found = adapted_as(weighed, "at: B n positions, mask: B n ones -> B n E", kind="additive")
     assert isinstance(found, Additive)
     assert bool(found.added(torch.zeros(1, 3, 8))[:, 1:].any())
+
+
+class Waves(nn.Module):
+    """Waves of coordinates, the shortest a thousandth of a unit long."""
+
+    def __init__(self, width: int = 16, power: int = 1) -> None:
+        super().__init__()
+        self.power = power
+        lengths = 0.001 * 10.0 ** (torch.arange(width // 2) * 7 / (width // 2 - 1))
+        self.register_buffer("lengths", lengths)
+
+    def forward(self, t: Tensor) -> Tensor:
+        angles = 2 * math.pi * t[..., None] ** self.power / self.get_buffer("lengths")
+        return torch.cat((angles.sin(), angles.cos()), -1)
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_what_rounding_leaves_of_short_waves_is_no_fault(power: int) -> None:
+    found = adapted_as(Waves(power=power), "t: B n coordinates -> B n E", kind="additive")
+    broken = [
+        one.law
+        for one in examine(found, laws=("linear-shift", "products-of-offset"))
+        if one.verdict == "broken"
+    ]
+    assert broken == ([] if power == 1 else ["linear-shift", "products-of-offset"])

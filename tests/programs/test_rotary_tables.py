@@ -1,0 +1,186 @@
+"""Rotary code with matrices, a table for half a vector, the places of a grid, or a decorator."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnproof.programs.grammar import parse
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.signature import SignatureError
+from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Rotary
+
+
+def precompute_matrices(dim: int, end: int, base: float = 10000.0) -> Tensor:
+    angles = torch.outer(torch.arange(end), base ** (-torch.arange(0, dim, 2) / dim))
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack((cos, -sin, sin, cos), -1).unflatten(-1, (2, 2))
+
+
+def apply_matrices(xq: Tensor, xk: Tensor, freqs_cis: Tensor) -> tuple[Tensor, Tensor]:
+    """Rotates (B, n, H, D) by matrices (n, D/2, 2, 2)."""
+    own = freqs_cis[:, None]
+    q, k = ((own @ x.unflatten(-1, (-1, 2))[..., None])[..., 0].flatten(-2) for x in (xq, xk))
+    return q, k
+
+
+def apply_transposed(xq: Tensor, xk: Tensor, freqs_cis: Tensor) -> tuple[Tensor, Tensor]:
+    """The same, with the key rotated the other way."""
+    return apply_matrices(xq, xk, freqs_cis)[0], apply_matrices(xk, xk, freqs_cis.mT)[0]
+
+
+def apply_to_each(
+    xq: Tensor, xk: Tensor, freqs_cis_q: Tensor, freqs_cis_k: Tensor
+) -> tuple[Tensor, Tensor]:
+    return apply_matrices(xq, xq, freqs_cis_q)[0], apply_matrices(xk, xk, freqs_cis_k)[0]
+
+
+MATRICES = "freqs_cis: n D/2 2 2 matrices -> xq, xk"
+VECTORS = "xq: B n H D, xk: B n H D"
+
+
+def rotary(code: Callable[..., Any], line: str = "", **named: Any) -> Rotary:
+    found = adapted_as(code, line, kind="rotary", **named)
+    assert isinstance(found, Rotary)
+    return found
+
+
+def broken(code: Rotary, *laws: str) -> list[str]:
+    return [one.law for one in examine(code, laws=laws) if one.verdict == "broken"]
+
+
+@pytest.mark.parametrize("code", [apply_matrices, apply_transposed])
+def test_matrices_are_made_for_code_that_rotates_by_them(code: Callable[..., Any]) -> None:
+    told = rotary(code, f"{VECTORS}, {MATRICES}")
+    assert "a table of each pair" in told.adapted
+    wrong = code is apply_transposed
+    assert broken(told, "relative", "norm") == ["relative"] * wrong
+
+
+def test_matrices_of_the_file_are_found() -> None:
+    found = rotary(apply_matrices)
+    assert "freqs_cis: n D/2 2 2 matrices" in found.line
+    assert "freqs_cis from precompute_matrices(dim = D, end = m" in found.line
+    assert broken(found, "relative", "norm") == []
+
+
+def test_one_function_may_make_two_tables() -> None:
+    own = "precompute_matrices(dim = D, end = n -> n D/2 2 2)"
+    both = f"{VECTORS}, freqs_cis_q: n D/2 2 2, freqs_cis_k: n D/2 2 2 -> xq, xk"
+    line = f"{both}; freqs_cis_q from {own}; freqs_cis_k from {own}"
+    assert str(parse(line)) == f"{both}; freqs_cis_q, freqs_cis_k from {own}"
+    assert broken(rotary(apply_to_each, line), "relative", "norm") == []
+    other = own.replace("end = n", "end = 2")
+    with pytest.raises(SignatureError, match="wanted one function that makes tables, got two"):
+        parse(f"{both}; freqs_cis_q from {own}; freqs_cis_k from {other}")
+
+
+def in_two_halves(t: Tensor, freqs_x: Tensor, freqs_y: Tensor) -> Tensor:
+    """Each half of the channels by its own angles, whose halves are alike."""
+
+    def rotated(x: Tensor, angles: Tensor) -> Tensor:
+        first, second = x.chunk(2, -1)
+        return x * angles.cos() + torch.cat((-second, first), -1) * angles.sin()
+
+    first, second = t.chunk(2, -1)
+    return torch.cat((rotated(first, freqs_x), rotated(second, freqs_y)), -1)
+
+
+def in_wrong_halves(t: Tensor, freqs_x: Tensor, freqs_y: Tensor) -> Tensor:
+    """It pairs neighbours in the second half."""
+    across = torch.stack((-t[..., 1::2], t[..., 0::2]), -1).flatten(-2)
+    second = t * freqs_y.repeat(1, 2).cos() + across * freqs_y.repeat(1, 2).sin()
+    return torch.cat(
+        (in_two_halves(t, freqs_x, freqs_y).chunk(2, -1)[0], second.chunk(2, -1)[1]), -1
+    )
+
+
+def test_two_tables_may_each_be_of_the_channels_of_half_a_vector() -> None:
+    line = "t: B H n D, freqs_x: n D/2 angles, freqs_y: n D/2 angles -> t"
+    right = rotary(in_two_halves, line)
+    assert "a table of each channel, halves alike in half a vector" in right.adapted
+    assert broken(right, "relative", "norm", "composition") == []
+    assert "norm" in broken(rotary(in_wrong_halves, line), "norm")
+
+
+def precompute_freqs_2d(dim: int, end: int) -> Tensor:
+    """Angles of the places of a square grid, row by row, x and y by turns."""
+    side = int(end**0.5)
+    at = torch.arange(end)
+    omega = 100.0 ** (-torch.arange(0, dim, 4) / dim)
+    x, y = torch.outer(at % side, omega), torch.outer(at // side, omega)
+    return torch.polar(torch.ones(end, dim // 2), torch.stack((x, y), -1).flatten(-2))
+
+
+def apply_rotary_2d(xq: Tensor, xk: Tensor, freqs_cis: Tensor) -> tuple[Tensor, Tensor]:
+    def rotated(x: Tensor) -> Tensor:
+        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+        return torch.view_as_real(pairs * freqs_cis[:, None]).flatten(-2)
+
+    return rotated(xq), rotated(xk)
+
+
+def test_tables_of_a_grid_are_no_tables_of_positions() -> None:
+    found = rotary(apply_rotary_2d)
+    assert " from " not in found.line
+    assert broken(found, "relative", "composition") == []
+
+
+def decorated(code: Callable[..., Any]) -> Callable[..., Any]:
+    """Looks at what it is given in order, as code that promotes dtypes does."""
+
+    @functools.wraps(code)
+    def other(*given: Tensor) -> Any:
+        kind = functools.reduce(torch.promote_types, (x.dtype for x in given))
+        return code(*(x.to(kind) for x in given))
+
+    return other
+
+
+@decorated
+def rotates_in_order(q: Tensor, theta: Tensor) -> Tensor:
+    even, odd = q[..., 0::2], q[..., 1::2]
+    cos, sin = theta.cos(), theta.sin()
+    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
+
+
+def test_decorated_code_is_given_its_arguments_in_their_order() -> None:
+    found = rotary(rotates_in_order, "q: B H n D, theta: n D/2 angles -> q")
+    assert broken(found, "relative", "norm") == []
+    with pytest.raises(TypeError):
+        rotates_in_order(q=torch.ones(1, 1, 2, 4), theta=torch.ones(2, 2))
+
+
+class OfASquare(torch.nn.Module):
+    """All places of a square grid, row by row: rows in the first half of the channels."""
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, dim: int = 4, side: int = 3) -> None:
+        super().__init__()
+        angles = torch.outer(torch.arange(side), 10000.0 ** (-torch.arange(0, dim, 2) / dim))
+        angles = angles.repeat_interleave(2, -1)
+        rows = angles[:, None].expand(side, side, -1)
+        both = torch.cat((rows, rows.transpose(0, 1)), -1).flatten(0, 1)
+        self.register_buffer("cos", both.cos())
+        self.register_buffer("sin", both.sin())
+
+    def forward(self, t: Tensor) -> Tensor:
+        across = torch.stack((-t[..., 1::2], t[..., 0::2]), -1).flatten(-2)
+        return t * self.cos + across * self.sin
+
+
+def test_a_grid_that_is_built_for_its_side_is_one() -> None:
+    found = rotary(OfASquare, "t: B H (h w) D -> t; built with dim = D/2, side = h")
+    assert found.axes == 2
+    assert broken(found, "relative", "norm", "every-axis-matters") == []
+    (odd,) = examine(found, laws=("odd-widths",))
+    assert odd.verdict == "not asked"
+    assert "SignatureError" not in odd.why
