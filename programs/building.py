@@ -9,11 +9,13 @@ import copy
 import dataclasses
 import functools
 import inspect
+import re
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -52,6 +54,7 @@ def _built(cls: type[Any], name: str, options: Options) -> Code:
     return _instance(holder, name, options, given)
 
 
+NUMPY, TORCH = re.compile(r"\b(np|numpy)\."), re.compile(r"\b(torch|nn|F)\.")
 SPREAD = 0.2  # of weights that are drawn
 KEEPING = type(functools.lru_cache(len))  # a function that keeps what it gave
 
@@ -218,6 +221,7 @@ def _of_function(function: types.FunctionType, name: str, options: Options) -> C
     kept = _apart(function)
     text, place = source_of(function), place_of(function)
     configs = configs_for(function, options, space)
+    of_numpy = bool(NUMPY.search(text)) and not TORCH.search(text)
 
     def again(**settings: Any) -> Code:
         if settings:
@@ -235,7 +239,8 @@ def _of_function(function: types.FunctionType, name: str, options: Options) -> C
                 )
             more = dataclasses.replace(options, arguments={**options.arguments, **named})
             return _of_function(kept, name, more)
-        call = _with(_apart(kept), {**configs, **options.arguments}, hidden=configs)
+        own = _of_tensors(_apart(kept)) if of_numpy else _apart(kept)
+        call = _with(own, {**configs, **options.arguments}, hidden=configs)
         return Code(
             name=name,
             call=call,
@@ -248,6 +253,23 @@ def _of_function(function: types.FunctionType, name: str, options: Options) -> C
         )
 
     return again()
+
+
+def _of_tensors(function: types.FunctionType) -> types.FunctionType:
+    """A function of numpy, with tensors for the arrays that come back, alone or in a tuple."""
+
+    @functools.wraps(function)
+    def called(*given: Any, **named: Any) -> Any:
+        found = function(*given, **named)
+        if isinstance(found, tuple | list):
+            return type(found)(map(_tensor, found))
+        return _tensor(found)
+
+    return called
+
+
+def _tensor(value: Any) -> Any:
+    return torch.as_tensor(value) if isinstance(value, np.ndarray) else value
 
 
 def _with(

@@ -49,7 +49,7 @@ def role(one: Argument) -> str:
     axes = [str(axis) for axis in one.axes or ()]
     if not found and len(axes) == 4 and axes[1:3] == ["n", "n"]:
         return "constant"  # of pairs of tokens
-    if axes[-2:] == ["2", "2"] and "D" in one.letters:
+    if axes[-2:] == ["2", "2"] and ("D" in one.letters or found in ("pair", "freqs")):
         return "matrices"
     halves = found == "pair" or (found == "freqs" and "2" in map(str, one.axes or ()))
     if halves and "D" in one.letters and "E" not in one.letters:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -182,3 +184,23 @@ def test_what_rounding_leaves_of_short_waves_is_no_fault(power: int) -> None:
         if one.verdict == "broken"
     ]
     assert broken == ([] if power == 1 else ["linear-shift", "products-of-offset"])
+
+
+def sincos_of_numpy(embed_dim: int, length: int) -> Any:
+    """A table that numpy makes."""
+    omega = 10000.0 ** (-np.arange(embed_dim // 2) / (embed_dim // 2))
+    angles = np.arange(length)[:, None] * omega
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+def squares_of_numpy(embed_dim: int, length: int) -> Any:
+    """The same of squares of positions, which no matrix shifts."""
+    omega = 10000.0 ** (-np.arange(embed_dim // 2) / (embed_dim // 2))
+    angles = np.arange(length)[:, None] ** 2 * omega
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+def test_a_table_of_numpy_is_a_table() -> None:
+    right, wrong = (adapted_as(one, kind="additive") for one in (sincos_of_numpy, squares_of_numpy))
+    assert _found(right, "linear-shift").verdict == "holds"
+    assert _found(wrong, "linear-shift").verdict == "broken"
