@@ -156,12 +156,11 @@ def load_ledger(catalogue: Catalogue, more: Sequence[Path] = ()) -> Ledger:
 
     ``catalogue`` is asked whether the theorems that are named exist.
     """
-    from .ledger import read
-
     demonstrations = demonstration_files(more)
     documents: list[Document] = []
     claims: list[ClaimEntry] = []
     broken: list[BrokenClaim] = []
+    theorems = catalogue.ids
     taken = dict.fromkeys(catalogue.names, "a theorem or a subject")
     for path in _beside(more, "claims/*.toml"):
         found = read(path)
@@ -174,7 +173,7 @@ def load_ledger(catalogue: Catalogue, more: Sequence[Path] = ()) -> Ledger:
             taken[document.id] = f"the document of {path}"
             documents.append(document)
             for claim in found.claims:
-                faults = list(_unknown(claim, catalogue.ids, demonstrations))
+                faults = list(_unknown(claim, theorems, demonstrations))
                 if claim.id in taken:
                     faults.append(f"the id is taken by {taken[claim.id]}")
                 taken.setdefault(claim.id, f"a claim in {_label(path)}")

@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,14 @@ def forked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 def spawned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes for the code of users begin with nothing, as those of a command with one target."""
     monkeypatch.setattr(running, "spawned", SPAWNED)
+
+
+@pytest.fixture
+def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code is run beside its graph with a tenth of the work, in tests that are not about that."""
+    gates = import_module("attnproof.programs.prove.gate")  # its function has its name
+    monkeypatch.setattr(gates, "WORK", {name: work // 10 for name, work in gates.WORK.items()})
+    monkeypatch.setattr(gates, "SECONDS", 0.3)
 
 
 def torch_settings() -> dict[str, object]:

@@ -22,6 +22,8 @@ OPEN = ("rolling-cache",)
 # machine is loaded; of what is open none is expected.
 SECONDS = {False: 60.0, True: 4.0}
 
+pytestmark = pytest.mark.usefixtures("fewer_lengths")
+
 
 def told(thing: Callable[..., Any], call: str) -> Told:
     return Told(thing, getattr(thing, "__name__", type(thing).__name__), call)

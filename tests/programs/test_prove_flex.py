@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import flex_attention as flex
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from attnproof.programs.declarations import DeclaredAttention
@@ -17,7 +18,6 @@ from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import Attention
 from attnproof.verdict_line import Condition
 
-gates = importlib.import_module("attnproof.programs.prove.gate")  # its function has its name
 SECONDS = 6.0
 CAUSAL = DeclaredAttention(causal=True)
 BLOCKS = Condition("the blocks of a block mask are those of its function", "where")
@@ -26,13 +26,7 @@ DOCUMENTS = torch.tensor([0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3])
 TABLE = nn.Parameter(torch.linspace(-3, 4, 516).reshape(4, 129).sin())
 ROWS = nn.Parameter(torch.linspace(0, 2, 12).reshape(4, 3))
 
-pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(autouse=True)
-def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each call of compiled code takes long; more of them are made in the tests of the gate."""
-    monkeypatch.setattr(gates, "SECONDS", 0.3)
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("fewer_lengths")]
 
 
 @pytest.fixture(autouse=True)
@@ -43,20 +37,27 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+def interpreted(*given: Any, **named: Any) -> Any:
+    """flex_attention, compiled where it is traced, and not anew at each length where it is run."""
+    with patch.object(
+        flex, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", not torch.compiler.is_exporting()
+    ):
+        return flex_attention(*given, **named)
+
+
 def flexible(
     score: Callable[..., Tensor] | None = None,
     visible: Callable[..., Tensor] | None = None,
     groups: int = 4,
     declared: DeclaredAttention | None = None,
+    called: Callable[..., Any] = interpreted,
 ) -> Attention:
     def attend(q: Tensor, k: Tensor, v: Tensor, _: object) -> Tensor:
         blocks: Any = None
         if visible is not None:
             blocks = create_block_mask(visible, None, None, q.shape[2], k.shape[2], device="cpu")
-        found: Any = flex_attention(
-            q, k, v, score_mod=score, block_mask=blocks, enable_gqa=groups != 4
-        )
-        return found  # type: ignore[no-any-return]
+        found: Tensor = called(q, k, v, score_mod=score, block_mask=blocks, enable_gqa=groups != 4)
+        return found
 
     return Attention(name="f", attend=attend, heads=4, groups=groups, width=4, declared=declared)
 
@@ -102,9 +103,10 @@ def test_scores_with_a_bias(score: Callable[..., Tensor]) -> None:
     assert found["order-of-keys"] in ("broken", "not asked")
 
 
-@pytest.mark.parametrize("groups", [4, 2])
-def test_a_causal_mask_is_causal(groups: int) -> None:
-    found = asked(flexible(visible=past, groups=groups, declared=CAUSAL), "causal")
+@pytest.mark.parametrize(("groups", "called"), [(4, interpreted), (2, flex_attention)])
+def test_a_causal_mask_is_causal(groups: int, called: Callable[..., Any]) -> None:
+    subject = flexible(visible=past, groups=groups, declared=CAUSAL, called=called)
+    found = asked(subject, "causal")
     assert verdicts(found) == {"causal": "holds"}
     assert BLOCKS in found.findings[0].assuming
 
@@ -164,7 +166,7 @@ def test_what_is_no_number_for_one_score_is_not_read(name: str) -> None:
 
 def test_it_is_compiled_under_what_watches_its_operations() -> None:
     """Compiled code that is refused once under a mode is not compiled again in that process."""
-    subject = flexible(visible=past, declared=CAUSAL)
+    subject = flexible(visible=past, declared=CAUSAL, called=flex_attention)
     assert "causal" in identify(subject).sentence
     q = torch.randn(2, 4, 6, 4)
     assert subject.attend is not None

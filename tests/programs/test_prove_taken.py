@@ -76,8 +76,12 @@ class Kept(nn.Module):
         return x * cos[ids].unsqueeze(1) + half(x) * sin[ids].unsqueeze(1)
 
 
-def asked(code: Callable[[Tensor, Tensor], Tensor]) -> Traced:
-    return prove(adapted_as(code, LINE, name="code"), LAWS, seconds=6.0)
+def asked(
+    code: Callable[[Tensor, Tensor], Tensor],
+    laws: tuple[str, ...] = LAWS,
+    seconds: float = 6.0,
+) -> Traced:
+    return prove(adapted_as(code, LINE, name="code"), laws, seconds=seconds)
 
 
 RIGHT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -119,7 +123,8 @@ def test_what_depends_on_more_than_the_offset_is_not_proved(name: str) -> None:
         for p in (1, 3, 14, 19, 30)
     ]
     assert max((one - scores[0]).abs().max() for one in scores) > 1e-3  # torch says it is false
-    found = {f.law: f.verdict for f in asked(code).findings}
+    # What is true is proved in far less.
+    found = {f.law: f.verdict for f in asked(code, ("relative",), seconds=2.0).findings}
     assert found.get("relative") != "holds", found
 
 
