@@ -69,6 +69,12 @@ def gamma(k: float, u: float) -> float:
     return k * u / (1 - k * u) if k * u < 1 else math.inf
 
 
+def _is_one_array(a: Tensor | None, b: Tensor | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return (a.data_ptr(), a.shape, a.stride()) == (b.data_ptr(), b.shape, b.stride())
+
+
 def _product(a: Tensor | None, b: Tensor | None, how: Any) -> Tensor | None:
     return None if a is None or b is None else how(a, b)
 
@@ -150,6 +156,23 @@ class Rounded:
                 replace(p, view=object(), sigma=how(p.sigma.expand(self.value.shape)))
                 for p in self.parts
             )
+        return result
+
+    def is_one_with(self, other: Rounded) -> bool:
+        """Whether both are views of the same arrays, and stand for the same errors."""
+        arrays = [[x.value, x.radius, x.shared, *(p.sigma for p in x.parts)] for x in (self, other)]
+        return (
+            self.unit == other.unit
+            and [p.sources for p in self.parts] == [p.sources for p in other.parts]
+            and [p.single for p in self.parts] == [p.single for p in other.parts]
+            and all(map(_is_one_array, *arrays))
+        )
+
+    def anew(self) -> Rounded:
+        """The same once more, with roundings of its own."""
+        result = Rounded(self.arithmetic, self.value, self.radius, self.unit)
+        result.shared, result.total, result._varied = self.shared, self.total, self._varied
+        result.parts = tuple(Part.fresh(p.sigma, single=p.single) for p in self.parts)
         return result
 
     def error(self) -> Tensor:
@@ -325,10 +348,31 @@ class Rounded:
         return result.holding(kept, shared, result.storing(self.unit), *more)
 
     def __matmul__(self, other: Rounded) -> Rounded:
-        profile, b = self.arithmetic.profile, other
-        size, other_size = self.value.abs(), b.value.abs()
         rows = self.shape[-2] if self.ndim > 1 else 1
-        terms = profile.product_terms(self.shape[-1], rows, b.shape[-1] if b.ndim > 1 else 1)
+        terms = self.arithmetic.profile.product_terms(
+            self.shape[-1], rows, other.shape[-1] if other.ndim > 1 else 1
+        )
+        again = self._repeated() if self.ndim > 2 and other.ndim <= 2 else ()
+        if not again:
+            return self._product(other, terms, self.shape[:-1])
+        once = tuple(slice(0, 1) if k in again else slice(None) for k in range(self.ndim))
+        return self[once]._product(other, terms, self.shape[:-1])
+
+    def _repeated(self) -> list[int]:
+        """The axes, but for the last, along which all that is known of the entries is one."""
+        known = [x for x in (self.value, self.radius, self.shared) if x is not None]
+        return [
+            axis
+            for axis, length in enumerate(self.shape[:-1])
+            if length > 1
+            and not self.parts
+            and all(x.shape == self.value.shape and not x.stride(axis) for x in known)
+        ]
+
+    def _product(self, b: Rounded, terms: int, rows: tuple[int, ...]) -> Rounded:
+        """The product, in which so many rows are repeated as these say."""
+        profile = self.arithmetic.profile
+        size, other_size = self.value.abs(), b.value.abs()
         factor = gamma(terms, profile.product)
         factor += 2 * profile.operand + profile.operand**2
         spread = plus(
@@ -343,7 +387,12 @@ class Rounded:
         small = max(self.ndim, b.ndim) <= 2 and size.shape[-1] <= LARGEST
         if spread is not None and small and bool(value.isfinite().all()):
             self._in_norm(b, product, local, factor)  # of what is not finite no norm bounds it
-        return self._multiplied(b, product, terms) if self.arithmetic.spreads else product
+        stored = product.storing(profile.store)
+        if rows != self.shape[:-1]:
+            whole = (*rows, *product.shape[len(rows) :])
+            value, radius = product.value.expand(whole), product.error().expand(whole)
+            product = Rounded(self.arithmetic, value, radius, product.unit)
+        return self._multiplied(b, product, stored, terms) if self.arithmetic.spreads else product
 
     def _in_norm(self, b: Rounded, product: Rounded, local: Tensor, factor: float) -> None:
         """The errors of a product bounded through the norms of both factors as well."""
@@ -363,7 +412,7 @@ class Rounded:
             total = product.stored_total(whole * (1 + factor) + float(local.norm()))
             product.total = total if product.total is None else min(product.total, total)
 
-    def _multiplied(self, b: Rounded, product: Rounded, terms: float) -> Rounded:
+    def _multiplied(self, b: Rounded, product: Rounded, stored: Tensor, terms: float) -> Rounded:
         """How the errors of a product spread: each entry of a factor meets many results."""
         profile = self.arithmetic.profile
         size, other = self.value.abs(), b.value.abs()
@@ -393,10 +442,14 @@ class Rounded:
         if self.value.ndim == 1 and right.ndim > 1:
             right = right.squeeze(-2)
             left = left if left.ndim == 0 else left.squeeze(-1)[..., None]
-        norms = (left * right).expand(product.value.shape)
-        summed = Part.fresh(math.sqrt(terms + 1) * profile.product * norms, single=False)
+        summed = math.sqrt(terms + 1) * profile.product * (left * right)
         product.varied = self.varied and b.varied
-        return product.holding([], shared, product.storing(profile.store), summed)
+        whole = product.value.shape
+        product.holding([], shared, stored, Part.fresh(summed.expand(stored.shape), single=False))
+        if stored.shape != whole:
+            product.parts = tuple(replace(p, sigma=p.sigma.expand(whole)) for p in product.parts)
+            product.shared = None if product.shared is None else product.shared.expand(whole)
+        return product
 
     def norm(self) -> float:
         """A bound on the largest singular value, computed once; of a product the cheap one."""

@@ -53,6 +53,7 @@ class SmoothFunction:
     ) -> None:
         self.name, self.core, self.out, self.traits = name, core, out, traits
         self.seed, self.convert = seed, convert
+        self.last: dict[int, tuple[Rounded, Rounded]] = {}
 
     def weight(self, what: str, *shape: int, scale: float = 1.0) -> Any:
         """The same array of weights for the same name, seed and shape."""
@@ -86,10 +87,21 @@ class SmoothFunction:
             return sine.to(weight.dtype) if isinstance(sine, Tensor) else sine
         width = x.shape[-1]
         weight = self.weight(f"in {k}", width, FEATURES, scale=1 / sqrt(width))
-        rows = x @ weight
+        rows = self._features(k, x, weight)
         for _ in range(core - 1):
             rows = self._pooled(xp, k, xp.tanh(rows))
         return rows
+
+    def _features(self, k: int, x: Any, weight: Any) -> Any:
+        """Rows by weights; where one call after another reads the same, as all keys, once."""
+        if not isinstance(x, Rounded):
+            return x @ weight
+        last = self.last.get(k)
+        if last is not None and last[0].is_one_with(x):
+            return last[1].anew()
+        found = x @ weight
+        self.last[k] = (x, found)
+        return found
 
     def _pooled(self, xp: Any, k: int, rows: Any) -> Any:
         """The mean over rows; weighted by place unless the function may not see their order."""

@@ -13,7 +13,8 @@ from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.policies.weights import attention_spread, softmax_spread
 from attnproof.numeric.profile import profile_of
 from attnproof.numeric.rounded import Rounded
-from attnproof.numeric.spread import LAMBDA, multiplicity
+from attnproof.numeric.sample import SmoothFunction
+from attnproof.numeric.spread import LAMBDA, multiplicity, sources
 
 CPU = torch.device("cpu")
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -168,3 +169,48 @@ def test_unknown_code_has_its_deterministic_radius() -> None:
     numbers = arithmetic(torch.float32)
     value, radius = torch.ones(3, dtype=torch.float64), torch.full((3,), 0.5, dtype=torch.float64)
     assert torch.equal(numbers.rounded(value, radius, 0.0, exact=True).likely(), radius)
+
+
+def broadcast(xp: Arithmetic, x: Rounded, times: int) -> tuple[Rounded, Rounded]:
+    """Each row so many times: in views, and written out."""
+    rows, width = x.shape
+    views = xp.broadcast_to(x[:, None], (rows, times, width))
+    written = Rounded(xp, views.value.clone(), views.error().clone(), x.unit)
+    written.shared = views.shared if views.shared is None else views.shared.clone()
+    written.varied = views.varied
+    return views, written
+
+
+@pytest.mark.parametrize("spreads", [True, False])
+@pytest.mark.parametrize("times", [2, 300])
+def test_a_product_of_repeated_rows_is_that_of_the_rows_written_out(
+    times: int, *, spreads: bool
+) -> None:
+    xp = Arithmetic(profile_of(torch.float32, CPU), spreads=spreads)
+    x, weight = (xp.exact(drawn(k, torch.float64, 40, 40)) for k in range(2))
+    views, written = (rows @ weight for rows in broadcast(xp, x * 0.3, times))
+    assert views.value.stride(1) == 0, "each row was multiplied once"
+    assert written.value.stride(1) != 0
+    assert views.value.shape == written.value.shape
+    torch.testing.assert_close(views.value, written.value)
+    torch.testing.assert_close(views.error(), written.error())
+    torch.testing.assert_close(views.likely().expand(views.shape), written.likely())
+    assert len(views.parts) == len(written.parts)
+    torch.testing.assert_close((views + 1).sum(1).likely(), (written + 1).sum(1).likely())
+
+
+def test_what_is_read_again_has_the_same_errors_and_roundings_of_its_own() -> None:
+    xp = arithmetic(torch.float32)
+    function = SmoothFunction("f", (1,), (1,), (), 0, xp.exact)
+    x = xp.exact(drawn(0, torch.float64, 2, 200, 8)) * 0.3
+    first, second = function(x[:1]), function(x[:1])
+    assert len(function.last) == 1
+    assert torch.equal(first.value, second.value)
+    assert torch.equal(first.likely(), second.likely())
+    assert first.parts
+    assert not sources(first) & sources(second)
+    other = function(x[1:])  # of the same shape, and another array
+    assert not torch.equal(first.value, other.value)
+    fresh = SmoothFunction("f", (1,), (1,), (), 0, xp.exact)(x[1:])
+    assert torch.equal(other.value, fresh.value)
+    assert torch.equal(other.likely(), fresh.likely())
