@@ -14,6 +14,7 @@ import resource
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from time import process_time
@@ -100,7 +101,7 @@ class _Run:
         self.work = work_of(self.graph.exported)
         ranges = self.graph.exported.ranges
         self.longest = {s: int(r.upper) for s, r in ranges.items() if r.upper.is_Integer}
-        self.pool = torch.randn(POOL, generator=torch.Generator().manual_seed(0)).repeat(2)
+        self.pool = _pool()
         self.several = sum(x.is_floating_point() for x in self.graph.call.inputs) > 1
         places = [
             (shape, letters.split())
@@ -119,7 +120,8 @@ class _Run:
 
     def inputs(self, at: Lengths, count: int, scale: float = 1.0) -> tuple[Tensor, ...]:
         """Inputs of these lengths; positions count on from anywhere, or stand in any order."""
-        generator = torch.Generator().manual_seed(count)
+        whole = any(not x.is_floating_point() for x in self.graph.call.inputs)
+        generator = torch.Generator().manual_seed(count) if whole else None  # which takes long
         made = []
         for place, like in enumerate(self.graph.call.inputs):
             shape = self.shape(place, at)
@@ -222,6 +224,12 @@ class _Run:
         return not all(
             torch.equal(a, b) or bool(b.isnan().any()) for a, b in zip(kept, before, strict=True)
         )
+
+
+@cache
+def _pool() -> Tensor:
+    """Numbers that every graph and its code are run on; they are read alone."""
+    return torch.randn(POOL, generator=torch.Generator().manual_seed(0)).repeat(2)
 
 
 def _copied(x: Tensor, way: str) -> Tensor:
