@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._C import _dispatch_get_registrations_for_dispatch_key
 from torch.export import Dim, ExportedProgram, default_decompositions, export
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
@@ -259,11 +260,18 @@ def _is_read(program: ExportedProgram) -> bool:
 
 def _decomposed(program: ExportedProgram) -> ExportedProgram:
     """The same in fewer kinds of operations, none of which writes; it is traced once more."""
-    decompositions = default_decompositions()
-    for operation in WHOLE:
-        decompositions.pop(operation, None)  # type: ignore[no-untyped-call]
-    found: ExportedProgram = program.run_decompositions(decompositions)
+    registered = _dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+    found: ExportedProgram = program.run_decompositions(_decompositions(len(registered)))
     return found
+
+
+@lru_cache(maxsize=1)
+def _decompositions(_registered: int) -> dict[Any, Any]:
+    """All decompositions but for what is read whole, until code registers operations of its own."""
+    table = default_decompositions()
+    for operation in WHOLE:
+        table.pop(operation, None)  # type: ignore[no-untyped-call]
+    return dict(table.items())
 
 
 def _short(error: Exception) -> str:

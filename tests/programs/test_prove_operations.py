@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.prove.comparison import disagreement
+from attnproof.programs.prove.exporting import exported
 from attnproof.programs.prove.operations import READINGS, Notes, Pair, Unread, noted
 from attnproof.programs.prove.program import CASTS
 from attnproof.symbolic import namespace as xp
@@ -238,3 +239,21 @@ def test_a_wrong_reading_is_noticed(name: str) -> None:
     assert [line for sizes in SIZES for line in wrong(name, CASES[name][0], sizes)] == []
     planted = {name: WRONG[name]}
     assert [line for sizes in SIZES for line in wrong(name, CASES[name][0], sizes, planted)]
+
+
+def test_an_operation_that_code_registers_later_is_taken_apart_too() -> None:
+    def fresh(x: Tensor) -> Tensor:
+        return torch.special.xlog1py(x, x * x)
+
+    def own(x: Tensor) -> Tensor:
+        return torch.ops.of_a_test.thrice(x)  # type: ignore[no-any-return]
+
+    x = torch.ones(2, 3)
+    assert exported(fresh, (x,), [(False, False)]).operations > 2  # taken apart, and the table kept
+    library = torch.library.Library("of_a_test", "DEF")
+    library.define("thrice(Tensor x) -> Tensor")
+    library.impl("thrice", lambda x: 3 * x, "CompositeImplicitAutograd")
+    seen = exported(own, (x,), [(False, False)])
+    assert [str(node.target) for node in seen.nodes if node.op == "call_function"] == [
+        "aten.mul.Tensor"
+    ]
