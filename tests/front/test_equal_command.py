@@ -12,6 +12,8 @@ from attnproof.comparing.records import ClassesRecord, EqualRecord
 from attnproof.testing import NotEqual, assert_equal, check_equal
 from tests.front.outputs import conforms
 
+pytestmark = pytest.mark.usefixtures("fewer_lengths")
+
 Output = pytest.CaptureFixture[str]
 CODE = """
 import torch

@@ -15,6 +15,8 @@ from attnproof.programs.subjects import Attention, Bias
 
 from .window_tables import SECONDS, away, by_distance, index, verdicts
 
+pytestmark = pytest.mark.usefixtures("fewer_lengths")
+
 
 @pytest.fixture(autouse=True)
 def on_one_thread() -> Iterator[None]:
