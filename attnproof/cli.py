@@ -7,6 +7,7 @@ import os
 import sys
 from copy import copy
 from importlib import import_module
+from inspect import signature
 from typing import Annotated
 
 from . import __version__
@@ -100,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may have no sign for ✓
     try:
-        code = _app_for(given[0])(given, prog_name="attnproof", standalone_mode=False)
+        code = _called(given)
     except UsageError as error:
         print(f"attnproof: {error}", file=sys.stderr)
         return 2
@@ -126,18 +127,25 @@ def main(arguments: list[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _app_for(word: str) -> typer.Typer:
-    """The app with one command, if the word names one: typer reads the options of all it has."""
+def _called(given: list[str]) -> object:
+    """What a command returns; typer reads the options of all that an app has, so it gets one.
+
+    A word alone is a command with its defaults: to read options that nobody gives, typer loads
+    pydantic, which takes as long as a list of all theorems.
+    """
     named = [
         one
         for one in app.registered_commands
-        if one.callback is not None and word == (one.name or one.callback.__name__)
+        if one.callback is not None and given[0] == (one.name or one.callback.__name__)
     ]
-    if not named:
-        return app
     found = copy(app)
-    found.registered_commands = named
-    return found
+    found.registered_commands = named or app.registered_commands
+    if len(given) == 1 and len(named) == 1 and "_ATTNPROOF_COMPLETE" not in os.environ:
+        command = named[0].callback
+        assert command is not None
+        if all(p.default is not p.empty for p in signature(command).parameters.values()):
+            return command()
+    return found(given, prog_name="attnproof", standalone_mode=False)
 
 
 def _failed(error: Exception) -> int:

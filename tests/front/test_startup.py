@@ -109,6 +109,17 @@ def test_the_script_of_completion_names_the_command(root: Path, shell: str) -> N
     assert heavy == "[]"
 
 
+@pytest.mark.parametrize(("more", "loads"), [((), False), (("--encodings",), True)])
+def test_a_command_alone_reads_no_options(
+    root: Path, more: tuple[str, ...], *, loads: bool
+) -> None:
+    code = f"from attnproof.cli import main; main({['list', *more]!r}); {LOADED}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert ("pydantic" in done.stderr.split()) == loads
+
+
 def test_this_test_can_fail(root: Path, write_theorem: WriteTheorem, true_theorem: str) -> None:
     path = write_theorem("loads_sympy", f"import sympy\n{true_theorem}")
     assert "sympy" in loaded(root, "list", "--theorems", str(path))
