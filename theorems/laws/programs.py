@@ -36,6 +36,7 @@ from .references import (
     inverted_mask,
     last_tokens,
     less_mean_of_rows,
+    longer_by_place,
     mean_of_tokens,
     neighbours,
     next_to_each_other,
@@ -123,6 +124,8 @@ PROGRAMS: tuple[Programs, ...] = (
         "composition",
         angles_add_up=lambda x, p: rotated(x, p * p),
         nothing_is_rotated_at_0=lambda x, p: rotated(x, p + 1),
+        the_factor_is_that_of_every_head=lambda x, p: first_head_longer(rotated(x, p)),
+        and_of_every_token=lambda x, p: longer_by_place(rotated(x, p)),
     ),
     _rotated_law(
         "linear",
@@ -133,6 +136,8 @@ PROGRAMS: tuple[Programs, ...] = (
         "identity-at-zero",
         a_vector_stays=lambda x, p: rotated(x, p + 1),
         a_common_factor=lambda x, p: half_longer(rotated(x, p)),
+        the_factor_is_that_of_every_head=lambda x, p: first_head_longer(rotated(x, p)),
+        and_of_every_token=lambda x, p: longer_by_place(rotated(x, p)),
     ),
     _rotated_law(
         "every-head-alike",

@@ -24,7 +24,10 @@ NORM = Law(
     "rotating multiplies every length by one number, the same at every position",
 )
 COMPOSITION = Law(
-    "composition", "rotary", "structure", "rotating by m and then by n is rotating by m + n"
+    "composition",
+    "rotary",
+    "structure",
+    "rotating by m and then by n is rotating by m + n, up to the factor at position 0",
 )
 LINEAR = Law("linear", "rotary", "structure", "rotating is linear in the vector")
 IDENTITY = Law(
@@ -165,13 +168,18 @@ def as_long_elsewhere(f: Any, x: Any, p: Any, o: Any, **_: Any) -> Sides:
     return [_square(f.rotate(x, p)), left], [_square(f.rotate(x, o)), right]
 
 
-ONE = (..., None, None, None)
-
-
 def _longer_alike(rotated: Any, x: Any, other: Any, y: Any) -> Sides:
     """|rotated|²·|y|² = |x|²·|other|², each token of each head and row beside every other."""
     a, b, c, d = (_square(v) for v in (rotated, y, x, other))
-    return a[ONE] * b[None, None, None], c[ONE] * d[None, None, None]
+    return _at_all(a, b), _at_all(c, d)
+
+
+EVERY = (slice(None),) * 3  # row, head and token
+
+
+def _at_all(x: Any, y: Any) -> Any:
+    """x·y, what x has at each token of each head and row beside what y has at every other."""
+    return x[(*EVERY, None, None, None)] * y[None, None, None]
 
 
 LONG = (("|rotated x|²·|y|²", "|x|²·|rotated y|²"),)
@@ -231,16 +239,23 @@ def _zero(f: Any, p: Any) -> Any:
 def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
     """rotate(rotate(x, m), p) = rotate(rotate(x, m + p), 0): both have the square of a factor.
 
-    At position 0 each channel is multiplied by a number: rotate(x, 0)·y = rotate(y, 0)·x.  Without
-    that positions that are off by one would pass, for they are off by two on both sides.  That
-    number is above 0: else two rotations and one may both give 0.  Of code that has no position 0
-    its first is counted from, and nothing is known of what it does there.
+    At position 0 each channel is multiplied by a number, the same of all tokens, heads and rows:
+    rotate(x, 0)·y = rotate(y, 0)·x, x and y at any two.  Without that positions that are off by one
+    would pass, for they are off by two on both sides.  That number is above 0: else two rotations
+    and one may both give 0.  Of code that has no position 0 its first is counted from, and nothing
+    is known of what it does there.
     """
     rotate, zero = f.in_order, _zero(f, p)
     twice, once = composed(rotate, x, m, p, m + p - f.first if f.first else m + p)
     if f.first:
         return twice, rotate(once, zero)
-    return [twice, rotate(x, zero) * y], [rotate(once, zero), rotate(y, zero) * x]
+    one, other = _multiplied(rotate(x, zero), x, rotate(y, zero), y)
+    return [twice, one], [rotate(once, zero), other]
+
+
+def _multiplied(a: Any, x: Any, b: Any, y: Any) -> Sides:
+    """a·y = x·b, where a is what became of x, and b of y: the channels of both times one number."""
+    return _at_all(a, y), _at_all(x, b)
 
 
 @LINEAR.of(
@@ -276,12 +291,14 @@ def rotated_linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
 def identity_at_zero(f: Any, x: Any, y: Any, p: Any) -> Sides:
     """rotate(x, 0)_i = c_i·x_i, and c_i = c_j where neither is 1: channels that pass have 1.
 
-    The second: (c_i − 1)·(c_j − 1)·(c_i − c_j) = 0 for all channels i and j.  No factor is 0.
+    The factors are those of every token, head and row.  The second: (c_i − 1)·(c_j − 1)·(c_i − c_j)
+    = 0 for all channels i and j.  No factor is 0.
     """
     a, b = f.in_order(x, 0 * p), f.in_order(y, 0 * p)
     apart = a[..., None] * y[..., None, :] - x[..., None] * b[..., None, :]
     longer = (a - x)[..., None] * (b - y)[..., None, :]
-    return [a * y, longer * apart], [b * x, 0 * apart]
+    one, other = _multiplied(a, x, b, y)
+    return [one, longer * apart], [other, 0 * apart]
 
 
 ALIKE = (
