@@ -15,6 +15,18 @@ UNLIKE = "the code differs from its graph"  # at lengths that are told before it
 VERDICTS = ("holds", "broken", "undecided", "not asked", "internal error")
 
 
+def speaks_of_gradients(law: str, kind: str) -> bool:
+    """Whether the words of a law of such code speak of gradients too.
+
+    A graph has what is detached by its value, and finite fields have no gradients: what either
+    shows is said of values alone.
+
+    >>> speaks_of_gradients("causal", "layer"), speaks_of_gradients("causal", "mask")
+    (True, False)
+    """
+    return law == "causal" and kind != "mask"
+
+
 @dataclass(frozen=True)
 class Seen:
     """A witness: inputs for which the law fails, as small as could be found.

@@ -14,7 +14,7 @@ from attnproof.theorems.laws import laws_of
 from ...numeric.devices import one_thread
 from ...numeric.residues.towers import NoTower
 from ..applicable_laws import promised
-from ..finding import Finding, Seen
+from ..finding import Finding, Seen, speaks_of_gradients
 from ..identify.calls import NotAsked
 from ..running import fault_in
 from ..subjects import Pair, Rotary, Subject
@@ -229,6 +229,8 @@ def _tower(subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides])
     sizes = {k: v for sides in ran for k, v in sides.inputs.items() if isinstance(v, int)}
     asked.sizes = " and ".join(f"{n} {name}" for name, n in sizes.items())
     asked.shapes, asked.places = tuple(lab.shapes), lab.places
+    gradients = ("gradients",) if speaks_of_gradients(law, subject.kind) else ()
+    asked.unsaid = (*lab.unsaid, *gradients)
     asked.primes = (*asked.primes, session.tower.primes[-1])
     asked.functions = tuple(sorted({*asked.functions, *session.functions}))
     asked.hidden = max(asked.hidden, session.hidden)

@@ -166,6 +166,8 @@ class Asked:
     shapes: tuple[tuple[int, ...], ...] = ()
     sizes: str = ""
     places: tuple[int, int] | None = None
+    unsaid: tuple[str, ...] = ()
+    """What the sentence of the law says and was not asked."""
 
 
 def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
@@ -187,6 +189,8 @@ def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
         why += "; no bound is known for chance: exponentials are not polynomials of low degree"
     if asked.error > asked.bound:
         why += f"; the numbers differ by {asked.error:.1e}, which is rounding"
+    if asked.unsaid:
+        why += f"; left open in finite fields: {', '.join(asked.unsaid)}"
     return "holds", why
 
 

@@ -43,7 +43,14 @@ class Lab:
         self.whys: dict[int, str] = {}
         self.shapes: list[tuple[int, ...]] = []
         self.places: tuple[int, int] | None = None
+        self.asked: dict[int, Formula] = {}
         session.most = getattr(given, "most", session.most)
+
+    @property
+    def unsaid(self) -> tuple[str, ...]:
+        """What the sentence of a law says, and none of its formulas that were asked here does."""
+        left = dict.fromkeys(one.unsaid for one in self.asked.values())
+        return () if "" in left else tuple(left)
 
     def again(self, start: int = 0) -> None:
         """What is drawn from here on is what was drawn from the start, or from elsewhere."""
@@ -133,6 +140,7 @@ def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
         try:
             for found in _at_all_lengths(formula, calls, subject, lab):
                 said.add(formula.call)
+                lab.asked[id(formula)] = formula
                 yield found
         except REFUSALS as error:
             if lab.session.refused is not None or isinstance(error, NoMeaning):

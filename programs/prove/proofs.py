@@ -21,7 +21,7 @@ from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition, clauses
 
-from ..finding import UNLIKE, Finding, Seen
+from ..finding import UNLIKE, Finding, Seen, speaks_of_gradients
 from ..identify.applicability import no_formula
 from ..running import fault_in
 from ..subjects import Pair, Rotary, Subject
@@ -52,7 +52,6 @@ ON_CPU = Condition("calls are on the CPU: the code asks for the device", "where"
 BY_VALUE = Condition("this is said of values, not of gradients", "where")
 ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
 IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
-GRADIENTS = ("causal",)  # laws whose words speak of gradients too
 NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is looked for
 HEADS_BESIDE = (2, 3, 4, 8)
 WORST = ("internal error", "broken", "undecided", "holds", "not asked")
@@ -403,8 +402,9 @@ class Proofs:
 
     def _assumed(self, law: Formula, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         """What a proof assumes beside its lengths: values, what was read as what, which calls."""
-        said = (BY_VALUE,) if law.id in GRADIENTS and self.subject.kind != "mask" else ()
-        said = (BY_VALUE,) if isinstance(self.subject, Pair) else said
+        kind = self.subject.kind
+        by_value = kind == "pair" or speaks_of_gradients(law.id, kind)
+        said = (BY_VALUE,) if by_value else ()
         if law.id in ORDERED and reorders(self.subject):
             said = (IN_ORDER,)
         return tuple(dict.fromkeys((*self._of_calls(graphs), *said, ONE_CALL)))

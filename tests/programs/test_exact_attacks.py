@@ -253,3 +253,32 @@ def test_a_causal_layer_whose_rows_are_all_hidden(seen: bool) -> None:
 
     found = verdict(Attention(name="a", layer=call, embed=4, declared=CAUSAL), "causal")
     assert (found == "holds") is seen
+
+
+def test_fields_say_of_values_alone_that_code_is_causal() -> None:
+    """A later token has a gradient from each output, and is not seen by value."""
+
+    def leaks(x: Tensor) -> Tensor:
+        return 2 * x.detach() + (x - x.detach()).sum(1, keepdim=True)
+
+    found = of(layer(leaks), "causal", "permutation")
+    assert found["causal"].verdict == "holds"
+    assert found["causal"].why.endswith("left open in finite fields: gradients")
+    assert "left open" not in found["permutation"].why
+
+
+def test_what_no_formula_in_the_fields_says_of_a_law_is_left_open() -> None:
+    """Exponentials without a maximum subtracted overflow, of which the law speaks too."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        del mask
+        weights = torch.exp(q @ k.mT)
+        return weights @ v / weights.sum(-1, keepdim=True)
+
+    code = Attention(name="a", attend=attend, heads=2, groups=2, width=4)
+    found = of(code, "shift-of-scores", "order-of-keys")
+    assert found["shift-of-scores"].verdict == "holds", found["shift-of-scores"].why
+    assert found["shift-of-scores"].why.endswith(
+        "left open in finite fields: large scores give no NaN"
+    )
+    assert "left open" not in found["order-of-keys"].why
