@@ -1,12 +1,15 @@
 """Where two programs part: the first step of each that no step of the other does.
 
 Both are run on the same numbers, each call of torch that they make is kept, and is looked for among
-those of the other: two steps are the same if their numbers are, in whatever order and shape.  The
-first that is not found is where a program begins to do otherwise.
+those of the other: two steps are the same if their numbers are, in whatever order and shape.  What
+only moves entries of an input, or of a weight, is a step of both.  The first that is not found is
+where a program begins to do otherwise; one that makes an array of numbers that are written down is
+named only where there is no other, as what is done with it says more.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +28,9 @@ from .pair import Two
 NEAR = 1e-4  # of the largest number: what two orders of summation leave in float32
 TORCH, OURS = (str(Path(f).parent) for f in (torch.__file__, __file__))
 LONGEST = 80
+MADE = re.compile(
+    r"(new_)?(arange|empty|eye|full|linspace|ones|zeros|scalar_tensor|tensor|as_tensor)(_like)?"
+)
 
 
 @dataclass(frozen=True)
@@ -50,9 +56,9 @@ class Parted:
 
 @dataclass(frozen=True)
 class _Made:
-    """A call: where it stands, and the numbers that it gave, sorted."""
+    """A call: where it stands, None where a program does not make it, and its sorted numbers."""
 
-    step: Step
+    step: Step | None
     numbers: Tensor
 
 
@@ -65,22 +71,26 @@ class _Watching(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = func(*args, **(kwargs or {}))
-        frame = _outside(sys._getframe(1))  # noqa: SLF001 (who calls is not told otherwise)
-        if frame is None or isinstance(found, torch.Size | int | bool):
+        if isinstance(found, torch.Size | int | bool):
             return found
+        frame = _outside(sys._getframe(1))  # noqa: SLF001 (who calls is not told otherwise)
+        step = None if frame is None else self._step(func, frame)
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 (what is looked at here is no step)
+            self.made += [_Made(step, _sorted(x)) for x in _tensors([found])]
+        return found
+
+    @staticmethod
+    def _step(func: Any, frame: FrameType) -> Step:
         name = getattr(func, "__name__", str(func))
         if name == "__get__":  # of a property, such as .mT
             name = getattr(getattr(func, "__self__", None), "__name__", name)
         file, line = frame.f_code.co_filename, frame.f_lineno
         text = " ".join(getline(file, line).split())
-        step = Step(
+        return Step(
             name.strip("_"),
             f"{Path(file).name}:{line}",
             text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...",
         )
-        with torch._C.DisableTorchFunction():  # noqa: SLF001 (what is looked at here is no step)
-            self.made += [_Made(step, _sorted(x)) for x in _tensors([found])]
-        return found
 
 
 def _outside(frame: FrameType | None) -> FrameType | None:
@@ -110,26 +120,32 @@ def _sorted(x: Tensor) -> Tensor:
 def parted(both: Two, seed: int = 0) -> Parted | None:
     """Where the two programs begin to do otherwise; None where that cannot be seen."""
     made = []
+    values = drawn(both.given, both.lengths, seed)
+    state = [x for module in both.modules for x in (*module.parameters(), *module.buffers())]
+    given = [_Made(None, _sorted(x)) for x in (*values, *state)]
     for side in ("first", "second"):
         watching = _Watching()
         try:
             with torch.no_grad(), watching:
-                both.results(side, drawn(both.given, both.lengths, seed))
+                both.results(side, values)
         except Exception:  # noqa: BLE001 (the code may raise anything)
             return None
         made.append(watching.made)
-    found = Parted(_alone(*made), _alone(made[1], made[0]))
+    one, other = made
+    found = Parted(_alone(one, [*given, *other]), _alone(other, [*given, *one]))
     return None if found.first is None and found.second is None else found
 
 
 def _alone(steps: Sequence[_Made], others: Sequence[_Made]) -> Step | None:
     """The first step that is not among the others."""
-    strange = (
+    strange = [
         step.step
         for step in steps
+        if step.step is not None
         if not any(_same(step.numbers, other.numbers) for other in others)
-    )
-    return next(strange, None)
+    ]
+    done = (step for step in strange if not MADE.fullmatch(step.operation))
+    return next(done, strange[0] if strange else None)
 
 
 def _same(a: Tensor, b: Tensor) -> bool:

@@ -207,7 +207,7 @@ def _at(
     found.tried += 1
     for k, (here, there) in enumerate(zip(results["first"], results["second"], strict=True)):
         run = Both(both, k, Draw(seed, dtype))
-        if scale > 1 and _overflows(both, here, there, dtype, found):
+        if _overflows(both, here, there, dtype, scale, found):
             continue
         told = _gap(run, _values(both.given, values), here.double(), there.double(), found)
         if told is not None:
@@ -217,16 +217,37 @@ def _at(
             return
 
 
-def _overflows(both: Two, here: Tensor, there: Tensor, dtype: torch.dtype, found: Looked) -> bool:
-    """Whether one result alone is no number, of large inputs; it is noted which."""
-    if here.shape != there.shape or here.isfinite().all() == there.isfinite().all():
+def _overflows(
+    both: Two, here: Tensor, there: Tensor, dtype: torch.dtype, scale: float, found: Looked
+) -> bool:
+    """Whether the results are not finite at different entries because numbers grew too large.
+
+    So it is of large inputs, and where a finite entry is larger than what can be squared, as in a
+    recurrence that grows.  It is noted which program's it is.
+    """
+    if here.shape != there.shape or not here.is_floating_point():
         return False
-    side = both.first if not here.isfinite().all() else both.second
+    off = apart(here.double(), there.double())
+    if not off.numel() or not off.isinf().any():
+        return False
+    largest = max(_largest(x) for x in (here, there))
+    if scale == 1 and largest <= torch.finfo(dtype).max ** 0.5:
+        return False
+    finite = [bool(x.isfinite().all()) for x in (here, there)]
     name = str(dtype).removeprefix("torch.")
+    side = both.second if finite[0] else both.first
     found.overflows = found.overflows or (
-        f"of large inputs {side.program.name} is not finite in {name}, the other does not"
+        f"of large inputs {side.program.name} is not finite in {name}, the other is"
+        if any(finite)
+        else f"of large inputs the two are not finite in {name} at different entries"
     )
     return True
+
+
+def _largest(x: Tensor) -> float:
+    """The largest finite entry, by its absolute value."""
+    finite = x[x.isfinite()].abs()
+    return float(finite.max()) if finite.numel() else 0.0
 
 
 def _gap(

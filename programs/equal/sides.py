@@ -322,8 +322,9 @@ def matched(
     used = set(_used(found.values()))
     left = [one for one in signature.arrays if one.name not in found]
     known = {one.name: one for one in shared if one.name not in used}
-    if all(one.name in known for one in left):
-        return found | {one.name: one.name for one in left}
+    for one in [one for one in left if one.name in known]:
+        found[one.name] = known.pop(one.name).name
+        left.remove(one)
     for one in list(left):
         same = [s for s in known.values() if s.kind and _of_kind(s.kind) == _of_kind(role(one))]
         alike = [o for o in left if _of_kind(role(o)) == _of_kind(role(one))]
