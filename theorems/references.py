@@ -4,11 +4,28 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from attnproof.symbolic import Array, Claim, equal, positions, positive, real, sizes, theorem
-from attnproof.theorems.definitions.attention import attention, causal, masked_attention
+from attnproof.symbolic import (
+    Array,
+    Claim,
+    equal,
+    function,
+    positions,
+    positive,
+    real,
+    sizes,
+    theorem,
+)
+from attnproof.symbolic.givens import Function
+from attnproof.theorems.definitions.attention import (
+    attention,
+    biased_attention,
+    causal,
+    masked_attention,
+)
 from attnproof.theorems.definitions.references import (
     attend,
     capped,
+    delta_rule,
     in_heads,
     latent_attention,
     linear_attention,
@@ -136,6 +153,37 @@ def of_the_query(Q: Array, K: Array, V: Array, m: Array) -> Claim:
 
 
 @theorem(
+    "T5 adds b(j − i) to QKᵀ and divides nothing: it is attention of √ℓ·Q with the bias b(j − i)",
+    given=VECTORS
+    | {
+        "b": function(0, says="any function of the offset, as of buckets"),
+        "u": positions(r),
+        "v": positions(n),
+        "s": positions(),
+    },
+    sources=("Raffel et al. 2020 (T5), section 2.1",),
+)
+def t5_divides_nothing(
+    Q: Array, K: Array, V: Array, b: Function, u: Array, v: Array, s: Array
+) -> dict[str, Claim]:
+    """Queries at positions u, keys at positions v; all positions may move alike."""
+    still, moved = v[None, :] - u[:, None], (v + s)[None, :] - (u + s)[:, None]
+    t5 = attend(Q, K, V, scale=1, mask=b(still))
+    return {
+        "longer queries": equal(t5, biased_attention(ell**0.5 * Q, K, V, b(still))),
+        "all positions move": equal(t5, attend(Q, K, V, scale=1, mask=b(moved))),
+    }
+
+
+@t5_divides_nothing.negative_control(
+    "the queries are left as they are", Q=real(B, H, r, 4), K=real(B, H, n, 4)
+)
+def of_queries_as_they_are(Q: Array, K: Array, V: Array, b: Function, u: Array, v: Array) -> Claim:
+    offset = v[None, :] - u[:, None]
+    return equal(attend(Q, K, V, scale=1, mask=b(offset)), biased_attention(Q, K, V, b(offset)))
+
+
+@theorem(
     "A soft cap is odd, and c·tanh(s/c) = c − 2c/(exp(2s/c) + 1)",
     given={"S": real(r, n), "c": positive()},
     sources=("Gemma Team 2024 (Gemma 2), section 2",),
@@ -211,6 +259,61 @@ def in_two_parts(Q: Array, K: Array, V: Array) -> Array:
 def forgotten(Q: Array, K: Array, V: Array) -> Claim:
     own = linear_attention(Q[:, :, n:], K[:, :, n:], V[:, :, n:])
     return equal(linear_attention(Q, K, V)[:, :, n:], own)
+
+
+THREE = {
+    "Q": real(B, H, 3, ell),
+    "K": real(B, H, 3, ell),
+    "V": real(B, H, 3, d),
+    "beta": real(B, H, 3),
+}
+
+
+@theorem(
+    "The delta rule is S_i = α_i (I − β_i k_i k_iᵀ) S_{i−1} + β_i k_i v_iᵀ, o_i = q_i S_i",
+    given=THREE | {"g": real(B, H, 3, says="the logarithm of the decay α")},
+    sources=("Yang, Kautz and Hatamizadeh 2024 (gated delta networks), eq. 10",),
+)
+def the_delta_rule_takes_away_before_it_adds(
+    Q: Array, K: Array, V: Array, beta: Array, g: Array
+) -> dict[str, Claim]:
+    """Of three steps; the reference takes off v what k reads, and makes no matrix I − β k kᵀ."""
+    xp = array_namespace(Q)
+    state = xp.zeros((B, H, ell, d))
+    claims = {}
+    for i, name in enumerate(("first step", "second step", "third step")):
+        k, v, b = K[:, :, i, :, None], V[:, :, i, None, :], beta[:, :, i, None, None]
+        decayed = xp.exp(g[:, :, i, None, None]) * state
+        state = (xp.eye(ell) - b * (k @ k.mT)) @ decayed + b * (k @ v)
+        read = (Q[:, :, i, None, :] @ state)[:, :, 0]
+        claims[name] = equal(delta_rule(Q, K, V, beta, g)[:, :, i], read)
+    return claims
+
+
+@the_delta_rule_takes_away_before_it_adds.negative_control("what is read is not decayed first")
+def of_the_state_before_its_decay(Q: Array, K: Array, V: Array, beta: Array, g: Array) -> Claim:
+    k, v = K[:, :, 0, :, None], V[:, :, 0, None, :]
+    l, w = K[:, :, 1, :, None], V[:, :, 1, None, :]
+    b, c = beta[:, :, 0, None, None], beta[:, :, 1, None, None]
+    first = b * (k @ v)
+    decayed = array_namespace(Q).exp(g[:, :, 1, None, None]) * first
+    second = decayed + c * l * (w - l.mT @ first)
+    return equal(delta_rule(Q, K, V, beta, g)[:, :, 1], (Q[:, :, 1, None, :] @ second)[:, :, 0])
+
+
+@theorem(
+    "A decay of 1 is none: the gated delta rule is the delta rule",
+    given=THREE,
+    sources=("Yang, Kautz and Hatamizadeh 2024 (gated delta networks), section 3.1",),
+)
+def a_decay_of_one_is_none(Q: Array, K: Array, V: Array, beta: Array) -> Claim:
+    """Its logarithm is 0."""
+    return equal(delta_rule(Q, K, V, beta, 0.0 * beta), delta_rule(Q, K, V, beta))
+
+
+@a_decay_of_one_is_none.negative_control("a decay of e is none")
+def of_a_decay_of_e(Q: Array, K: Array, V: Array, beta: Array) -> Claim:
+    return equal(delta_rule(Q, K, V, beta, 0.0 * beta + 1), delta_rule(Q, K, V, beta))
 
 
 @theorem(

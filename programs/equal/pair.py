@@ -171,10 +171,12 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
     Raises :class:`SignatureError`, :class:`DoesNotFit`, or what the code raises.
     """
     maps = expressions(weights) if weights else {}
+    left: tuple[str, ...] = ()
     if isinstance(second.thing, str):
         one = _read(first)
         second, known_weights = specified(second.thing, one.signature, one.code.module)
         maps, other = {**known_weights, **maps}, _read(second)
+        left = _left_out(one.code.module, maps, second.name)
     else:
         one, other = _both(first, second)
     shared = shared_of(one.signature)
@@ -196,7 +198,7 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
     same = equated(shared, (here, there))
     shared = renamed(shared, same)
     here, there = replace(here, shared=shared), replace(there, shared=shared)
-    both = Two(here, there, shared, {}, weights=names, notes=_notes(one, other))
+    both = Two(here, there, shared, {}, weights=names, notes=(*_notes(one, other), *left))
     return _sized(both, {same.get(c, c): n for c, n in known.items()})
 
 
@@ -336,6 +338,15 @@ def _of_one_name(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict
             f"the first: {', '.join(left) or 'none'}; write --weights '{alone[0]} = ..'"
         )
     return {name: expressions(f"{name} = {name}")[name] for name in other}
+
+
+def _left_out(
+    module: nn.Module | None, maps: Mapping[str, Expression], name: str
+) -> tuple[str, ...]:
+    """A remark on the weights of a module that a specification has no use for."""
+    used = {name for how in maps.values() for name in how.names}
+    left = [] if module is None else [n for n, _ in module.named_parameters() if n not in used]
+    return (f"{name} uses none of {', '.join(left)}",) if left and maps else ()
 
 
 def _notes(one: _Read, other: _Read) -> tuple[str, ...]:

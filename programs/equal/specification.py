@@ -12,6 +12,7 @@ name           is
 ``linear``     causal linear attention; ``step`` as a recurrence
 ``delta``      the delta rule; with a decay it is gated
 ``mla``        attention over latent vectors
+``bias``       what ALiBi or T5 add to the scores, as ``check --declare`` says it
 =============  ===================================================================================
 """
 
@@ -28,15 +29,17 @@ from torch import Tensor, nn
 
 from attnproof.theorems.definitions import references
 
-from ..declarations import CHOICES, DeclaredRotary, fields_of
+from ..declarations import CHOICES, DeclaredBias, DeclaredRotary, fields_of, require_sound
 from ..declarations import parse as parse_declared
 from ..grammar import parse
+from ..identify.offsets import published_slopes
 from ..identify.scalings import attention_factor
 from ..measure.rotary_reading import ladders_of
 from ..roles import role
 from ..signature import Argument, Signature, SignatureError
-from .expressions import Expression, expressions
-from .sides import Told, letters_in
+from .expressions import Expression
+from .sides import KEPT, Told, letters_in
+from .weights import weights_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +49,10 @@ class Specified:
     ``heads``, ``kv``: of queries, of keys and values.  ``scale``: what q·k is multiplied with, else
     1/√D.  ``rope``: half or interleaved, with ``base`` where the program is given no tables, and
     ``width`` channels that rotate; ``scaling`` and what follows it are those of ``rope:``.
-    ``alibi``: slopes as published.  ``qk_norm``: each head's queries and keys are normed with
-    ``eps``; ``start``: the first query stands at the first key.
+    ``alibi``: slopes as published.  ``buckets``: T5's bias, which has so many learned numbers for
+    each head, up to ``distance``; ``bidirectional``: half of them are for keys after the query.
+    ``qk_norm``: each head's queries and keys are normed with ``eps``; ``start``: the first query
+    stands at the first key.
     """
 
     heads: int | None = None
@@ -59,6 +64,9 @@ class Specified:
     softcap: float | None = None
     sink: bool = False
     alibi: bool = False
+    buckets: int | None = None
+    distance: int = 128
+    bidirectional: bool = False
     rope: str = ""
     base: float = 10000.0
     width: int | None = None
@@ -75,11 +83,18 @@ class Specified:
     step: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class SpecifiedBias(DeclaredBias):
+    """A bias as ``check --declare`` says it; ``start``: the first query stands at the first key."""
+
+    start: bool = False
+
+
 class WrongSpecification(ValueError):
     """What is not a specification, or does not fit the program: what was wanted, and what came."""
 
 
-SPECIFIED = ("attention", "rope", "linear", "delta", "mla")
+SPECIFIED = ("attention", "rope", "linear", "delta", "mla", "bias")
 LAYOUTS = ("half", "interleaved")
 
 
@@ -100,17 +115,7 @@ def specified(
     Raises :class:`WrongSpecification` for what is not a specification, and :class:`SignatureError`
     where the other program does not take what it needs.
     """
-    name, _, rest = text.partition(":")
-    one: Any
-    try:
-        one = parse_declared(text) if name == "rope" else fields_of(Specified, name, rest, text)
-    except ValueError as error:
-        raise WrongSpecification(str(error)) from None
-    if name != "rope" and one.rope not in ("", *LAYOUTS):
-        raise WrongSpecification(f"wanted a layout, one of {', '.join(LAYOUTS)}; got {text!r}")
-    if one.scaling not in CHOICES["scaling"]:
-        known = ", ".join(filter(None, CHOICES["scaling"]))
-        raise WrongSpecification(f"wanted a scaling, one of {known}; got {text!r}")
+    name, one = read(text)
     roles: dict[str, Argument] = {}
     for array in signature.arrays:
         roles.setdefault(_role(array), array)
@@ -120,15 +125,51 @@ def specified(
         "linear": _linear,
         "delta": _delta,
         "mla": _mla,
+        "bias": _bias,
     }
     call, line = made[name](one, roles, signature, module)
     call.__name__ = call.__qualname__ = name
-    names = [array.name for array in parse(line).arrays]
+    names = [argument.name for argument in parse(line).arguments]
     call.__signature__ = inspect.Signature(
         [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in names]
     )
-    layer = module is not None and name == "attention" and "query" not in roles
-    return Told(call, text, line), weights_of(module, one) if layer and module else {}
+    if module is None or name not in ("attention", "bias") or "query" in roles:
+        return Told(call, text, line), {}
+    known = weights_of(module, one.heads, getattr(one, "kv", None))
+    alone = {
+        weight: how for weight, how in known.items() if (weight == "table") == (name == "bias")
+    }
+    if name == "bias" or one.buckets is None:
+        return Told(call, text, line), alone
+    return Told(call, text, line), known
+
+
+def read(text: str) -> tuple[str, Any]:
+    """The name of a specification, and what it says.
+
+    Raises :class:`WrongSpecification` for what is not one.
+
+    >>> read("attention:window=7")[1].window
+    7
+    """
+    name, _, rest = text.partition(":")
+    one: Any
+    try:
+        if name == "rope":
+            return name, parse_declared(text)
+        one = fields_of(SpecifiedBias if name == "bias" else Specified, name, rest, text)
+    except ValueError as error:
+        raise WrongSpecification(str(error)) from None
+    if name != "bias" and one.rope not in ("", *LAYOUTS):
+        raise WrongSpecification(f"wanted a layout, one of {', '.join(LAYOUTS)}; got {text!r}")
+    if name != "bias" and one.scaling not in CHOICES["scaling"]:
+        known = ", ".join(filter(None, CHOICES["scaling"]))
+        raise WrongSpecification(f"wanted a scaling, one of {known}; got {text!r}")
+    try:
+        require_sound(one)
+    except ValueError as error:
+        raise WrongSpecification(f"{error}; it came in {text!r}") from None
+    return name, one
 
 
 def _role(array: Argument) -> str:
@@ -235,16 +276,28 @@ def _how(one: Specified, heads: int) -> dict[str, Any]:
         "softcap": one.softcap,
     }
     if one.alibi:
-        found["slopes"] = torch.tensor(_slopes(heads))
+        found["slopes"] = torch.tensor(published_slopes(heads))
     return found
 
 
-def _slopes(heads: int) -> list[float]:
-    """ALiBi's slopes.  Press, Smith and Lewis 2022, section 3, and their code for other counts."""
-    power = 1 << (heads.bit_length() - 1)
-    first = [2.0 ** (-8 * (k + 1) / power) for k in range(power)]
-    more = [2.0 ** (-4 * (2 * k + 1) / power) for k in range(heads - power)]
-    return first + more
+def _offset(queries: int, keys: int, *, start: bool) -> Tensor:
+    """Key less query, (r, n); the last query stands at the last key, or the first at the first."""
+    here = torch.arange(queries)[:, None] + (0 if start else keys - queries)
+    return torch.arange(keys)[None, :] - here
+
+
+def _learned(one: Specified, table: Tensor, queries: int, keys: int) -> Tensor:
+    """T5's bias: (H, r, n)."""
+    offset = _offset(queries, keys, start=one.start)
+    found: Tensor = references.t5_bias(table, offset, one.distance, both=one.bidirectional)
+    return found
+
+
+def _table(signature: Signature) -> Argument | None:
+    """The learned numbers of T5, where the program is given them: (buckets, H)."""
+    found = [a for a in signature.arrays if re.search(r"table|bias|emb|weight", a.name)]
+    found = [a for a in found if len(a.axes or ()) == 2 and role(a) not in KEPT]
+    return found[0] if len(found) == 1 else None
 
 
 def _masked(mask: Argument | None) -> tuple[str, str]:
@@ -259,6 +312,12 @@ def _of_vectors(one: Specified, roles: Roles, signature: Signature) -> Made:
     kind, line = _masked(roles.get("mask"))
     heads_first = {name: " ".join(_in_order(roles[name])) for name in ("query", "key", "value")}
     sinks = [a for a in signature.arrays if re.search("sink", a.name)]
+    table = None if one.buckets is None else _table(signature)
+    if one.buckets is not None and table is None:
+        raise SignatureError(
+            f"buckets are specified, and the program is given no table of them; got {signature}; "
+            f"wanted an array such as table: {one.buckets} H"
+        )
     if one.sink and not sinks:
         raise SignatureError(f"a sink is specified, and the program is given none: {signature}")
 
@@ -266,6 +325,9 @@ def _of_vectors(one: Specified, roles: Roles, signature: Signature) -> Made:
         known = _how(one, given["query"].shape[1])
         if kind:
             known[kind] = given["mask"]
+        if table is not None:
+            r, n = (given[name].shape[2] for name in ("query", "key"))
+            known["mask"] = _learned(one, given["table"], r, n) + known.get("mask", 0.0)
         if one.sink:
             known["sink"] = given["sink"].flatten()
         vectors = (given[name] for name in ("query", "key", "value"))
@@ -274,48 +336,9 @@ def _of_vectors(one: Specified, roles: Roles, signature: Signature) -> Made:
 
     given = ", ".join(f"{name}: {axes} {name}" for name, axes in heads_first.items())
     sink = f", sink: {_axes(sinks[0])}" if one.sink else ""
+    sink += "" if table is None else f", table: {_axes(table)}"
     back = heads_first["query"].rpartition(" ")[0] + " " + heads_first["value"].split()[-1]
     return attention, f"{given}{line}{sink} -> {back}"
-
-
-NAMES = {
-    "wq": r"(q_proj|wq|to_q|query|q_lin|q)\.weight",
-    "wk": r"(k_proj|wk|to_k|key|k_lin|k)\.weight",
-    "wv": r"(v_proj|wv|to_v|value|v_lin|v)\.weight",
-    "wo": r"(o_proj|out_proj|wo|to_out(\.0)?|dense|out_lin|c_proj|out|proj)\.weight",
-    "bq": r"(q_proj|wq|to_q|query|q_lin|q)\.bias",
-    "bk": r"(k_proj|wk|to_k|key|k_lin|k)\.bias",
-    "bv": r"(v_proj|wv|to_v|value|v_lin|v)\.bias",
-    "bo": r"(o_proj|out_proj|wo|to_out(\.0)?|dense|out_lin|c_proj|out|proj)\.bias",
-    "nq": r"(q_norm|query_norm|q_layernorm|query_layernorm)\.weight",
-    "nk": r"(k_norm|key_norm|k_layernorm|key_layernorm)\.weight",
-    "sink": r"sinks?",
-}
-FUSED = re.compile(
-    r"(qkv_proj|qkv|c_attn|query_key_value|in_proj|Wqkv|W_pack|to_qkv)[._](weight|bias)"
-)
-
-
-def weights_of(module: nn.Module, one: Specified) -> dict[str, Expression]:
-    """Which parameter of a module is which weight of a layer, by their names.
-
-    Fused weights are cut where queries, keys and values follow each other.
-    """
-    known = dict(module.named_parameters())
-    found: dict[str, str] = {}
-    for weight, pattern in NAMES.items():
-        hits = [name for name in known if re.fullmatch(rf"(.+\.)?{pattern}", name)]
-        if len(hits) == 1:
-            found[weight] = hits[0]
-    fused = [name for name in known if FUSED.fullmatch(name)]
-    for name in fused:
-        rows = known[name].shape[0]
-        heads, groups = one.heads or 1, one.kv or one.heads or 1
-        width = rows // (heads + 2 * groups)
-        cuts = [0, heads * width, (heads + groups) * width, rows]
-        letter = "w" if name.endswith("weight") else "b"
-        found |= {f"{letter}{c}": f"{name}[{cuts[k]}:{cuts[k + 1]}]" for k, c in enumerate("qkv")}
-    return {name: expressions(f"{name} = {told}")[name] for name, told in found.items()}
 
 
 def _of_tokens(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
@@ -353,6 +376,8 @@ def _of_tokens(one: Specified, roles: Roles, signature: Signature, module: Any) 
         known = _how(one, heads)
         if kind:
             known[kind] = w["mask"]
+        if one.buckets is not None:
+            known["mask"] = _learned(one, w["table"], x.shape[1], x.shape[1]) + known.get("mask", 0)
         if one.sink:
             known["sink"] = w["sink"]
         made = references.of_each_query_head(
@@ -372,7 +397,7 @@ def _groups(one: Specified, module: nn.Module | None) -> int:
     Raises :class:`WrongSpecification` where the weights have others.
     """
     assert one.heads is not None
-    known = weights_of(module, one) if module is not None else {}
+    known = weights_of(module, one.heads, one.kv) if module is not None else {}
     if module is None or not {"wq", "wk"} <= set(known):
         return one.kv or one.heads
     own = dict(module.named_parameters())
@@ -413,15 +438,20 @@ def _linear(one: Specified, roles: Roles, signature: Signature, module: Any) -> 
 
 
 def _delta(one: Specified, roles: Roles, signature: Signature, module: Any) -> Made:
-    del one, module
+    del module
     _wanted(roles, ["query", "key", "value"], "the delta rule")
     gates = [a for a in signature.arrays if role(a) not in ("query", "key", "value")]
+    betas = [a for a in gates if re.search("beta", a.name)]
     if not 1 <= len(gates) <= 2:
         raise SignatureError(f"the delta rule takes beta, and maybe a decay; got {signature}")
+    if len(betas) == 1:  # else they come in this order
+        gates.sort(key=lambda a: a is not betas[0])
 
     def delta(**given: Tensor) -> Tensor:
         names = ("query", "key", "value", *(gate.name for gate in gates))
-        found: Tensor = references.delta_rule(*(given[name] for name in names))
+        query, *others = (given[name] for name in names)
+        query = query if one.scale is None else query * one.scale
+        found: Tensor = references.delta_rule(query, *others)
         return found
 
     axes = {name: " ".join(_in_order(roles[name])) for name in ("query", "key", "value")}
@@ -446,3 +476,33 @@ def _mla(one: Specified, roles: Roles, signature: Signature, module: Any) -> Mad
 
     given = ", ".join(f"{a.name}: {_axes(a)}" for a in (roles["query"], *others))
     return mla, f"{given} -> {_result(signature)}"
+
+
+def _bias(one: SpecifiedBias, roles: Roles, signature: Signature, module: Any) -> Made:
+    """ALiBi or T5 of counts of queries and keys, and of T5 a table, given or a weight."""
+    del roles
+    back = [c for c in letters_in(signature.results[0].axes or ()) if c != "1"]
+    if len(back) != len("Hrn"):
+        raise SignatureError(f"wanted a bias such as H r n of a program; got {signature}")
+    h, r, n = back if back[-1] not in "HG" and not back[-1].isdigit() else (back[-1], *back[:-1])
+    learned = one.name == "t5" or (not one.name and one.buckets is not None)
+    if not learned and one.name not in ("", "alibi"):
+        raise WrongSpecification(f"wanted bias:name=alibi or name=t5; got {one.name!r}")
+    given = _table(signature) if learned else None
+    if learned and given is None and "table" not in (weights_of(module) if module else {}):
+        raise SignatureError(
+            "T5's bias has a table of learned numbers, (buckets, H), and the program none; write "
+            f"--weights 'table = ..'; got {signature}"
+        )
+    both = bool(one.bidirectional)
+
+    def bias(*, heads: int, queries: int, keys: int, table: Any = None) -> Tensor:
+        offset = _offset(queries, keys, start=one.start)
+        if learned:
+            found: Tensor = references.t5_bias(table, offset, one.distance or 128, both=both)
+            return found
+        slopes = torch.tensor(one.slopes or published_slopes(heads))
+        return slopes[:, None, None] * (-offset.abs() if both else offset)
+
+    told = "" if given is None else f"table: {_axes(given)}, "
+    return bias, f"{told}heads = {h}, queries = {r}, keys = {n} -> {h} {r} {n}"

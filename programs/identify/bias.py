@@ -11,10 +11,12 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from attnproof.theorems.definitions.references import t5_bucket
+
 from ..draw import Draw
 from ..identity import Identity, Part, told
 from ..subjects import Bias
-from .offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of, t5_bucket
+from .offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 
 NEAR, FAR = 40, 600  # keys: enough for slopes; enough for the last bucket of T5
 

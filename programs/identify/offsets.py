@@ -136,22 +136,3 @@ def published_slopes(heads: int) -> list[float]:
     first = [2.0 ** (-8 * (h + 1) / lower) for h in range(lower)]
     more = [2.0 ** (-8 * (h + 1) / (2 * lower)) for h in range(0, 2 * lower, 2)]
     return first + more[: heads - lower]
-
-
-def t5_bucket(offset: Tensor, buckets: int, distance: int, *, both: bool) -> Tensor:
-    """The bucket of offsets (key less query), whole numbers: Raffel et al. 2020, section 2.1.
-
-    Half of the buckets of a direction are for one distance each; the others grow with its
-    logarithm up to ``distance``, in float32 as in the T5 code, so that a distance at an edge falls
-    where it falls there.  ``both``: the second half of all buckets is for keys after the query.
-
-    >>> t5_bucket(torch.tensor([-200, -9, -1, 0, 1, 9]), 32, 128, both=True).tolist()
-    [15, 8, 1, 0, 17, 24]
-    """
-    each = buckets // 2 if both else buckets
-    after = (offset > 0).long() * each if both else torch.zeros_like(offset)
-    size = offset.abs() if both else (-offset).clamp(min=0)
-    exact = each // 2
-    grown = torch.log(size.clamp(min=1).float() / exact) / math.log(distance / exact)
-    far = (exact + (grown * (each - exact)).long()).clamp(max=each - 1)
-    return after + torch.where(size < exact, size, far)

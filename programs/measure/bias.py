@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import torch
 
+from attnproof.theorems.definitions.references import t5_bucket
+
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
 from ..finding import Seen
 from ..identify.bias import coordinates, offsets_in, shared
-from ..identify.offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of, t5_bucket
+from ..identify.offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 from ..subjects import Bias
 from .base import Outcome, broken, compared, held, probe, undecided
 

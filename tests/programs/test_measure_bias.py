@@ -12,10 +12,11 @@ from torch import Tensor
 
 from attnproof.programs.declarations import DeclaredBias
 from attnproof.programs.finding import Finding
-from attnproof.programs.identify.offsets import published_slopes, t5_bucket
+from attnproof.programs.identify.offsets import published_slopes
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Bias
+from attnproof.theorems.definitions.references import t5_bucket
 
 ALIBI = DeclaredBias(name="alibi")
 T5 = DeclaredBias(name="t5")

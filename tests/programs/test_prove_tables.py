@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.identify.offsets import t5_bucket
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.operations import READINGS, Notes, noted
 from attnproof.programs.prove.operations.at_places import entries_of
@@ -18,6 +17,7 @@ from attnproof.programs.subjects import Layer
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.givens import real
 from attnproof.symbolic.terms import free
+from attnproof.theorems.definitions.references import t5_bucket
 
 from .window_tables import SECONDS, away, by_distance, index, verdicts
 

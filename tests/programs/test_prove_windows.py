@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.identify.offsets import t5_bucket
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import Attention, Bias
+from attnproof.theorems.definitions.references import t5_bucket
 
 from .window_tables import SECONDS, away, by_distance, index, verdicts
 

@@ -6,6 +6,7 @@ tokens (B, n, E).  Nothing is subtracted before the exponential, as a function n
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -20,6 +21,18 @@ def one_length(a: Any, b: Any) -> bool:
     (True, False)
     """
     return bool(getattr(a, "term", a) == getattr(b, "term", b))
+
+
+def count_of(length: Any) -> int:
+    """A length of which there is a loop: a number, as a statement has it too.
+
+    >>> count_of(3)
+    3
+    """
+    term = getattr(length, "term", None)
+    if term is not None and term.op != "num":
+        raise ValueError(f"a recurrence is of a number of tokens that is known; got {length}")
+    return int(length if term is None else term.data)
 
 
 def for_each_head(keys: Any, heads: int) -> Any:
@@ -105,6 +118,42 @@ def attend(
     return (weights / total) @ value
 
 
+def t5_bucket(offset: Any, buckets: int, distance: int, *, both: bool) -> Any:
+    """The bucket of offsets (key less query), whole numbers.
+
+    Half of the buckets of a direction are for one distance each; the others grow with its
+    logarithm up to ``distance``, in float32 as in the T5 code, so that a distance at an edge falls
+    where it falls there.  ``both``: the second half of all buckets is for keys after the query.
+
+    Raffel et al. 2020 (T5), section 2.1.
+
+    >>> import numpy as np
+    >>> t5_bucket(np.array([-200, -9, -1, 0, 1, 9]), 32, 128, both=True).tolist()
+    [15, 8, 1, 0, 17, 24]
+    """
+    xp = array_namespace(offset)
+    each = buckets // 2 if both else buckets
+    after = xp.astype(offset > 0, offset.dtype) * each if both else 0 * offset
+    size = xp.abs(offset) if both else xp.maximum(-offset, 0 * offset)
+    exact = each // 2
+    far = xp.astype(xp.maximum(size, 0 * size + 1), xp.float32) / exact
+    grown = xp.log(far) / math.log(distance / exact) * (each - exact)
+    last = exact + xp.astype(grown, offset.dtype)
+    return after + xp.where(size < exact, size, xp.minimum(last, 0 * last + (each - 1)))
+
+
+def t5_bias(table: Any, offset: Any, distance: int, *, both: bool) -> Any:
+    """What T5 adds to the scores: (H, r, n), for a table (buckets, H) and offsets (r, n).
+
+    One learned number for each bucket of offsets and head.  Raffel et al. 2020 (T5), section 2.1.
+    """
+    xp = array_namespace(table)
+    r, n = offset.shape
+    number = t5_bucket(offset, table.shape[0], distance, both=both)
+    rows = xp.take(table, xp.reshape(number, (-1,)), axis=0)
+    return xp.permute_dims(xp.reshape(rows, (r, n, table.shape[1])), (2, 0, 1))
+
+
 @definition(r"\operatorname{rotated}")
 def rotated(x: Any, cos: Any, sin: Any, *, layout: str = "half", width: int | None = None) -> Any:
     """Rotary encoding of (.., n, D) by tables (.., n, D or D/2) of cosines and sines.
@@ -168,7 +217,7 @@ def linear_attention_step_by_step(query: Any, key: Any, value: Any) -> Any:
     """The same as a recurrence: S_i = S_{i−1} + k_i v_iᵀ, o_i = q_i S_i.  Eq. 18 there."""
     xp = array_namespace(query)
     state, found = 0, []
-    for i in range(query.shape[2]):
+    for i in range(count_of(query.shape[2])):
         state = state + key[:, :, i, :, None] * value[:, :, i, None, :]
         found.append((query[:, :, i, None, :] @ state)[:, :, 0])
     return xp.stack(found, axis=2)
@@ -184,7 +233,7 @@ def delta_rule(query: Any, key: Any, value: Any, beta: Any, decay: Any = None) -
     xp = array_namespace(query)
     state: Any = None
     found = []
-    for i in range(query.shape[2]):
+    for i in range(count_of(query.shape[2])):
         k, v = key[:, :, i, :, None], value[:, :, i, None, :]
         b = beta[:, :, i, None, None]
         if state is None:

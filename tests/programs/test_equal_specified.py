@@ -1,0 +1,286 @@
+"""Biases and recurrences against a specification: what is one, and its neighbours that are not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from attnproof.programs.equal.deciding import Verdict, compare
+from attnproof.programs.equal.matching import parted
+from attnproof.programs.equal.measure import look
+from attnproof.programs.equal.pair import two
+from attnproof.programs.equal.sides import Told
+from attnproof.programs.equal.specification import WrongSpecification
+from attnproof.programs.signature import SignatureError
+
+SAME = ("proved", "exact", "measured")
+TABLE = "table: 32 H, r = r, n = n -> H r n"
+
+
+def against(code: Callable[..., Tensor], line: str, text: str) -> Verdict:
+    return compare(Told(code, "code", line), Told(text, text), seconds=4.0)
+
+
+def differ(code: Callable[..., Tensor], line: str, text: str) -> bool:
+    """Whether running alone shows a difference."""
+    looked = look(two(Told(code, "code", line), Told(text, text)))
+    assert looked.tried
+    return looked.seen is not None
+
+
+# T5, as its code has it: the logarithm of 0 is −inf, which is not read
+
+
+def bucket(away: Tensor, *, both: bool, buckets: int = 32, distance: int = 128) -> Tensor:
+    found = torch.zeros_like(away)
+    if both:
+        buckets //= 2
+        found = (away > 0).long() * buckets
+        away = away.abs()
+    else:
+        away = -torch.minimum(away, torch.zeros_like(away))
+    exact = buckets // 2
+    far = torch.log(away.float() / exact) / math.log(distance / exact) * (buckets - exact)
+    last = torch.minimum(exact + far.long(), torch.full_like(away, buckets - 1))
+    return found + torch.where(away < exact, away, last)
+
+
+def offsets(r: int, n: int, first: int = 0) -> Tensor:
+    return torch.arange(n)[None, :] - (torch.arange(r)[:, None] + first)
+
+
+def learned(table: Tensor, r: int, n: int) -> Tensor:
+    return table[bucket(offsets(r, n), both=True)].permute(2, 0, 1)
+
+
+def of_the_past(table: Tensor, r: int, n: int) -> Tensor:
+    return functional.embedding(bucket(offsets(r, n, n - r), both=False), table).permute(2, 0, 1)
+
+
+def other_sign(table: Tensor, r: int, n: int) -> Tensor:
+    return table[bucket(-offsets(r, n), both=True)].permute(2, 0, 1)
+
+
+def nearer(table: Tensor, r: int, n: int) -> Tensor:
+    return table[bucket(offsets(r, n), both=True, distance=64)].permute(2, 0, 1)
+
+
+def test_t5s_buckets_are_known() -> None:
+    assert against(learned, TABLE, "bias:name=t5,bidirectional,start").verdict == "exact"
+    assert not differ(learned, TABLE, "bias:buckets=32,distance=128,bidirectional,start")
+    assert not differ(of_the_past, TABLE, "bias:name=t5")
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (learned, "bias:name=t5,bidirectional"),  # the last query at the last key
+        (learned, "bias:name=t5,start"),  # one direction
+        (learned, "bias:name=t5,bidirectional,start,distance=64"),
+        (other_sign, "bias:name=t5,bidirectional,start"),
+        (nearer, "bias:name=t5,bidirectional,start"),
+        (of_the_past, "bias:name=t5,start"),
+        (of_the_past, "bias:name=t5,bidirectional"),
+    ],
+)
+def test_other_buckets_are_not(code: Callable[..., Tensor], text: str) -> None:
+    assert differ(code, TABLE, text)
+
+
+def with_bias(q: Tensor, k: Tensor, v: Tensor, table: Tensor) -> Tensor:
+    scores = q @ k.mT + learned(table, q.shape[-2], k.shape[-2])
+    return torch.softmax(scores, -1) @ v
+
+
+def test_t5s_attention_divides_nothing() -> None:
+    line = "q: B H r 8, k: B H n 8, v: B H n 8, table: 32 H -> B H r 8"
+    text = "attention:buckets=32,bidirectional,start"
+    assert not differ(with_bias, line, f"{text},scale=1")
+    assert differ(with_bias, line, text)
+    assert differ(with_bias, line, "attention:buckets=32,start,scale=1")
+
+
+class T5(nn.Module):
+    """Two heads of 8 channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Linear(16, 16, bias=False) for _ in range(4))
+        self.relative_attention_bias = nn.Embedding(32, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (one(x).unflatten(-1, (2, 8)).transpose(1, 2) for one in (self.q, self.k, self.v))
+        made = with_bias(q, k, v, self.relative_attention_bias.weight)
+        found: Tensor = self.o(made.transpose(1, 2).flatten(2))
+        return found
+
+
+def test_the_table_of_a_layer_is_found_by_its_name() -> None:
+    text = "attention:heads=2,scale=1,buckets=32,bidirectional"
+    line = "x: B n 16 -> B n 16"
+    both = two(Told(T5(), "T5", line), Told(text, text))
+    assert "table" in both.weights
+    assert both.notes == ()
+    looked = look(both)
+    assert looked.tried
+    assert looked.seen is None
+
+
+def test_what_a_specification_has_no_use_for_is_a_remark() -> None:
+    plain = "attention:heads=2,scale=1"
+    both = two(Told(T5(), "T5", "x: B n 16 -> B n 16"), Told(plain, plain))
+    assert both.notes == (f"{plain} uses none of relative_attention_bias.weight",)
+    assert look(both).seen is not None
+
+
+# ALiBi
+
+
+def slopes(heads: int) -> Tensor:
+    return torch.tensor([2.0 ** (-8 * k / heads) for k in range(1, heads + 1)])
+
+
+def linear(heads: int, r: int, n: int) -> Tensor:
+    return slopes(heads)[:, None, None] * offsets(r, n, n - r)
+
+
+def of_both_sides(heads: int, r: int, n: int) -> Tensor:
+    return -slopes(heads)[:, None, None] * offsets(r, n, n - r).abs()
+
+
+HEADS = "heads = 4, r = r, n = n -> 4 r n"
+
+
+def test_alibi_is_proved_and_its_other_side_is_another() -> None:
+    assert against(linear, HEADS, "bias:name=alibi").verdict == "proved"
+    assert not differ(of_both_sides, HEADS, "bias:name=alibi,bidirectional")
+    assert differ(linear, HEADS, "bias:name=alibi,bidirectional")
+    assert differ(of_both_sides, HEADS, "bias:name=alibi")
+    assert differ(linear, HEADS, "bias:name=alibi,start")
+    assert differ(linear, HEADS, "bias:slopes=0.5;0.25;0.125;0.0625")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("bias:name=kerple", "name=alibi or name=t5"),
+        ("bias:name=t5", "table of learned numbers"),
+        ("bias:bukets=32", "nearest: buckets"),
+        ("attention:buckets=-1", "above 0"),
+    ],
+)
+def test_what_is_no_bias_is_refused(text: str, told: str) -> None:
+    with pytest.raises((WrongSpecification, SignatureError), match=told):
+        compare(Told(linear, "linear", HEADS), Told(text, text))
+
+
+def test_buckets_want_a_table() -> None:
+    line = "q: B H r 8, k: B H n 8, v: B H n 8 -> B H r 8"
+    with pytest.raises(SignatureError, match="no table of them"):
+        against(functional.scaled_dot_product_attention, line, "attention:buckets=32")
+
+
+# the delta rule
+
+
+def written(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *, late: bool) -> Tensor:
+    """As libraries have it, tokens first: the state is decayed, then read, then written."""
+    q, k, v, g, beta = (x.transpose(1, 2) for x in (q, k, v, g, beta))
+    state = q.new_zeros(*q.shape[:2], q.shape[-1], v.shape[-1])
+    found = []
+    for i in range(q.shape[2]):
+        before = state
+        state = state * g[:, :, i].exp()[..., None, None]
+        seen = before if late else state
+        told = (v[:, :, i] - (seen * k[:, :, i, :, None]).sum(-2)) * beta[:, :, i, None]
+        state = state + k[:, :, i, :, None] * told[:, :, None]
+        found.append((state * q[:, :, i, :, None]).sum(-2))
+    return torch.stack(found, 1)
+
+
+def gated(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor) -> Tensor:
+    return written(q, k, v, g, beta, late=False)
+
+
+def late(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor) -> Tensor:
+    return written(q, k, v, g, beta, late=True)
+
+
+def halved(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor) -> Tensor:
+    return written(q / 2, k, v, g, beta, late=False)
+
+
+GATED = "q: B 3 H 4, k: B 3 H 4, v: B 3 H 2, g: B 3 H, beta: B 3 H -> B 3 H 2"
+
+
+def test_the_gated_delta_rule_is_known_in_any_order_of_its_gates() -> None:
+    assert against(gated, GATED, "delta:").verdict in SAME
+    assert not differ(halved, GATED, "delta:scale=0.5")
+
+
+def test_its_neighbours_are_not_it() -> None:
+    assert differ(late, GATED, "delta:")
+    assert differ(halved, GATED, "delta:")
+    assert differ(gated, GATED, "delta:scale=0.5")
+    line = GATED.replace(", g: B 3 H, beta: B 3 H", ", beta: B 3 H, g: B 3 H")
+    swapped = line.replace("beta", "gate").replace(", g:", ", beta:")
+    assert differ(lambda q, k, v, gate, beta: gated(q, k, v, beta, gate), swapped, "delta:")
+
+
+def test_what_grows_past_the_format_is_a_remark() -> None:
+    """Where one is inf and the other NaN, of large inputs, nothing is said of the functions."""
+
+    def divided(x: Tensor) -> Tensor:
+        return (10 * x).exp() * (10 * x).exp() / (10 * x).exp()
+
+    def plain(x: Tensor) -> Tensor:
+        return (10 * x).exp()
+
+    line = "x: B n -> B n"
+    looked = look(two(Told(divided, "divided", line), Told(plain, "plain", line)))
+    assert looked.seen is None
+    assert "of large inputs divided is not finite in float32" in looked.overflows
+    other = look(two(Told(divided, "divided", line), Told(lambda x: 1 / x, "other", line)))
+    assert other.seen is not None
+
+
+def test_nan_of_small_inputs_is_a_difference() -> None:
+    line = "x: B n -> B n"
+
+    def rooted(x: Tensor) -> Tensor:
+        return x.sqrt().nan_to_num(nan=0.0)
+
+    looked = look(two(Told(torch.sqrt, "sqrt", line), Told(rooted, "rooted", line)))
+    assert looked.seen is not None
+
+
+# where two programs part
+
+
+def test_what_parts_two_programs_is_no_array_of_written_numbers_and_no_moved_input() -> None:
+    def first(q: Tensor, k: Tensor) -> Tensor:
+        keys = k.transpose(1, 2)
+        place = torch.arange(k.shape[1])
+        return q @ keys - place
+
+    def second(q: Tensor, k: Tensor) -> Tensor:
+        return torch.einsum("bid,bjd->bij", q, k) * 0.5 - torch.arange(k.shape[1])
+
+    line = "q: B n E, k: B n E -> B n n"
+    found = parted(two(Told(first, "first", line), Told(second, "second", line)))
+    assert found is not None
+    assert str(found.second).startswith("mul at")
+    assert found.first is not None
+    assert found.first.operation == "sub"
+
+
+def test_what_a_specification_does_is_looked_at_too() -> None:
+    found = parted(two(Told(of_both_sides, "b", HEADS), Told("bias:name=alibi", "alibi")))
+    assert found is not None
+    assert found.first is not None
+    assert found.first.operation == "neg"  # of the slopes
