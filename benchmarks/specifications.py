@@ -73,13 +73,26 @@ def rotary_functions() -> Iterator[tuple[str, Any, int]]:
         except ImportError:
             continue
         code = getattr(module, NAME)
-        half = getattr(module, "rotate_half", None)
-        text = "".join(inspect.getsource(one) for one in (code, half) if one is not None)
+        text = "".join(inspect.getsource(one) for one in with_helpers(code))
         key = hashlib.sha256(text.encode()).hexdigest()
         found.setdefault(key, []).append(f"{name}::{NAME}")
         kept.setdefault(key, code)
     for key, names in found.items():
         yield names[0], kept[key], len(names)
+
+
+def with_helpers(code: Any) -> list[Any]:
+    """A function, and the functions of its own module that it calls, and those that these call."""
+    found = [code]
+    for one in found:
+        named = (one.__globals__.get(name) for name in one.__code__.co_names)
+        found += [
+            other
+            for other in dict.fromkeys(named)
+            if inspect.isfunction(other) and other.__module__ == code.__module__
+            if other not in found
+        ]
+    return found
 
 
 def _of_layer(name: str) -> dict[str, Any]:

@@ -111,7 +111,11 @@ def equal(
 def classes(
     targets: Annotated[
         list[str],
-        typer.Argument(metavar="TARGET...", help="FILE.py::NAME or package.module::NAME."),
+        typer.Argument(
+            metavar="TARGET...",
+            help="FILE.py::NAME or package.module::NAME, or a specification such as "
+            "attention:causal.",
+        ),
     ],
     call: Annotated[str, typer.Option("--call", metavar="SIGNATURE", help="Of all.")] = "",
     settings: Settings = None,
@@ -121,20 +125,33 @@ def classes(
 ) -> int:
     """Many programs in classes of equal ones, and what shows two classes to differ.
 
-    This runs your code.  Each program is compared with the first of each class, as by `equal`.
+    This runs your code.  Each program is compared with the first of each class, as by `equal`;
+    specifications come first, and are not compared with one another.
+
     Exit code 0: all are in one class.  1: there are several.  2: a usage error.
     """
     from time import perf_counter
 
     require_file(json)
     start = perf_counter()
-    told = [_loaded(target, call, list(settings or ())) for target in dict.fromkeys(targets)]
     from ..programs.equal.classes import classes as in_classes
+    from ..programs.equal.sides import Told
+    from ..programs.equal.specification import WrongSpecification, is_specification
+
+    told = [
+        Told(target, target)
+        if is_specification(target)
+        else _loaded(target, call, list(settings or ()))
+        for target in dict.fromkeys(targets)
+    ]
     from .page import classes_page
     from .records import classes_record
 
-    with _progress() as begin, contextlib.redirect_stdout(io.StringIO()):
-        found = in_classes(told, seed=seed, seconds=limit, begin=begin)
+    try:
+        with _progress() as begin, contextlib.redirect_stdout(io.StringIO()):
+            found = in_classes(told, seed=seed, seconds=limit, begin=begin)
+    except WrongSpecification as error:
+        raise UsageError(str(error)) from None
     record = classes_record(found, perf_counter() - start)
     _print(classes_page(record))
     if json is not None:

@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from ..document import COLOURS, SIGNS, short
 from ..real_code.words import witness_lines
-from .records import ClassesRecord, EqualRecord, ProgramRecord, StepRecord
+from .records import ClassesRecord, EqualRecord, PartedRecord, ProgramRecord, StepRecord
 
 SAYS = {
     "proved": "one function, for all inputs and all lengths of its conditions",
@@ -45,8 +45,7 @@ def _lines(record: EqualRecord, width: int) -> Iterator[Line]:
     if record.parted is not None:
         yield "", ""
         yield "  they part here:", ""
-        for name, step in (("first", record.parted.first), ("second", record.parted.second)):
-            yield from _filled(f"    {name:<7}{_step(step)}", width, 11)
+        yield from _parted(record.parted, width)
     for remark in record.remarks:
         yield from _filled(f"  remark: {remark}", width, 4, "yellow")
     yield "", ""
@@ -62,6 +61,11 @@ def _given(program: ProgramRecord) -> Iterator[str]:
     other = {name: told for name, told in program.arguments.items() if name != told}
     if other:
         yield "given " + ", ".join(f"{name} = {told}" for name, told in other.items())
+
+
+def _parted(parted: PartedRecord, width: int) -> Iterator[Line]:
+    for name, step in (("first", parted.first), ("second", parted.second)):
+        yield from _filled(f"    {name:<7}{_step(step)}", width, 11)
 
 
 def _step(step: StepRecord | None) -> str:
@@ -102,3 +106,5 @@ def _class_lines(record: ClassesRecord, width: int) -> Iterator[Line]:
         sign = SIGNS.get(pair.verdict, "✗" if pair.verdict == "counterexample" else "–")
         told = f"   {sign} {pair.first}, {pair.second}: {pair.verdict}, {pair.why}"
         yield from _filled(told, width, 7)
+        if pair.parted is not None:
+            yield from _parted(pair.parted, width)

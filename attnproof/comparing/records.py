@@ -103,6 +103,7 @@ class ApartRecord(Record):
     verdict: SameVerdict | Literal["not comparable"]
     why: str
     counterexample: SeenRecord | None = None
+    parted: PartedRecord | None = None
 
 
 class ClassesRecord(Record):
@@ -148,6 +149,7 @@ def _apart(first: Told, second: Told, found: Verdict | str) -> ApartRecord:
         verdict=found.verdict,
         why=found.why,
         counterexample=seen,
+        parted=None if found.parted is None else PartedRecord.of(found.parted),
     )
 
 

@@ -9,6 +9,7 @@ from ..code import DoesNotFit
 from ..signature import SignatureError
 from .deciding import SECONDS, Verdict, compare
 from .sides import Told
+from .specification import WrongSpecification, read
 
 SAME = ("proved", "exact", "measured")
 
@@ -48,7 +49,10 @@ def classes(
 ) -> Classes:
     """Programs in classes of equal ones.
 
-    What is undecided, or cannot be called on the same arrays, is in another class.
+    What is undecided, or cannot be called on the same arrays, is in another class.  Specifications
+    come first, and are not compared with one another.
+
+    Raises :class:`WrongSpecification` for what is not a specification.
 
     >>> line = "x: B n E -> B n E"
     >>> three = [Told(lambda x: 2 * x, "a", line), Told(lambda x: x + x, "b", line),
@@ -58,15 +62,18 @@ def classes(
     """
     found: list[Class] = []
     apart: list[tuple[Told, Told, Verdict | str]] = []
-    for program in programs:
+    # A specification is called as the other program is, so that it can only be the second.
+    specified = [one for one in programs if isinstance(one.thing, str)]
+    for one in specified:
+        read(one.thing)
+    for program in (*specified, *(one for one in programs if one not in specified)):
         begin(program.name)
-        for each in found:
+        for each in () if program in specified else found:
+            pair = (program, each.first) if each.first in specified else (each.first, program)
             try:
-                verdict = compare(
-                    each.first, program, weights=weights, where=where, seed=seed, seconds=seconds
-                )
-            except (SignatureError, DoesNotFit) as error:
-                apart.append((each.first, program, str(error)))
+                verdict = compare(*pair, weights=weights, where=where, seed=seed, seconds=seconds)
+            except Exception as error:  # noqa: BLE001 (the code may raise anything)
+                apart.append((each.first, program, said_of(error)))
                 continue
             if verdict.verdict in SAME:
                 each.others.append((program, verdict))
@@ -76,3 +83,14 @@ def classes(
             found.append(Class(program))
     found.sort(key=lambda each: -len(each.members))
     return Classes(found, apart)
+
+
+def said_of(error: Exception) -> str:
+    """Why two programs could not be compared: what the code raised has its type before it.
+
+    >>> said_of(SignatureError("k is missing")), said_of(KeyError("heads"))
+    ('k is missing', "KeyError: 'heads'")
+    """
+    if isinstance(error, SignatureError | DoesNotFit | WrongSpecification):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

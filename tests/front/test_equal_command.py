@@ -118,6 +118,28 @@ def test_many_are_put_into_classes(code: Path, capsys: Output) -> None:
     assert json.loads(file.read_text(encoding="utf-8"))["apart"][0]["counterexample"]
 
 
+def test_a_specification_is_the_first_of_its_class(code: Path, capsys: Output) -> None:
+    names = [f"{code}::{name}" for name in ("once", "wrong")]
+    assert main(["classes", *names, "attention:", "attention:scale=2"]) == 1
+    said = capsys.readouterr().out
+    assert "4 programs in 3 classes" in said
+    assert f"1  attention:\n   ✓ {names[0]}: proved" in said
+    assert "second div at" in said  # the first step that the other lacks
+    assert main(["classes", *names, "attention:scael=2"]) == 2
+    assert "nearest: scale" in capsys.readouterr().err
+
+
+def test_code_that_fails_is_a_class_of_its_own(code: Path, capsys: Output) -> None:
+    text = code.read_text(encoding="utf-8")
+    code.write_text(
+        f"{text}\n\ndef lost(q, k, v):\n    raise KeyError('heads')\n", encoding="utf-8"
+    )
+    assert main(["classes", f"{code}::once", f"{code}::lost", f"{code}::again"]) == 1
+    said = capsys.readouterr().out
+    assert "3 programs in 2 classes" in said
+    assert "KeyError" in said
+
+
 def test_in_ones_own_tests_it_is_an_assertion() -> None:
     def doubled(x: object) -> object:
         return x + x  # type: ignore[operator]

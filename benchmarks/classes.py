@@ -1,0 +1,188 @@
+"""Rotary functions and attention layers of transformers, in classes of equal ones.
+
+``python -m benchmarks.classes [rotary] [layers] [--into FILE] [--page FILE]``
+
+Every rotary function is compared, one of each text; of layers those of :data:`LAYERS`, each of the
+heads and channels that attnproof builds layers with, under the same weights.  What was found is
+kept in FILE, and not looked at again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import warnings
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.table import Table
+
+from attnproof.comparing.records import ApartRecord, ClassesRecord, classes_record
+from attnproof.programs.equal.classes import classes
+from attnproof.programs.equal.sides import Told
+from benchmarks.markdown import page
+from benchmarks.specifications import ROTARY, rotary_functions
+
+# Decoders of text, most of them in wide use, whose layers take tokens and tables of angles.
+LAYERS = (
+    "llama.LlamaAttention",
+    "mistral.MistralAttention",
+    "qwen2.Qwen2Attention",
+    "qwen3.Qwen3Attention",
+    "gemma.GemmaAttention",
+    "gemma2.Gemma2Attention",
+    "gemma3.Gemma3Attention",
+    "phi.PhiAttention",
+    "phi3.Phi3Attention",
+    "cohere.CohereAttention",
+    "cohere2.Cohere2Attention",
+    "olmo.OlmoAttention",
+    "olmo2.Olmo2Attention",
+    "stablelm.StableLmAttention",
+    "starcoder2.Starcoder2Attention",
+    "granite.GraniteAttention",
+    "smollm3.SmolLM3Attention",
+    "gpt_neox.GPTNeoXAttention",
+    "nemotron.NemotronAttention",
+    "glm.GlmAttention",
+    "glm4.Glm4Attention",
+    "glm4_moe.Glm4MoeAttention",
+    "ernie4_5.Ernie4_5Attention",
+    "exaone4.Exaone4Attention",
+    "helium.HeliumAttention",
+    "mixtral.MixtralAttention",
+    "qwen2_moe.Qwen2MoeAttention",
+    "qwen3_moe.Qwen3MoeAttention",
+    "gpt_oss.GptOssAttention",
+    "seed_oss.SeedOssAttention",
+    "arcee.ArceeAttention",
+    "dots1.Dots1Attention",
+    "hunyuan_v1_dense.HunYuanDenseV1Attention",
+    "bitnet.BitNetAttention",
+)
+OF_ALL = (
+    "this is said of values, not of gradients",
+    "every float32 call in evaluation without autocast runs this graph",
+)
+TITLES = {"rotary": "Rotary functions", "layers": "Attention layers"}
+
+
+def programs(what: str) -> Iterator[tuple[Told, int]]:
+    """What is put into classes, and in how many models each stands."""
+    if what == "rotary":
+        yield from ((Told(text, text), 0) for text in ROTARY)
+        yield from ((Told(code, name), count) for name, code, count in rotary_functions())
+        return
+    for name in LAYERS:
+        model, kind = name.split(".")
+        module = import_module(f"transformers.models.{model}.modeling_{model}")
+        yield Told(getattr(module, kind), name), 0
+
+
+def found_of(what: str) -> ClassesRecord:
+    """The classes; what takes how long is no part of the page."""
+    told = [one for one, _ in programs(what)]
+    return classes_record(classes(told, begin=lambda name: print(name, flush=True)), 0.0)
+
+
+def tables(what: str, found: ClassesRecord) -> list[Table]:
+    """The members of each class with how each edge is known, and what parts two classes."""
+    counts = {one.name: count for one, count in programs(what)}
+    members = Table("class", "program", "models", "how it is known", title=TITLES[what])
+    firsts: dict[str, int] = {}
+    for number, each in enumerate(found.classes, 1):
+        firsts[each.first] = number
+        members.add_row(str(number), _name(each.first), _count(counts[each.first]), "the first")
+        for one in each.others:
+            members.add_row("", _name(one.target), _count(counts[one.target]), _short(one.line))
+    apart = Table("classes", "verdict", "why", "the first step of each that the other does not do")
+    apart.title = f"{TITLES[what]}: between classes"
+    alone: dict[str, list[ApartRecord]] = {}
+    for pair in found.apart:
+        if pair.second not in firsts:
+            continue
+        if pair.verdict == "not comparable":
+            alone.setdefault(pair.second, []).append(pair)
+            continue
+        places = f"{firsts[pair.first]} and {firsts[pair.second]}"
+        apart.add_row(places, pair.verdict, pair.why, _parted(pair))
+    for second, pairs in alone.items():
+        others = ", ".join(str(k) for k in sorted(firsts[one.first] for one in pairs))
+        told = f"with {firsts[pairs[0].first]}: {pairs[0].why}"
+        apart.add_row(f"{firsts[second]} and each of {others}", "not comparable", told, "")
+    return [table for table in (members, apart) if table.row_count]
+
+
+def _name(target: str) -> str:
+    """A name without what is the same of all."""
+    match = re.fullmatch(r"transformers\.models\.(\w+)\.modeling_\w+::\w+", target)
+    return f"`{match[1] if match else target}`"
+
+
+def _short(line: str) -> str:
+    """The line of a verdict without what is said of all that are proved."""
+    for clause in OF_ALL:
+        line = re.sub(rf"(, where|; and|;) {re.escape(clause)}", "", line)
+    return line
+
+
+def _count(models: int) -> str:
+    return str(models) if models else ""
+
+
+def _parted(one: ApartRecord) -> str:
+    if one.parted is None:
+        return ""
+    steps = (one.parted.first, one.parted.second)
+    return "; ".join(f"{step.place}: `{step.text}`" for step in steps if step)
+
+
+def _told(found: dict[str, ClassesRecord]) -> str:
+    """What the tables do not say."""
+    how = (
+        "Each program is compared with the first of each class, and its line says under which "
+        "conditions it is one function with that; of all that is proved it holds that "
+        f"{' and that '.join(OF_ALL)}. What is not comparable is in a class of its own. A "
+        "counterexample says that two classes are two functions, and not which of them is wrong."
+    )
+    lines = [how]
+    if "layers" in found:
+        lines.append(
+            f"The {len(LAYERS)} layers are chosen among decoders of text. They have the heads and "
+            "channels that attnproof builds layers with, otherwise the defaults of their own "
+            "configuration, are the first of their model, and take tables as the first of a class "
+            "does. They share weights by name: those of other names or shapes are not comparable."
+        )
+    return "\n\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Find the classes that are asked for, and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.classes")
+    parser.add_argument("what", nargs="*", help="rotary, layers; both if none is named")
+    parser.add_argument("--into", type=Path, help="where what is found is kept")
+    parser.add_argument("--page", type=Path, help="a page of Markdown")
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    known: dict[str, ClassesRecord] = {}
+    if asked.into is not None and asked.into.exists():
+        stored = json.loads(asked.into.read_text(encoding="utf-8"))
+        known = {name: ClassesRecord.read(one) for name, one in stored.items()}
+    for what in asked.what or TITLES:
+        if what not in known:
+            known[what] = found_of(what)
+        if asked.into is not None:
+            stored = {name: one.model_dump(mode="json") for name, one in known.items()}
+            asked.into.write_text(json.dumps(stored, indent=1), encoding="utf-8")
+    if asked.page is not None:
+        words = " ".join(["python -m benchmarks.classes", *asked.what])
+        title = f"Which code of transformers {version('transformers')} is one function"
+        every = [table for what, one in known.items() for table in tables(what, one)]
+        asked.page.write_text(f"{page(title, words, every)}\n{_told(known)}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
