@@ -280,7 +280,7 @@ def step_record(step: Step, letters: int | None = None) -> StepRecord:
     return StepRecord(
         rule=step.rule,
         at=".".join(map(str, step.path)),
-        inside=step.opened,
+        inside=tuple(map(repr, step.opened)),
         backwards=step.reverse,
         before=_cut(repr(step.part), letters),
         after=_cut(repr(step.becomes), letters),

@@ -30,9 +30,9 @@ from .kernel import Refused, replay
 from .prove import settled
 from .statement import Statement, Theorem, meaning, require_names
 from .steps import flatten
-from .terms import Term, make
+from .terms import Opened, Term, make
 
-FORMAT = "attnproof certificate 2"
+FORMAT = "attnproof certificate 3"
 PROOFS: tuple[type, ...] = get_args(Derivation)
 STEPS = {kind.__name__: kind for kind in (*PROOFS, SignStep)}
 TOLD = {kind.__name__: kind for kind in (Given, Claim, Law, Instance, Link)}
@@ -171,6 +171,8 @@ class _Writer:
             return [self(part) for part in value]
         if isinstance(value, frozenset):
             return {"set": sorted(map(self, value), key=repr)}
+        if isinstance(value, Opened):
+            return {"opened": self(value.of)}
         if isinstance(value, Fraction):
             return {"fraction": str(value)}
         if kind in STEPS:
@@ -219,6 +221,8 @@ class _Reader:
                 return self.steps[_place(place)]
             case {"set": parts}:
                 return frozenset(map(self, parts))
+            case {"opened": parts}:
+                return Opened(self(parts))
             case {"fraction": text}:
                 return Fraction(_name(text))
         return self._made(told, TOLD)

@@ -33,7 +33,7 @@ from .concrete import either
 from .givens import Given
 from .refusals import demand
 from .scalars import integer, is_truth
-from .terms import Own, Term, bind, free, instantiate, make, postorder, substitute
+from .terms import Opened, Term, bind, free, instantiate, make, opened, postorder, substitute
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def exists(
     demand(body, callable, "exists wants a function of what exists, such as lambda z: equal(z, x)")
     if variable.kind == "function":
         raise TypeError(f"an array is said to exist; {name} is a function")
-    unknown: Array = variable.named(Own(name))
+    unknown: Array = variable.named(Opened((name, object())))
     claim = _conclusion("exists", body(unknown))
     if claim.relation not in _INNER or claim.variables:
         said = "for_all" if claim.variables else claim.relation
@@ -309,7 +309,7 @@ def _named(
     own = {term for _, term in bound.values()}
     taken = {name for name, _ in claim.variables}
     for term in claim.terms():
-        taken |= {str(_name_of(v)) for v in free(term) - own}
+        taken |= {_name_of(v) for v in free(term) - own}
         taken |= {str(t.data[0]) for t in postorder(term) if t.op == "call"}
     named: list[tuple[str, Given]] = []
     for name, (given, term) in bound.items():
@@ -323,8 +323,7 @@ def _named(
 
 def _name_of(v: Term) -> str:
     """The name of a variable, an index or a size."""
-    name: str = v.data if v.op == "index" else v.data[0]
-    return name
+    return str(v.data if v.op == "index" else v.data[0])
 
 
 @dataclass(frozen=True)
@@ -401,7 +400,7 @@ def for_all(variables: Mapping[str, Given], body: Callable[..., Claim | Law]) ->
         demand(given, Given, f"for_all wants what {name} may be, such as real() or natural()")
         if given.kind == "function":
             raise TypeError(f"a law speaks of numbers and arrays; {name} is a function: give it")
-    own = {name: given.named(Own(name)) for name, given in variables.items()}
+    own = {name: given.named(Opened((name, object()))) for name, given in variables.items()}
     claim = _conclusion("for_all", body(**own))
     bound = {name: (variables[name], value.term) for name, value in own.items()}
     claim, named = _named(claim, bound)
@@ -431,7 +430,7 @@ def counted_anew() -> Iterator[None]:
 @either
 def over(length: Any, family: Callable[[Array], Instance]) -> Instance:
     """A family of instances, one for each index below the length."""
-    at = make("index", (integer(as_array(length).term),), f"at{_fresh()}")
+    at = opened(integer(as_array(length).term), f"at{_fresh()}")
     instance = family(Array(at))
     return replace(instance, indices=(at, *instance.indices))
 
@@ -446,7 +445,7 @@ def rows(length: Any, row: Callable[[Any], Any]) -> Any:
     (n,)
     """
     demand(row, callable, "rows wants a function of one index, such as lambda i: X[i]")
-    at = make("index", (integer(as_array(length).term),), f"row{_fresh()}")
+    at = opened(integer(as_array(length).term), f"row{_fresh()}")
     body = as_array(row(Array(at))).term
     return Array(make("tabulate", (at.args[0], bind(body, at)), shape=(at.args[0], *body.shape)))
 
@@ -466,8 +465,8 @@ def iterate(depth: Any, start: Any, layer: Callable[[Any, Any], Any]) -> Any:
         return start
     a = as_array(start)
     number = _fresh()  # no name that anybody else has; binding makes it vanish
-    at = make("index", (depth.term,), f"layer{number}")
-    state = make("var", (), (f"state{number}", "real"), a.axes)
+    at = opened(depth.term, f"layer{number}")
+    state = make("var", (), (Opened((f"state{number}",)), "real"), a.axes)
     body = as_array(layer(Array(at), Array(state))).term
     if is_truth(a.term) or is_truth(body):
         raise TypeError("a stack of layers holds numbers; write xp.astype(.., ..) for truth values")

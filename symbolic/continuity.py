@@ -40,7 +40,7 @@ from .givens import NUMBERS
 from .plain import plain
 from .rules import Assumption
 from .scalars import is_integer, number_of
-from .terms import BINDERS, Term, free, instantiate, make
+from .terms import BINDERS, Opened, Term, free, instantiate, make, opened
 
 EVERYWHERE = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
 REARRANGES = frozenset(
@@ -139,15 +139,13 @@ class _Walk:
         self._fixed(t, (length,), variables)
         if length.op == "space":
             raise Discontinuous(f"{plain(t)} is an expectation")
-        at = make("index", (length,), f"at#{t.key.hex()}")
+        at = opened(length, t)
         self._each(t.op, (instantiate(body, at),), variables)
 
     def _stack(self, t: Term, variables: frozenset[Term]) -> None:
         depth, start, body = t.args
         self._fixed(t, (depth,), variables)
-        mark = t.key.hex()
-        layer = make("index", (depth,), f"layer#{mark}")
-        state = make("var", (), (f"state#{mark}", "real"), t.shape)
+        layer, state = opened(depth, t), make("var", (), (Opened((t,)), "real"), t.shape)
         self(start, variables)
         self._each("a stack of layers", (instantiate(body, layer, state),), variables | {state})
 

@@ -21,12 +21,12 @@ class Step:
 
     ``path`` counts arguments from the root of ``before`` (the whole term) down to the rewritten
     part; ``part`` and ``becomes`` are that part before and after.  Indices that the path passes
-    are open, under the names in ``opened``.  ``signs`` are the steps to the signs
+    are open as ``opened``.  ``signs`` are the steps to the signs
     that the rule asks for.
     """
 
     path: tuple[int, ...]
-    opened: tuple[str, ...]
+    opened: tuple[Term, ...]
     rule: str
     arguments: tuple[object, ...]
     part: Term

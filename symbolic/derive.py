@@ -13,14 +13,14 @@ from math import lcm
 
 from .claim import Instance, Law
 from .derivation import Assume, Cases, Derivation, Induction, Reflexive
-from .kernel import Cover, Refused, cover_patterns, law
+from .kernel import Refused, law, places
 from .normal_form.equations import chain, flat, inside, reverse, rewrite, under
 from .normal_form.functions import apart
 from .normal_form.normaliser import Normaliser, Split
 from .normal_form.polynomial import Monomial, apart_from_zero, expand
 from .normal_form.sums import USUAL, longest_written_out
-from .scalars import ZERO, add, entry, index, integer, mul, num, number_of, split_integer
-from .terms import BINDERS, Term, free, instantiate, make, postorder, substitute
+from .scalars import ZERO, add, entry, integer, mul, num, number_of, split_integer
+from .terms import BINDERS, Opened, Term, instantiate, make, opened, postorder, substitute
 
 # Equations at hand in a derivation: hypotheses, and laws at given values
 
@@ -131,13 +131,11 @@ def replaced(t: Term, equation: Equation) -> Derivation:
         return inside(t, [(k, replaced(arg, equation)) for k, arg in enumerate(t.args)])
     first = inside(t, [(k, replaced(arg, equation)) for k, arg in enumerate(t.args[:-1])])
     u = first.right
-    taken = {str(v.data if v.op == "index" else v.data[0]) for v in free(u) | free(equation.left)}
-    name = next(n for k in range(10**6) if (n := f"r{k}") not in taken)
-    opened = [index(name, u.args[0])]
+    at = [opened(u.args[0], u, equation.left)]
     if u.op == "iterate":
-        opened.append(make("var", (), (name + "y", "real"), u.shape))
-    inner = replaced(instantiate(u.args[-1], *opened), equation)
-    return chain(first, under(u, tuple(opened), inner))
+        at.append(make("var", (), (Opened((u, equation.left, "y")), "real"), u.shape))
+    inner = replaced(instantiate(u.args[-1], *at), equation)
+    return chain(first, under(u, tuple(at), inner))
 
 
 def turned(equation: Equation) -> Equation:
@@ -276,8 +274,8 @@ def by_induction(left: Term, right: Term, prove: Prove) -> Derivation:
 
     Raises :class:`NotProved` where the two sides are no stacks of one depth.
     """
-    opened, other = unfoldings(left)[-1], _opened_stack(right)
-    stack = opened.right
+    unfolded, other = unfoldings(left)[-1], _opened_stack(right)
+    stack = unfolded.right
     inner = next((p for p in postorder(other.right) if p.op == "iterate" and p.shape), None)
     if inner is None:
         raise NotProved(f"one side is a stack of layers and the other has none: {right!r}")
@@ -285,18 +283,17 @@ def by_induction(left: Term, right: Term, prove: Prove) -> Derivation:
         raise NotProved(
             f"the stacks have different depths: {stack.args[0]!r} and {inner.args[0]!r}"
         )
-    hole = make("var", (), ("the stack", "real"), inner.shape)
+    hole = make("var", (), (Opened(("the stack",)), "real"), inner.shape)
     context = substitute(other.right, inner, hole)
-    taken = {str(v.data) for v in free(stack) | free(inner)}
-    layer = index(next(n for n in ("t", "layer", "layer'") if n not in taken), inner.args[0])
-    state = make("var", (), ("Y", "real"), inner.shape)
+    layer = opened(inner.args[0], stack, inner, "t")
+    state = make("var", (), (Opened((stack, inner, "Y")), "real"), inner.shape)
     base = prove(stack.args[1], substitute(context, hole, inner.args[1]))
     step = prove(
         instantiate(stack.args[2], layer, substitute(context, hole, state)),
         substitute(context, hole, instantiate(inner.args[2], layer, state)),
     )
     proof = Induction(stack, other.right, context, hole, layer, state, base, step)
-    return chain(opened, proof, reverse(other))
+    return chain(unfolded, proof, reverse(other))
 
 
 # Derive one equation of arrays: by equations at hand, normal forms at every entry, or induction
@@ -370,15 +367,6 @@ def _by_normal_forms(
     return _entrywise(left, right, again, norm.splits, meeting)
 
 
-def places(array: Term, cover: Cover) -> list[tuple[Term, ...]]:
-    """The index patterns of every case of a cover, as the kernel lists them."""
-    axes = [
-        cover_patterns(length, c, f"i{k}")
-        for k, (length, c) in enumerate(zip(array.shape, cover, strict=True))
-    ]
-    return list(product(*axes))
-
-
 def _entrywise(
     left: Term,
     right: Term,
@@ -389,7 +377,7 @@ def _entrywise(
     cover = tuple(axis_cover(length, splits) for length in left.shape)
     parts: list[Derivation] = []
     met: list[Meeting] = []
-    for place in places(left, cover):
+    for place in places(cover, left, right):
         a, b = norm(entry(left, *place)), norm(entry(right, *place))
         rational = _rational(a.right, b.right) if a.right is not b.right else None
         if rational is not None:

@@ -17,15 +17,15 @@ from dataclasses import dataclass, field
 
 from .budget import spend
 from .derivation import Derivation, Reflexive
-from .derive import axis_cover, places, split_options
-from .kernel import replay
+from .derive import axis_cover, split_options
+from .kernel import places, replay
 from .normal_form.equations import chain, inside, opened_index, rewrite, under
 from .normal_form.normaliser import Normaliser
 from .ranges import parts
 from .rules import Assumption, Refused
 from .scalars import ZERO, always_less, entry, index, num, number_of
 from .signs import nonzero, sign
-from .terms import BINDERS, Term, free, instantiate, make, substitute
+from .terms import BINDERS, Term, free, instantiate, is_opened, make, substitute
 
 # Numbers with their arrays unfolded and nothing expanded: the form in which an author wrote them.
 # A sign is read off such a form; a normal form would have multiplied out the squares.
@@ -114,11 +114,11 @@ class Condition:
 
 def _lettered(t: Term) -> Term:
     """The generic indices of a term under letters that are free in it; a state as what it is."""
-    for state in (v for v in free(t) if v.op == "var" and "#" in v.data[0]):
+    for state in (v for v in free(t) if v.op == "var" and is_opened(v)):
         t = substitute(t, state, make("var", (), ("the state", state.data[1]), state.shape))
     taken = {str(v.data if v.op == "index" else v.data[0]) for v in free(t)}
     letters = (letter for letter in "ihgrsuvwxyz" if letter not in taken)
-    for old in sorted((v for v in free(t) if v.op == "index"), key=lambda v: str(v.data)):
+    for old in sorted((v for v in free(t) if is_opened(v)), key=lambda v: str(v.data)):
         t = substitute(t, old, index(next(letters), old.args[0]))
     return t
 
@@ -126,18 +126,12 @@ def _lettered(t: Term) -> Term:
 def conditions(*terms: Term, facts: Facts = frozenset()) -> tuple[Condition, ...]:
     """The conditions in the terms that the kernel does not show, by ``facts`` at most.
 
-    ``facts`` are hypotheses, as the kernel has them.  What they say of an index by the name of an
-    opened one says nothing of that one.
+    ``facts`` are hypotheses, as the kernel has them.
     """
-    asked: dict[tuple[Term, str], Facts] = {}
-    for term in terms:
-        for one in filter(None, map(_asked, parts(term))):
-            bound = free(one[0]) - free(term)
-            known = frozenset(fact for fact in facts if not bound & free(fact[1]))
-            asked[one] = known & asked.get(one, known)
+    asked = {one for term in terms for one in map(_asked, parts(term)) if one is not None}
     found: dict[Condition, None] = {}
     for array, wanted in sorted(asked, key=lambda pair: (pair[0].key, pair[1])):
-        for value in _open(array, wanted, asked[array, wanted]):
+        for value in _open(array, wanted, facts):
             found.setdefault(Condition(value, wanted))
     return tuple(found)
 
@@ -175,7 +169,7 @@ def _open(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
     """The entries of which that is not shown, in normal form; it is found where it is needed."""
     splits = split_options(array)[0]
     norm = Normaliser(splits, together=True)
-    for place in places(array, tuple(axis_cover(length, splits) for length in array.shape)):
+    for place in places(tuple(axis_cover(length, splits) for length in array.shape), array):
         written = value = entry(array, *place)
         if _settled(written, wanted, facts):
             continue

@@ -19,7 +19,7 @@ from typing import Any
 from .meaning import ARITY
 from .rules import BY_FORM, Refused, need
 from .scalars import ONE, add, index_array, integer, is_count, is_integer, is_truth, mul, num
-from .terms import Term, made, postorder
+from .terms import Opened, Term, made, postorder
 
 MAPS = ("permutation", "injection", "index map")
 Shape = tuple[Term, ...]
@@ -59,6 +59,10 @@ def _is_whole(t: Term) -> bool:
 
 def _is_name(data: Any, count: int) -> bool:
     return type(data) is tuple and len(data) == count and all(type(part) is str for part in data)
+
+
+def _is_open(name: object) -> bool:
+    return type(name) is Opened and all(type(part) in (str, Term) for part in name.of)
 
 
 def _elementwise(t: Term) -> bool:
@@ -128,11 +132,11 @@ def _is_plain(length: Term) -> bool:
 def _index(t: Term) -> bool:
     (length,) = t.args
     ranged = length.op == "space" or (is_integer(length) and _is_plain(length))
-    return ranged and type(t.data) is str and not t.shape
+    return ranged and (type(t.data) is str or _is_open(t.data)) and not t.shape
 
 
 def _var(t: Term) -> bool:
-    if not _is_name(t.data, 2):
+    if not (_is_name(t.data, 2) or (_is_open(t.data[0]) and _is_name(t.data[1:], 1))):
         return False
     ranged = t.data[1] in MAPS
     ndim = 1 if ranged else 0 if t.data[1] == "natural" else t.ndim

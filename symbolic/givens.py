@@ -14,7 +14,7 @@ from .array import Array, as_array, broadcast_shapes, broadcast_to
 from .concrete import either
 from .refusals import demand
 from .scalars import integer, length_value, size
-from .terms import Term, make
+from .terms import Opened, Term, make
 
 NUMBERS = ("real", "angle", "position", "frequency", "positive", "nonnegative")
 """The kinds whose entries are real numbers."""
@@ -98,10 +98,10 @@ class Given:
         below = 0 if self.below is None else length_value(self.below, at)
         return tuple(length_value(n, at) for n in self.shape), below
 
-    def named(self, name: str) -> Any:
+    def named(self, name: str | Opened) -> Any:
         """The symbolic array (or function) of this kind with a name."""
         if self.kind == "function":
-            return Function(name, self)
+            return Function(str(name), self)
         if self.kind == "index":
             assert self.below is not None
             return Array(make("index", (self.below,), name))

@@ -57,8 +57,18 @@ from .rules import (
     known_after,
     need,
 )
-from .scalars import ONE, ZERO, add, always_less, entry, index, integer, mul, num, power
-from .terms import BINDERS, Term, bind, free, instantiate, make, substitute
+from .scalars import ONE, ZERO, add, always_less, entry, integer, mul, num, power
+from .terms import (
+    BINDERS,
+    Term,
+    bind,
+    free,
+    instantiate,
+    is_opened,
+    make,
+    opened,
+    substitute,
+)
 
 __all__ = [
     "Assumption",
@@ -76,6 +86,12 @@ _KEY = object()
 _WEAKER = {">": (">=",)}
 ANY_REAL = ("real", "angle", "position", "frequency")
 Follow = Callable[[Derivation], "Proof"]
+
+
+def _stated(*terms: Term) -> None:
+    """Refuse what no statement can say: nothing is told of an index that is open."""
+    for v in frozenset[Term]().union(*map(free, terms)):
+        need(not is_opened(v), "statement", "it speaks of an open index", v)
 
 
 class Proof:
@@ -104,6 +120,7 @@ class Proof:
     ) -> None:
         if key is not _KEY:
             raise Refused("a Proof is made by the kernel's replay, not by hand")
+        _stated(*(term for _, term in assumes))
         _MADE[self] = (relation, left, right, assumes, witness)
         for name, value in zip(self.__slots__, _MADE[self], strict=False):
             object.__setattr__(self, name, value)
@@ -233,8 +250,8 @@ def _under(d: Under, follow: Follow) -> Proof:
         *map(formed, d.variables),
     )
     need(t.finite or t.op != "iterate", "under", "a state may be infinite", t)
-    used = free(t).union(*(free(a) for _, a in part.assumes))
-    need(not used & set(d.variables), "under", "the index is not arbitrary", *d.variables)
+    arbitrary = all(is_opened(v) and v not in free(t) for v in d.variables)
+    need(arbitrary, "under", "the index is not arbitrary", *d.variables)
     need(part.left is instantiate(t.args[-1], *d.variables), "under", "not its body", part.left)
     return _equal(
         t, make(t.op, (*t.args[:-1], bind(part.right, *d.variables)), t.data, t.shape), part
@@ -246,28 +263,22 @@ def _is_any_real(v: Term) -> bool:
     return v.op == "var" and v.data[1] in ANY_REAL
 
 
-def _places(array: Term, cover: Cover) -> list[tuple[Term, ...]]:
-    need(len(cover) == array.ndim, "cases", "not a cover for every axis", array)
+def places(cover: Cover, left: Term, right: Term = ZERO) -> list[tuple[Term, ...]]:
+    """The index patterns of every case of a cover, which occur in neither array."""
+    need(len(cover) == left.ndim, "cases", "not a cover for every axis", left)
     axes = [
-        cover_patterns(length, c, f"i{k}")
-        for k, (length, c) in enumerate(zip(array.shape, cover, strict=True))
+        cover_patterns(length, c, f"i{k}", left, right)
+        for k, (length, c) in enumerate(zip(left.shape, cover, strict=True))
     ]
     return list(product(*axes))
 
 
-def _arbitrary(place: tuple[Term, ...], used: frozenset[Term]) -> None:
-    variables = frozenset[Term]().union(*(_indices(i) for i in place))
-    need(not variables & used, "cases", "the index is not arbitrary", *place)
-
-
 def _cases(d: Cases, follow: Follow) -> Proof:
     need(d.left.shape == d.right.shape, "cases", "the shapes differ", d.left, d.right)
-    places = _places(d.left, d.cover)
-    need(len(places) == len(d.parts), "cases", "not one equation for each case")
+    at = places(d.cover, d.left, d.right)
+    need(len(at) == len(d.parts), "cases", "not one equation for each case")
     parts = [follow(part) for part in d.parts]
-    taken = free(d.left) | free(d.right)
-    for place, part in zip(places, parts, strict=True):
-        _arbitrary(place, taken.union(*(free(a) for _, a in part.assumes)))
+    for place, part in zip(at, parts, strict=True):
         need(
             part.left is entry(d.left, *place) and part.right is entry(d.right, *place),
             "cases",
@@ -276,10 +287,6 @@ def _cases(d: Cases, follow: Follow) -> Proof:
             part.right,
         )
     return _equal(d.left, d.right, *parts)
-
-
-def _indices(t: Term) -> frozenset[Term]:
-    return frozenset(v for v in free(t) if v.op == "index")
 
 
 def _induction(d: Induction, follow: Follow) -> Proof:
@@ -301,14 +308,14 @@ def _induction(d: Induction, follow: Follow) -> Proof:
         hole,
     )
     need(left.finite and inner.finite, "induction", "a state may be infinite", left, inner)
-    fixed = free(left) | free(inner) | free(d.context)
-    used = fixed.union(*(free(a) for _, a in step.assumes))
     need(
         t.op == "index"
         and t.args == (left.args[0],)
         and _is_any_real(y)
         and y.shape == inner.shape
-        and not {t, y} & used,
+        and is_opened(t)
+        and is_opened(y)
+        and not {t, y} & (free(left) | free(inner) | free(d.context)),
         "induction",
         "layer and state are not arbitrary",
         t,
@@ -443,8 +450,7 @@ def _natural_induction(d: NaturalInduction, follow: Follow) -> Proof:
 
 def squares(left: Term, right: Term) -> Term:
     """Σ (left − right)², over all entries of two arrays of one shape."""
-    at = [index(f"square#{k}", n) for k, n in enumerate(left.shape)]
-    need(not set(at) & (free(left) | free(right)), "sum of squares", "an index is taken", left)
+    at = [opened(n, left, right, f"k{k}") for k, n in enumerate(left.shape)]
     total = power(add(entry(left, *at), mul(num(-1), entry(right, *at))), 2)
     for i in reversed(at):
         total = make("sum", (i.args[0], bind(total, i)))
@@ -512,17 +518,16 @@ def _differ(d: Differ, follow: Follow) -> Proof:
 
 def _sign(d: Sign, follow: Follow) -> Proof:
     array = formed(d.left)
-    places = _places(array, d.cover)
+    at = places(d.cover, array)
     signs = d.signs or ((),) * len(d.parts)
-    good = len(places) == len(d.parts) == len(signs)
+    good = len(at) == len(d.parts) == len(signs)
     need(good, "sign", "not one equation for each case")
     least, assumed = 2, frozenset[Assumption]()
-    for place, part, steps in zip(places, map(follow, d.parts), signs, strict=True):
+    for place, part, steps in zip(at, map(follow, d.parts), signs, strict=True):
         need(part.relation == "=", "sign", "a part is no equation", part.left)
         need(part.left is entry(array, *place), "sign", "not the entry of that case", part.left)
         inhabited(free(part.right) - free(part.left))
         certain, used = _signs(steps, part.left).sign(part.right)
-        _arbitrary(place, free(array).union(*(free(a) for _, a in part.assumes | used)))
         need(certain, "sign", "the form of the entry does not settle its sign", part.right)
         least, assumed = min(least, certain), assumed | used | part.assumes
     return Proof(_KEY, ">" if least == 2 else ">=", array, ZERO, assumed)
@@ -551,14 +556,10 @@ def close(
     need(shown == claimed, "close", "it shows something else", proof.left, proof.right)
     terms = [t for t in (proof.left, proof.right, *shown) if isinstance(t, Term)]
     known = _signs(signs)
-    sides = [t for a in proof.assumes for t in sides_of(a)]
-    open_, used = outside([*terms, *sides], known)
-    given, told = ({v for _, x in facts for v in free(x)} for facts in (proof.assumes, used))
-    bound = {v for t in sides for v in free(t)} - given
-    need(
-        not bound & told, "close", "what is told of a variable is not told of one of a law", *bound
-    )
+    _stated(*terms)
+    open_, used = outside([*terms, *(t for a in proof.assumes for t in sides_of(a))], known)
     unshown, more = outside([term for _, term in used], known)
+    _stated(*(term for _, term in used))
     extra = sorted(f"{name} {term!r}" for name, term in (proof.assumes | used) - granted)
     need(not extra, "close", "assumptions nobody granted: " + "; ".join(extra))
     for one in (*open_, *unshown):

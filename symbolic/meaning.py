@@ -8,11 +8,10 @@ it is taken entry by entry.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count
 from typing import Any
 
 from .scalars import ZERO, add, below, boolean, entry, integer, mul, num
-from .terms import Term, bind, free, instantiate, make
+from .terms import Term, bind, instantiate, make, opened
 
 ARITY = {
     "add": 0,
@@ -141,29 +140,29 @@ def _stack(a: Term, at: At) -> Term:
     return value
 
 
-def _summed(length: Term, body: Callable[[Term], Term], avoid: At) -> Term:
-    taken = {v.data for term in avoid for v in free(term)}
-    name = next(n for k in count() if (n := f"k{k}") not in taken)
-    variable = make("index", (length,), name)
+def _summed(length: Term, body: Callable[[Term], Term], *of: Term) -> Term:
+    variable = opened(length, *of)
     return make("sum", (length, bind(body(variable), variable)))
 
 
 def _reduce(a: Term, at: At) -> Term:
     axis: Any = a.data
     (x,) = a.args
-    return _summed(x.shape[axis], lambda k: entry(x, *at[:axis], k, *at[axis:]), (*at, x))
+    return _summed(x.shape[axis], lambda k: entry(x, *at[:axis], k, *at[axis:]), *at, x)
 
 
 def _matmul(a: Term, at: At) -> Term:
     x, y = a.args
     row = at[: x.ndim - 1]
     if y.ndim == 1:
-        return _summed(y.shape[0], lambda k: mul(entry(x, *row, k), entry(y, k)), (*at, x, y))
+        return _summed(y.shape[0], lambda k: mul(entry(x, *row, k), entry(y, k)), *at, x, y)
     batch, column = at[: y.ndim - 2], at[-1]
     return _summed(
         y.shape[-2],
         lambda k: mul(entry(x, *row, k), entry(y, *batch, k, column)),
-        (*at, x, y),
+        *at,
+        x,
+        y,
     )
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count
 
 from .rules import Assumption, Facts, Signs
-from .rules.base import NOTHING, fresh
+from .rules.base import NOTHING
 from .scalars import add, always_less, below, entry, integer, is_whole, mul, num
-from .terms import BINDERS, Term, free, instantiate, make
+from .terms import BINDERS, Opened, Term, instantiate, make, opened
 
 NEVER = num(-1)
 
@@ -33,7 +32,7 @@ class Range:
 
 
 def parts(term: Term) -> Iterator[Term]:
-    """Every subterm once, bodies of binders opened with names not free in it; outer ones first."""
+    """Every subterm once, bodies of binders opened; outer ones first."""
     seen: set[Term] = set()
     stack = [term]
     while stack:
@@ -45,12 +44,10 @@ def parts(term: Term) -> Iterator[Term]:
         if t.op not in BINDERS:
             stack.extend(t.args)
             continue
-        opened = [fresh(t.args[0], term, t)]
+        bound = [opened(t.args[0], t)]
         if t.op == "iterate":
-            taken = {str(v.data[0]) for v in free(t) if v.op == "var"}
-            name = next(n for k in count() if (n := f"state#{k}") not in taken)
-            opened.append(make("var", (), (name, "real"), t.shape))
-        stack.extend((*t.args[:-1], instantiate(t.args[-1], *opened)))
+            bound.append(make("var", (), (Opened((t, "state")), "real"), t.shape))
+        stack.extend((*t.args[:-1], instantiate(t.args[-1], *bound)))
 
 
 def ranges(t: Term) -> Iterator[Range]:
@@ -68,7 +65,7 @@ def ranges(t: Term) -> Iterator[Range]:
             yield from _of_place(t, at, axis)
     elif t.op == "gather":
         e = t.args[1]
-        yield from _of_place(t, entry(e, fresh(e.shape[0], e)), t.data)
+        yield from _of_place(t, entry(e, opened(e.shape[0], e)), t.data)
     for length in t.args[:1] if t.op == "sum" else t.shape:
         if length.op != "space":
             yield Range(length, t)
@@ -86,30 +83,23 @@ def _of_place(t: Term, at: Term, axis: int) -> Iterator[Range]:
 
 
 def sides_of(assumption: Assumption) -> tuple[Term, ...]:
-    """The terms that an assumption speaks of; the variables of a law under names of their own."""
+    """The terms that an assumption speaks of; of a law, with its variables opened."""
     _, term = assumption
     if term.op != "assumed equal":
         return (term,)
-    taken = {str(v.data[0]) for v in free(term) if v.op == "var"}
-    names = (n for k in count() if (n := f"any{k}") not in taken)
-    values = [make("var", (), (next(names), kind), shape) for kind, shape in term.data or ()]
+    values = [
+        make("var", (), (Opened((term, f"any{k}")), kind), shape)
+        for k, (kind, shape) in enumerate(term.data or ())
+    ]
     return tuple(instantiate(side, *values) for side in term.args)
 
 
 def outside(terms: Iterable[Term], signs: Signs) -> tuple[list[Range], Facts]:
-    """The ranges in the terms that no sign shows, and what the others rest on.
-
-    What is known of an index by the name of an opened one says nothing of that one.
-    """
+    """The ranges in the terms that no sign shows, and what the others rest on."""
     unshown, used = list[Range](), NOTHING
-    for term in terms:
-        for one in (r for part in parts(term) for r in ranges(part)):
-            if always_less(num(-1), one.number):
-                continue
+    for one in (r for term in terms for part in parts(term) for r in ranges(part)):
+        if not always_less(num(-1), one.number):
             certain, by = signs.sign(one.number)
-            opened = free(one.number) - free(term)
-            if certain and not any(opened & free(x) for _, x in by):
-                used |= by
-            else:
-                unshown.append(one)
+            used |= by
+            unshown += [] if certain else [one]
     return unshown, used

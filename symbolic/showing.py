@@ -25,9 +25,9 @@ from .derivation import (
     SumOfSquares,
     Witness,
 )
-from .derive import Equation, Meeting, NotProved, assumed, axis_cover, derive, places, split_options
+from .derive import Equation, Meeting, NotProved, assumed, axis_cover, derive, split_options
 from .divisors import opened
-from .kernel import Cover, Proof, Refused, replay, squares
+from .kernel import Cover, Proof, Refused, places, replay, squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
 from .normal_form.polynomial import holding
@@ -266,7 +266,7 @@ def _signed(claim: Claim, at_hand: AtHand) -> Shown:
         cover = tuple(axis_cover(n, splits) for n in form.shape)
         for expand in (False, True):
             parts = []
-            for place in places(form, cover):
+            for place in places(cover, whole_array):
                 t = entry(whole_array, *place)
                 first = inside(t, [(0, to_form)]) if place else to_form
                 then = norm(first.right) if expand else opened(first.right, keep)
@@ -307,7 +307,7 @@ def _as_known(claim: Claim, to_form: Derivation, at_hand: AtHand) -> Shown | Non
             continue
         try:
             way = chain(to_form, derive(form, known, at_hand.equations))
-            (place,) = places(form, whole)
+            (place,) = places(whole, array)
             part = inside(entry(array, *place), [(0, way)]) if place else way
             shown = signed(array, whole, (at_hand.finished(part),), at_hand.facts)
             return Shown((), replay(shown), "", shown)

@@ -30,11 +30,11 @@ from .linear import (
     times,
 )
 from .rules import BY_FORM, Assumption, Facts, Signs, known_after, same_polynomial
-from .rules.base import NOTHING, fresh
+from .rules.base import NOTHING
 from .rules.inequalities import LEAST
 from .rules.signs import BY_KIND, CARRIED, Sign
 from .scalars import ONE, ZERO, add, always_less, is_integer, is_truth, mul, num, number_of, power
-from .terms import Own, Term, free, instantiate, make, postorder, substitute
+from .terms import Opened, Term, free, instantiate, make, opened, postorder, substitute
 
 Found = tuple[int, Steps]
 NEITHER: Found = (0, ())
@@ -170,7 +170,7 @@ def _log(t: Term, facts: Facts) -> Found:
 def _sum(t: Term, facts: Facts) -> Found:
     """A sum of terms >= 0 is positive if one is: any, or the one at an index at hand or at 0."""
     length, body = t.args
-    j = fresh(length, t, *(term for _, term in facts))
+    j = opened(length, t)
     inner, steps = find(instantiate(body, j), facts)
     if length.op == "space":
         return _every(inner, t, j, steps)
@@ -217,8 +217,7 @@ def _iterate(t: Term, facts: Facts) -> Found:
     first, steps = find(start, facts)
     if t.shape or first < 2:
         return NEITHER
-    layer = fresh(depth, t, *(term for _, term in facts))
-    state = make("var", (), (Own("y"), "positive"))
+    layer, state = opened(depth, t), make("var", (), (Opened((t,)), "positive"))
     then, more = find(instantiate(body, layer, state), facts)
     plain = all(step.rule == "given" for step in more)  # the kernel opens the layer by itself
     return (2, joined(steps, more)) if then == 2 and plain else NEITHER
@@ -594,7 +593,7 @@ def _under(x: Term, large: Term, facts: Facts) -> Steps | None:
 def _sums(small: Term, large: Term, facts: Facts) -> Steps | None:
     """Σ_j f(j) <= Σ_j g(j) where every f(j) is at most g(j)."""
     whole = make("sum", (small.args[0], less(large.args[1], small.args[1])))
-    j = fresh(small.args[0], whole, *(term for _, term in facts))
+    j = opened(small.args[0], whole)
     certain, steps = _gap(instantiate(small.args[1], j), instantiate(large.args[1], j), facts)
     if not certain or not (small.finite and large.finite):
         return None

@@ -19,7 +19,7 @@ from .bodies import Code
 from .claim import NO_CONTRADICTION, Claim, Law, counted_anew
 from .givens import Given
 from .refusals import arrays_only, demand
-from .terms import Own, Term, free
+from .terms import Term, free, is_opened
 
 if TYPE_CHECKING:
     from .gate import Misreading
@@ -49,8 +49,7 @@ class Statement:
     def __post_init__(self) -> None:
         """Refuse what the body of a binder kept, where it is used outside."""
         for term, v in self.unknown():
-            name = v.data if v.op == "index" else v.data[0]
-            if isinstance(name, Own) or "#" in name:
+            if is_opened(v):
                 raise TypeError(
                     f"{v!r} is bound elsewhere and stands free in {term!r}; what for_all, exists, "
                     "rows, iterate and over hand to their bodies means nothing outside of them"

@@ -79,7 +79,7 @@ def flatten(derivation: Derivation) -> Iterator[Step]:
 
 
 def _steps(
-    d: Derivation, path: tuple[int, ...], opened: tuple[str, ...], around: Around, back: bool
+    d: Derivation, path: tuple[int, ...], opened: tuple[Term, ...], around: Around, back: bool
 ) -> Iterator[Step]:
     if isinstance(d, Rewrite):
         part, becomes = (d.right, d.left) if back else (d.left, d.right)
@@ -94,13 +94,12 @@ def _steps(
         yield from _inside(d, path, opened, around, back)
     elif isinstance(d, Under):
         last = len(d.left.args) - 1
-        names = tuple(str(v.data) for v in d.variables)
 
         def closed(body: Term, d: Under = d) -> Term:
             args = (*d.left.args[:-1], bind(body, *d.variables))
             return around(make(d.left.op, args, d.left.data, d.left.shape))
 
-        yield from _steps(d.part, (*path, last), (*opened, *names), closed, back)
+        yield from _steps(d.part, (*path, last), (*opened, *d.variables), closed, back)
     elif isinstance(d, Assume):
         part, becomes = (d.right, d.left) if back else (d.left, d.right)
         yield Step(
@@ -126,7 +125,7 @@ def _apart(d: Derivation) -> tuple[Derivation, ...]:
 
 
 def _inside(
-    d: Inside, path: tuple[int, ...], opened: tuple[str, ...], around: Around, back: bool
+    d: Inside, path: tuple[int, ...], opened: tuple[Term, ...], around: Around, back: bool
 ) -> Iterator[Step]:
     args = list((d.right if back else d.left).args)
     for place, part in reversed(d.parts) if back else d.parts:

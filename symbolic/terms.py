@@ -17,6 +17,7 @@ Operations with a binder, each with the bound index in its last argument:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -57,23 +58,26 @@ class Term:
         return len(self.shape)
 
 
-class Own(str):
-    """A name that no other name is equal to, whatever its letters: of what a binder binds.
+@dataclass(frozen=True, slots=True, repr=False)
+class Opened:
+    """The name of what a binder binds, while it is open: it is no text, so nothing else has it.
 
-    Terms that differ in nothing else have the same ``key`` and the same text.
+    It holds what it was opened ``of``.  Terms never change and hold what was made before them, so
+    what was opened of a term occurs in no part of that term.
 
-    >>> make("var", data=(Own("x"), "real")) is make("var", data=("x", "real"))
+    >>> make("var", data=(Opened(("x",)), "real")) is make("var", data=("x", "real"))
     False
     """
 
-    __slots__ = ()
-    __hash__ = object.__hash__
+    of: tuple[Hashable, ...]
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
+    def __str__(self) -> str:
+        """Texts among what it is of, or j and how many are open around it: for people alone."""
+        around = {v for t in self.of if isinstance(t, Term) for v in free(t) if is_opened(v)}
+        return "".join(x for x in self.of if isinstance(x, str)) or f"j{len(around)}"
 
-    def __ne__(self, other: object) -> bool:
-        return self is not other
+    def __repr__(self) -> str:
+        return f"opened {self}"
 
 
 _interned: dict[tuple[Any, ...], Term] = {}
@@ -216,6 +220,16 @@ def free(term: Term) -> frozenset[Term]:
     if term.op in ("var", "index", "size"):
         return frozenset((term,)).union(*(free(part) for part in (*term.args, *term.shape)))
     return frozenset().union(*(free(part) for part in (*term.args, *term.shape)))
+
+
+def opened(length: Term, *of: Hashable) -> Term:
+    """An index of an axis that occurs in nothing that it is opened of."""
+    return make("index", (length,), Opened(of))
+
+
+def is_opened(variable: Term) -> bool:
+    """Whether it stands for what a binder binds, which no statement can speak of."""
+    return type(variable.data[0] if variable.op == "var" else variable.data) is Opened
 
 
 def postorder(term: Term) -> Iterator[Term]:

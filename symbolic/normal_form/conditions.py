@@ -22,7 +22,7 @@ from ..scalars import (
     split_integer,
 )
 from ..signs import find
-from ..terms import Term, bind, free, instantiate, make, postorder, substitute
+from ..terms import Opened, Term, bind, free, instantiate, make, postorder, substitute
 from .equations import chain, inside, occurs, opened_index, operations, reverse, rewrite, under
 from .polynomial import Polynomial, expand, held, to_term
 
@@ -195,9 +195,7 @@ def stack(norm: Normaliser, t: Term) -> Derivation:
     if u.shape:
         return first
     layer = opened_index(u, u.args[0])
-    taken = {v.data[0] for v in free(u) if v.op == "var"}
-    name = next(n for k in range(10**6) if (n := f"•state{k}") not in taken)
-    state = make("var", (), (name, "real"))
+    state = make("var", (), (Opened((u, "•state")), "real"))
     inner = under(u, (layer, state), norm(instantiate(u.args[2], layer, state)))
     first = chain(first, inner)
     return chain(first, norm.hypothesis(first.right))

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from ..budget import spend
 from ..derivation import Chain, Derivation, Inside, Reflexive, Reverse, Rewrite, Under
 from ..rules import ON_SIGNS, applied
-from ..scalars import index
 from ..signs import Asked
-from ..terms import Term, bind, free, instantiate, make, substitute
+from ..terms import Term, bind, free, instantiate, is_opened, make, opened, substitute
 from .polynomial import held
 
 if TYPE_CHECKING:
@@ -118,9 +117,9 @@ def reverse(part: Derivation) -> Derivation:
 
 def opened_index(t: Term, length: Term, skip: int = 0) -> Term:
     """The index for opening a binder: numbered by depth, so that equal terms open equally."""
-    names = [str(v.data) for v in free(t) if v.op == "index"]
+    names = [str(v.data) for v in free(t) if v.op == "index" and is_opened(v)]
     depths = [int(name[1:]) for name in names if name[0] == "•" and name[1:].isdigit()]
-    return index(f"•{max(depths, default=0) + 1 + skip}", length)
+    return opened(length, f"•{max(depths, default=0) + 1 + skip}")
 
 
 def flat(t: Term) -> tuple[Term, ...]:
@@ -167,7 +166,7 @@ def exchanged(t: Term, k: int) -> Derivation:
 
 def renamed(t: Term, names: dict[Term, Term]) -> Term:
     """All the names replaced at once, so that they may be exchanged."""
-    holders = {old: make("index", old.args, f"»{k}") for k, old in enumerate(names)}
+    holders = {old: opened(old.args[0], f"»{k}") for k, old in enumerate(names)}
     for old, holder in holders.items():
         spend()
         t = substitute(t, old, holder)
@@ -188,7 +187,7 @@ def ordered(norm: Normaliser, t: Term) -> Derivation:
     for order in _orders(norm, indices, body):
         names = dict(zip([indices[k] for k in order], indices, strict=True))
         if any(a.args != b.args for a, b in names.items()):
-            names = {old: index(str(new.data), old.args[0]) for old, new in names.items()}
+            names = {old: opened(old.args[0], str(new.data)) for old, new in names.items()}
         key = norm(renamed(body, names)).right.key
         lengths = b"".join(indices[k].args[0].key for k in order)
         if best is None or (lengths + key, order) < best:
@@ -209,7 +208,7 @@ def _orders(norm: Normaliser, indices: list[Term], body: Term) -> Iterator[tuple
     factors = body.args if body.op == "mul" else (body,)
     colours: list[tuple[bytes, ...]] = []
     for j in indices:
-        names = {i: index("?" if i is not j else "!", i.args[0]) for i in indices}
+        names = {i: opened(i.args[0], "?" if i is not j else "!") for i in indices}
         seen = Counter(norm(_anonymous(f, names)).right.key for f in factors if j in free(f))
         colours.append((j.args[0].key, *sorted(seen.elements())))
     groups: dict[tuple[bytes, ...], list[int]] = {}

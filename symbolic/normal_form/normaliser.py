@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..budget import spend
 from ..derivation import Derivation, Reflexive
-from ..scalars import entry, index, mul, num, power
+from ..scalars import entry, mul, num, power
 from ..signs import find
-from ..terms import Term
+from ..terms import Term, opened
 from . import conditions, functions, sums
 from .equations import chain, inside, rewrite
 from .matching import in_product, leading
@@ -245,7 +245,9 @@ class Normaliser:
         if self._patterns is None:
             self._patterns = []
             for equation in self.assume:
-                places = tuple(index(f"h{k}", n) for k, n in enumerate(equation.left.shape))
+                places = tuple(
+                    opened(n, f"h{k}", equation.left) for k, n in enumerate(equation.left.shape)
+                )
                 pattern = leading(self.plain(entry(equation.left, *places)).right, places)
                 self._patterns.append((equation, places, pattern))
         return self._patterns

@@ -1,11 +1,8 @@
-"""What every rule needs: refusal, assumptions, fresh indices."""
+"""What every rule needs: refusal, assumptions."""
 
 from __future__ import annotations
 
-from itertools import count
-
-from ..scalars import index
-from ..terms import Term, free
+from ..terms import Term
 
 Assumption = tuple[str, Term]
 Result = tuple[Term, frozenset[Assumption]]
@@ -27,10 +24,3 @@ def need(condition: object, rule: str, why: str, *terms: Term) -> None:
     """Refuse a step unless its side condition holds."""
     if not condition:
         raise Refused(f"{rule}: {why}", *terms)
-
-
-def fresh(length: Term, *avoid: Term) -> Term:
-    """An index variable of an axis that occurs in none of the terms."""
-    taken = {variable.data for term in avoid for variable in free(term)}
-    name = next(n for k in count() if (n := f"j{k}") not in taken)
-    return index(name, length)

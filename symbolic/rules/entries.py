@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 from ..meaning import NoMeaning, entry_of
-from ..scalars import below, entry, index, integer
-from ..terms import Term, bind, free, make
+from ..scalars import below, entry, integer
+from ..terms import Term, bind, make, opened
 from .base import NOTHING, Refused, Result, need
 
 
@@ -31,11 +29,7 @@ def unfold(t: Term) -> Result:
 def tabulated(t: Term) -> Result:
     """An array is the table of its entries."""
     need(t.shape and t.op != "tabulate", "tabulate", "not an array to tabulate", t)
-    taken = {variable.data for variable in free(t)}
-    at: list[Term] = []
-    for k, length in enumerate(t.shape):
-        name = next(n for j in count() if (n := f"t{k}_{j}") not in taken)
-        at.append(index(name, length))
+    at = [opened(length, t, f"t{k}") for k, length in enumerate(t.shape)]
     body = entry(t, *at)
     for axis in range(len(at) - 1, -1, -1):
         body = make("tabulate", (t.shape[axis], bind(body, at[axis])), shape=t.shape[axis:])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..scalars import ZERO, below, entry, is_integer, mul, split_integer, unary
-from ..terms import Term, instantiate, make
-from .base import NOTHING, Result, fresh, need
+from ..terms import Term, instantiate, make, opened
+from .base import NOTHING, Result, need
 from .signs import BY_FORM, Signs
 from .sums import closed
 
@@ -54,7 +54,7 @@ def image(t: Term) -> Result:
     """[i in e] = Σ_j [e(j) = i] for an injective e."""
     need(t.op == "indicator" and t.args[0].op == "is in", "image", "not [i in e]", t)
     i, e = t.args[0].args
-    j = fresh(e.shape[0], t)
+    j = opened(e.shape[0], t)
     gate = unary("indicator", make("equal", (entry(e, j), i)))
     return closed(e.shape[0], j, gate), frozenset({("injective", e)})
 
@@ -104,7 +104,7 @@ def equivariance(t: Term, sigma: Term, table: Term) -> Result:
         "not a table of rows and a permutation of them",
         moved,
     )
-    row = fresh(moved.args[0], t, table)
+    row = opened(moved.args[0], t, sigma, table)
     moves = instantiate(moved.args[1], row) is instantiate(table.args[1], entry(sigma, row))
     need(moves, "equivariance", "the rows are not those of the table, moved by σ", moved, table)
     need(below(t.args[1], moved.args[0]), "equivariance", "the row is out of range", t.args[1])

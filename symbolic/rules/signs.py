@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from ..scalars import ZERO, always_less, is_integer, number_of, power
-from ..terms import Own, Term, instantiate, make
-from .base import NOTHING, Assumption, Facts, fresh
+from ..terms import Opened, Term, instantiate, make, opened
+from .base import NOTHING, Assumption, Facts
 
 Sign = tuple[int, Facts]
 NEITHER: Sign = (0, NOTHING)
@@ -100,8 +100,7 @@ def _sum(t: Term, facts: Facts) -> Sign:
     """A sum of terms >= 0 is; it is positive where all are and there is one, or the outcomes."""
     length, body = t.args
     some = length.op == "space" or always_less(ZERO, length)
-    index = fresh(length, t, *(term for _, term in facts))
-    inner, used = sign(instantiate(body, index), facts)
+    inner, used = sign(instantiate(body, opened(length, t, facts)), facts)
     return (inner if some else min(inner, 1)), used
 
 
@@ -142,8 +141,7 @@ def _iterate(t: Term, facts: Facts) -> Sign:
     first, used = sign(start, facts)
     if t.shape or first < 2:
         return NEITHER
-    layer = fresh(depth, t, *(term for _, term in facts))
-    state = make("var", (), (Own("y"), "positive"))
+    layer, state = opened(depth, t, facts), make("var", (), (Opened((t, facts)), "positive"))
     then, more = sign(instantiate(body, layer, state), facts)
     return (2, used | (more - {("positive", state)})) if then == 2 else NEITHER
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..scalars import ONE, ZERO, add, always_less, below, entry, integer, mul, num, number_of, unary
-from ..terms import Term, bind, free, instantiate, make, substitute
-from .base import NOTHING, Refused, Result, fresh, need
+from ..terms import Term, bind, free, instantiate, make, opened, substitute
+from .base import NOTHING, Refused, Result, need
 
 
-def opened(t: Term, rule: str, *, expectation: bool = False) -> tuple[Term, Term, Term]:
-    """(length, a fresh index, the body at that index) of a sum."""
+def open_sum(t: Term, rule: str, *of: Term, expectation: bool = False) -> tuple[Term, Term, Term]:
+    """(length, an index, the body at that index) of a sum; in ``of`` it does not occur either."""
     need(t.op == "sum", rule, "not a sum", t)
     counted = always_less(num(-1), t.args[0]) or (expectation and t.args[0].op == "space")
     need(counted, rule, "the length is not a natural number", t.args[0])
-    variable = fresh(t.args[0], t)
+    variable = opened(t.args[0], t, *of)
     return t.args[0], variable, instantiate(t.args[1], variable)
 
 
@@ -29,14 +29,14 @@ def closed(length: Term, variable: Term, body: Term) -> Term:
 
 def distribute(t: Term) -> Result:
     """Σ (a + b) = Σ a + Σ b, for finite bodies."""
-    length, j, body = opened(t, "distribute", expectation=True)
+    length, j, body = open_sum(t, "distribute", expectation=True)
     need(body.op == "add" and body.finite, "distribute", "the body is not a finite sum", t)
     return add(*(closed(length, j, part) for part in body.args)), NOTHING
 
 
 def factor(t: Term, count: Any) -> Result:
     """Σ_j c·f(j) = c·Σ_j f(j) for the first ``count`` factors, the same for all j."""
-    length, j, body = opened(t, "factor", expectation=True)
+    length, j, body = open_sum(t, "factor", expectation=True)
     need(type(count) is int and count > 0, "factor", "not a number of factors", t)
     factors = body.args if body.op == "mul" else (body,)
     outside, inside = factors[:count], factors[count:]
@@ -47,24 +47,24 @@ def factor(t: Term, count: Any) -> Result:
 
 def constant(t: Term) -> Result:
     """Σ_{j<n} 1 = n, and a sum of zeros is 0; the expectation of 1 is 1."""
-    length, _, body = opened(t, "constant", expectation=True)
+    length, _, body = open_sum(t, "constant", expectation=True)
     need(body in (ONE, ZERO), "constant", "the body is neither 1 nor 0", t)
     return (body if body is ZERO or length.op == "space" else length), NOTHING
 
 
 def exchange(t: Term) -> Result:
     """Σ_j Σ_k f = Σ_k Σ_j f."""
-    length, j, body = opened(t, "exchange", expectation=True)
+    length, j, body = open_sum(t, "exchange", expectation=True)
     need(body.op == "sum", "exchange", "not a double sum", t)
     need(j not in free(body.args[0]), "exchange", "the inner length depends on the outer index", t)
-    k = fresh(body.args[0], j, t)
+    k = opened(body.args[0], body)
     inner = instantiate(body.args[1], k)
     return closed(body.args[0], k, closed(length, j, inner)), NOTHING
 
 
 def reindex(t: Term, permutation: Term) -> Result:
     """Σ_j f(j) = Σ_j f(σ(j)) for a permutation σ of the indices."""
-    length, j, body = opened(t, "reindex")
+    length, j, body = open_sum(t, "reindex", permutation)
     base = permutation
     while base.op == "inverse":
         base = base.args[0]
@@ -82,7 +82,7 @@ def reindex(t: Term, permutation: Term) -> Result:
 
 def delta(t: Term) -> Result:
     """Σ_j [j = a]·f(j) = f(a) when a lies in the range of j and does not mention j."""
-    length, j, body = opened(t, "delta")
+    length, j, body = open_sum(t, "delta")
     gate, *rest = body.args if body.op == "mul" else (body,)
     need(
         gate.op == "indicator" and gate.args[0].op == "equal" and body.finite,
@@ -99,12 +99,11 @@ def delta(t: Term) -> Result:
 
 def radix(t: Term, blocks: Term, width: Term) -> Result:
     """Σ_{j < mk} f(j) = Σ_{a < m} Σ_{b < k} f(a·k + b)."""
-    length, j, body = opened(t, "radix")
+    length, j, body = open_sum(t, "radix", blocks, width)
     need(integer(mul(blocks, width)) is integer(length), "radix", "the lengths differ", t)
     natural = always_less(ZERO, blocks) and always_less(ZERO, width)
     need(natural, "radix", "blocks and width must be at least 1", blocks, width)
-    a = fresh(blocks, t, j)
-    b = fresh(width, t, j, a)
+    a, b = opened(blocks, t, width, "a"), opened(width, t, blocks, "b")
     return closed(blocks, a, closed(width, b, put(body, j, add(mul(a, width), b)))), NOTHING
 
 
@@ -115,7 +114,7 @@ def put(body: Term, variable: Term, value: Term) -> Term:
 
 def cut(t: Term, first: Term) -> Result:
     """Σ_{j < m+k} f(j) = Σ_{j < m} f(j) + Σ_{j < k} f(m + j)."""
-    length, j, body = opened(t, "cut")
+    length, j, body = open_sum(t, "cut", first)
     second = integer(add(length, mul(num(-1), first)))
     need(
         body.finite and always_less(num(-1), first) and always_less(num(-1), second),
@@ -124,7 +123,7 @@ def cut(t: Term, first: Term) -> Result:
         t,
         first,
     )
-    a, b = fresh(first, t), fresh(second, t)
+    a, b = opened(first, t, first), opened(second, t, first)
     return add(
         closed(first, a, put(body, j, a)), closed(second, b, put(body, j, add(first, b)))
     ), NOTHING
@@ -132,14 +131,14 @@ def cut(t: Term, first: Term) -> Result:
 
 def reflect(t: Term) -> Result:
     """Σ_{j<n} f(j) = Σ_{j<n} f(n − 1 − j)."""
-    length, j, body = opened(t, "reflect")
+    length, j, body = open_sum(t, "reflect")
     other = integer(add(length, num(-1), mul(num(-1), j)))
     return closed(length, j, substitute(body, j, other)), NOTHING
 
 
 def unroll(t: Term) -> Result:
     """A sum over an axis of literal length, written out."""
-    length, j, body = opened(t, "unroll")
+    length, j, body = open_sum(t, "unroll")
     count = number_of(length)
     need(count is not None and body.finite, "unroll", "the length is not a literal", t)
     assert count is not None
@@ -148,7 +147,7 @@ def unroll(t: Term) -> Result:
 
 def standard(t: Term) -> Result:
     """E z[ω, i]·z[ω, j] = [i = j] and E z[ω, i] = 0 for z given as standard."""
-    length, w, body = opened(t, "standard", expectation=True)
+    length, w, body = open_sum(t, "standard", expectation=True)
     pair = body.args if body.op == "mul" else (body,)
     need(
         len(pair) <= 2 and all(x.op == "entry" and len(x.args) == 3 for x in pair),
@@ -179,7 +178,7 @@ def standard(t: Term) -> Result:
 
 def count(t: Term) -> Result:
     """Σ_{k<n} [k <= m] = m + 1 for 0 <= m < n;  Σ_{k<n} [k < m] = m for 0 <= m <= n."""
-    length, k, body = opened(t, "count")
+    length, k, body = open_sum(t, "count")
     good = body.op == "indicator" and body.args[0].op in ("less", "less_equal")
     need(
         good and body.args[0].args[0] is k and k not in free(body.args[0].args[1]),
@@ -195,7 +194,7 @@ def count(t: Term) -> Result:
 
 def orthogonal(t: Term) -> Result:
     """Σ_k g[k, b]·g[k, c] = [b = c] = Σ_k g[b, k]·g[c, k] for a square orthogonal g."""
-    length, k, body = opened(t, "orthogonal")
+    length, k, body = open_sum(t, "orthogonal")
     need(body.op == "mul" and len(body.args) == 2, "orthogonal", "not a product of two", t)
     x, y = body.args
     need(

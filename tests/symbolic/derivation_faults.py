@@ -49,7 +49,6 @@ from tests.symbolic.false_proofs import (
     gap,
     inverse_over,
     of_an_equation_that_is_refuted,
-    of_one_unit_vector,
     over_an_index,
     product,
     rest_by_induction,
@@ -174,12 +173,6 @@ FAULTS: list[Fault] = [
         "natural induction: it is not arbitrary",
         with_an_assumption_on_the_number,
         {u: 2},
-    ),
-    Fault(
-        "an index of the sum that the array has",
-        "sum of squares: an index is taken",
-        of_one_unit_vector,
-        {n: 2},
     ),
     Fault(
         "the squares of something else",

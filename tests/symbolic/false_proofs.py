@@ -9,10 +9,9 @@ from attnproof.symbolic.derivation import (
     LeftInverse,
     Lemma,
     NaturalInduction,
-    SumOfSquares,
 )
 from attnproof.symbolic.kernel import law
-from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
+from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite
 from attnproof.symbolic.scalars import (
     ONE,
     ZERO,
@@ -25,7 +24,7 @@ from attnproof.symbolic.scalars import (
     power,
     unary,
 )
-from attnproof.symbolic.terms import Term, bind, make
+from attnproof.symbolic.terms import Term, bind, make, opened
 from tests.symbolic.vocabulary import (
     TWO,
     X,
@@ -35,8 +34,6 @@ from tests.symbolic.vocabulary import (
     minus,
     n,
     same,
-    spread,
-    table,
     total,
     u,
     under_,
@@ -57,7 +54,7 @@ def gap(x: Term, y: Term) -> Term:
 
 def squares(x: Term, y: Term) -> Term:
     """The sum of the squares of all differences, as the kernel writes it."""
-    at = [index(f"square#{k}", length) for k, length in enumerate(x.shape)]
+    at = [opened(length, x, y, f"k{k}") for k, length in enumerate(x.shape)]
     whole = power(gap(entry(x, *at), entry(y, *at)), 2)
     for place in reversed(at):
         whole = make("sum", (place.args[0], bind(whole, place)))
@@ -152,25 +149,6 @@ def with_its_own_next_case() -> Derivation:
     """[u = 0] = 1 at 0, and at u + 1 if at u + 1."""
     after = same(AFTER, ZERO)
     return NaturalInduction(same(u, ZERO), ONE, u, decided(same(ZERO, ZERO)), assumed(after, ONE))
-
-
-def of_one_unit_vector() -> Derivation:
-    """The vector that is 1 at an index has only ones, where that index is the summed one."""
-    at, j = index("square#0", n), index("j", n)
-    unit, ones = table(j, same(j, at)), spread(ONE, n)
-    body = power(gap(entry(unit, at), entry(ones, at)), 2)
-    one = chain(rewrite("entry", entry(unit, at)), decided(same(at, at)))
-    difference = inside(
-        body.args[0],
-        [
-            (0, one),
-            (1, inside(body.args[0].args[1], [(1, rewrite("entry", entry(ones, at)))])),
-        ],
-    )
-    zero = chain(inside(body, [(0, difference)]), rewrite("ring", power(gap(ONE, ONE), 2), ZERO))
-    whole = make("sum", (n, bind(body, at)))
-    summed = under(whole, (at,), zero)
-    return SumOfSquares(unit, ones, chain(summed, rewrite("constant", summed.right)))
 
 
 def by_an_index_of_nothing() -> Derivation:

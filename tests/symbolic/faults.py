@@ -224,7 +224,13 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
         total(j, add(entry(X, j), entry(Y, j), ONE)),
         (),
     ),
-    ("factor", "a factor that depends on the index", blind, total(j, mul(j, entry(X, j))), (1,)),
+    (
+        "factor",
+        "a factor that depends on the index",
+        gives(mul(ZERO, total(j, entry(X, j)))),
+        total(j, mul(j, entry(X, j))),
+        (1,),
+    ),
     ("constant", "Σ 1 = 1", gives(ONE), total(j, ONE), ()),
     ("constant", "any body is 0", blind, total(j, TWO), ()),
     (

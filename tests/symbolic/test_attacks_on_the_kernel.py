@@ -46,7 +46,9 @@ from tests.symbolic.vocabulary import (
     L,
     a,
     b,
+    bound,
     c,
+    case,
     chosen,
     i,
     j,
@@ -68,7 +70,7 @@ from tests.symbolic.vocabulary import (
 NOTHING = frozenset[Assumption]()
 WHOLE: tuple[object, ...] = ("whole",)
 BELOW_0 = index("k", ZERO)
-STATE, LAYER = var("y"), index("t", L)
+STATE, LAYER = bound(var("y")), bound(index("t", L))
 
 
 def value(at: Term) -> Term:
@@ -255,13 +257,14 @@ def test_the_exponential_of_minus_infinity_is_not_positive() -> None:
 
 
 def test_a_fact_about_one_index_is_none_about_every_entry() -> None:
-    """From F(i0) > 0 no positive array follows, though i0 is what the cover calls its index."""
-    first = index("i0", n)
+    """From F(i0) > 0 no positive array follows, though the index of the cover is printed i0."""
     array = table(i, value(i))
-    part = rewrite("entry", entry(array, first))
-    facts = frozenset({("positive", value(first))})
-    with pytest.raises(Refused, match="not arbitrary"):
-        proof_of_sign(array, (WHOLE,), (part,), facts)
+    for first, words in ((index("i0", n), "not the entry of that case"), (case(array), "open")):
+        assert repr(first) == "i0"
+        part = rewrite("entry", entry(array, first))
+        facts = frozenset({("positive", value(first))})
+        with pytest.raises(Refused, match=words):
+            proof_of_sign(array, (WHOLE,), (part,), facts)
 
 
 def test_a_fact_about_one_index_is_none_about_every_term_of_a_sum() -> None:

@@ -32,7 +32,7 @@ from attnproof.symbolic.plain import plain_claim
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import ZERO, add, mul, num
 from attnproof.symbolic.statement import Statement, theorem
-from attnproof.symbolic.terms import Own, make, substitute
+from attnproof.symbolic.terms import Opened, make, opened, substitute
 
 (n,) = sizes("n")
 x = real().named("x")
@@ -254,13 +254,17 @@ def test_what_a_body_keeps_means_nothing_outside(binder: Callable[[], Any]) -> N
 
 
 def test_the_kernel_takes_no_name_of_a_binder() -> None:
-    own = make("var", data=(Own("x"), "real"))
-    assert own is not x.term
-    assert substitute(own, x.term, ZERO) is own
-    with pytest.raises(Refused, match="'var' that does not fit"):
-        replay(Reflexive(own))
-    with pytest.raises(Refused, match="'index' that does not fit"):
-        replay(Reflexive(make("index", (n.term,), Own("i"))))
+    for own in (make("var", data=(Opened(("x",)), "real")), opened(n.term, "x")):
+        assert own is not x.term
+        assert substitute(own, x.term, ZERO) is own
+        proof = replay(Reflexive(own))  # of whatever is open
+        with pytest.raises(Refused, match="it speaks of an open index"):
+            close(proof, frozenset(), ("=", own, own))
+    for of in ((1,), (object(),), (("x",),), (frozenset(),)):
+        with pytest.raises(Refused, match="'var' that does not fit"):
+            replay(Reflexive(make("var", data=(Opened(of), "real"))))
+        with pytest.raises(Refused, match="'index' that does not fit"):
+            replay(Reflexive(make("index", (n.term,), Opened(of))))
 
 
 def test_a_theorem_speaks_of_what_is_given() -> None:

@@ -51,6 +51,7 @@ from tests.symbolic.vocabulary import (
     Y,
     a,
     b,
+    case,
     i,
     minus,
     n,
@@ -59,7 +60,6 @@ from tests.symbolic.vocabulary import (
 )
 
 WHOLE: Cover = (("whole",),)
-first = index("i0", n)
 v = var("v")
 
 
@@ -67,7 +67,7 @@ v = var("v")
 
 
 def test_a_positive_array_is_shown_entry_by_entry() -> None:
-    proof = proof_of_sign(P, WHOLE, (Reflexive(entry(P, first)),))
+    proof = proof_of_sign(P, WHOLE, (Reflexive(entry(P, case(P))),))
     assert proof.relation == ">"
     close(proof, frozenset({("positive", P)}), (">", P, ZERO))
     for granted, claimed in (((), (">", P, ZERO)), ((("positive", P),), (">", P, ONE))):
@@ -77,7 +77,7 @@ def test_a_positive_array_is_shown_entry_by_entry() -> None:
 
 def test_at_least_0_is_not_more_than_0() -> None:
     place = make("arange", (n,), shape=(n,))
-    proof = proof_of_sign(place, WHOLE, (rewrite("entry", entry(place, first)),))
+    proof = proof_of_sign(place, WHOLE, (rewrite("entry", entry(place, case(place))),))
     assert proof.relation == ">="
     with pytest.raises(Refused, match="something else"):
         close(proof, frozenset(), (">", place, ZERO))
@@ -87,10 +87,10 @@ def test_at_least_0_is_not_more_than_0() -> None:
     ("cover", "parts"),
     [
         (WHOLE, ()),
-        (WHOLE, (Reflexive(entry(X, first)),)),
+        (WHOLE, (Reflexive(entry(X, case(X))),)),
         (WHOLE, (Reflexive(entry(P, i)),)),
         (WHOLE, (Reflexive(ONE),)),
-        ((), (Reflexive(entry(X, first)),)),
+        ((), (Reflexive(entry(X, case(X))),)),
         ((("cut", ONE, ("each",), ("whole",)),), (Reflexive(entry(X, ZERO)),)),
     ],
 )

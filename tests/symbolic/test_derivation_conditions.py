@@ -62,8 +62,9 @@ from tests.symbolic.vocabulary import (
     Y,
     a,
     b,
+    bound,
+    case,
     i,
-    j,
     less_one,
     m,
     minus,
@@ -76,15 +77,16 @@ from tests.symbolic.vocabulary import (
     var,
 )
 
-B, y, x0 = var("B", n, n), var("y"), var("x0")
+B, x0 = var("B", n, n), var("x0")
+j, y, layer = bound(index("j", n)), bound(var("y")), bound(index("t", L))
 Z = var("Z", mul(TWO, n))
 both, turned = make("add", (X, Y), shape=(n,)), make("add", (Y, X), shape=(n,))
-i0, layer = index("i0", n), index("t", L)
-late = index("i0b", less_one(n))
+squared = make("mul", (X, X), shape=(n,))
+i0, at_p, at_square = case(both, turned), case(P), case(squared)
+late = case(both, turned, "b", less_one(n))
 ring = rewrite("ring", add(a, b), add(b, a))
 again = rewrite("ring", add(b, a), add(a, b, ZERO))
 at_j = rewrite("ring", add(entry(X, j), a), add(a, entry(X, j)))
-at_0 = rewrite("ring", add(entry(X, i0), entry(Y, i0)), add(entry(Y, i0), entry(X, i0)))
 
 
 def entries(left: Term, right: Term, at: Term) -> Derivation:
@@ -95,7 +97,7 @@ def entries(left: Term, right: Term, at: Term) -> Derivation:
 
 SPLIT = ("cut", ONE, ("each",), ("whole",))
 told = law(mul(x0, ONE), x0, (x0,))
-ADD = index("t", L)
+ADD = layer
 steps = (add(y, mul(TWO, entry(Z_ := var("W", L), ADD))), add(y, entry(Z_, ADD)))
 outer, within = stack(mul(TWO, a), ADD, y, steps[0]), stack(a, ADD, y, steps[1])
 SOUND: list[Derivation] = [
@@ -153,15 +155,19 @@ SOUND: list[Derivation] = [
         rewrite("ring", gap(a, b), gap(a, b)),
         (SignStep("nonzero", gap(a, b)),),
     ),
-    Sign(P, (("whole",),), (Reflexive(entry(P, i0)),)),
+    Sign(P, (("whole",),), (Reflexive(entry(P, at_p)),)),
     Sign(
-        make("mul", (X, X), shape=(n,)),
+        squared,
         (("whole",),),
         (
             Chain(
                 (
-                    rewrite("entry", entry(make("mul", (X, X), shape=(n,)), i0)),
-                    rewrite("ring", mul(entry(X, i0), entry(X, i0)), power(entry(X, i0), 2)),
+                    rewrite("entry", entry(squared, at_square)),
+                    rewrite(
+                        "ring",
+                        mul(entry(X, at_square), entry(X, at_square)),
+                        power(entry(X, at_square), 2),
+                    ),
                 )
             ),
         ),
@@ -191,6 +197,8 @@ def from_(left: Term, right: Term) -> Derivation:
 
 H = ("equal", law(X, Y))
 x_y = from_(X, Y)
+x_and_p = make("add", (X, P), shape=(n,))
+at_sum = case(x_and_p)
 RESTING: list[Derivation] = [
     x_y,
     Reverse(x_y),
@@ -204,7 +212,7 @@ RESTING: list[Derivation] = [
         Inside(mul(j, entry(X, i)), ((1, x_y),), mul(j, entry(Y, i))),
         total(j, mul(j, entry(Y, i))),
     ),
-    Cases(X, Y, (("whole",),), (rewrite("hypothesis", entry(X, i0), X, Y),)),
+    Cases(X, Y, (("whole",),), (rewrite("hypothesis", entry(X, case(X, Y)), X, Y),)),
     Induction(
         stack(entry(X, i), ADD, y, y),
         stack(entry(Y, i), ADD, y, y),
@@ -236,16 +244,16 @@ RESTING: list[Derivation] = [
     Lemma(x_y, Reflexive(a)),
     NaturalInduction(entry(X, i), entry(Y, i), u, x_y, x_y),
     Sign(
-        make("add", (X, P), shape=(n,)),
+        x_and_p,
         (("whole",),),
         (
             Chain(
                 (
-                    rewrite("entry", entry(make("add", (X, P), shape=(n,)), i0)),
+                    rewrite("entry", entry(x_and_p, at_sum)),
                     Inside(
-                        add(entry(X, i0), entry(P, i0)),
-                        ((0, rewrite("hypothesis", entry(X, i0), X, Y)),),
-                        add(entry(Y, i0), entry(P, i0)),
+                        add(entry(X, at_sum), entry(P, at_sum)),
+                        ((0, rewrite("hypothesis", entry(X, at_sum), X, Y)),),
+                        add(entry(Y, at_sum), entry(P, at_sum)),
                     ),
                 )
             ),

@@ -27,7 +27,7 @@ from attnproof.symbolic.normal_form.equations import rewrite
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, power
 from attnproof.symbolic.terms import make
 from tests.symbolic.stating import Said, because, proof_of_sign, verdict
-from tests.symbolic.vocabulary import TWO, D, P, X, Y, a, b, i, minus, n, q, var
+from tests.symbolic.vocabulary import TWO, D, P, X, Y, a, b, case, i, minus, n, q, var
 
 (N,) = sizes("n")
 GIVEN: dict[str, Given] = {
@@ -169,11 +169,10 @@ def hypothesis(one: Array) -> Any:
 # the proof itself
 
 WHOLE: Cover = (("whole",),)
-first = index("i0", n)
 
 
 def test_what_is_at_least_0_is_shown_entry_by_entry() -> None:
-    proof = proof_of_sign(D, WHOLE, (Reflexive(entry(D, first)),))
+    proof = proof_of_sign(D, WHOLE, (Reflexive(entry(D, case(D))),))
     assert (proof.relation, proof.assumes) == (">=", frozenset({("nonnegative", D)}))
     close(proof, frozenset({("nonnegative", D)}), (">=", D, ZERO))
     with pytest.raises(Refused, match="something else"):
@@ -181,13 +180,13 @@ def test_what_is_at_least_0_is_shown_entry_by_entry() -> None:
 
 
 def test_what_is_positive_is_at_least_0() -> None:
-    proof = proof_of_sign(P, WHOLE, (Reflexive(entry(P, first)),))
+    proof = proof_of_sign(P, WHOLE, (Reflexive(entry(P, case(P))),))
     granted = frozenset({("positive", P)})
     assert close(proof, granted, (">=", P, ZERO)) is close(proof, granted, (">", P, ZERO))
 
 
 def test_facts_about_an_array_are_facts_about_its_entries() -> None:
-    parts = (Reflexive(entry(X, first)),)
+    parts = (Reflexive(entry(X, case(X))),)
     for kind, relation in (("positive", ">"), ("nonnegative", ">=")):
         told = frozenset({(kind, X)})
         proof = proof_of_sign(X, WHOLE, parts, told)
@@ -198,12 +197,13 @@ def test_facts_about_an_array_are_facts_about_its_entries() -> None:
 
 
 def test_a_fact_about_one_entry_is_none_about_the_array() -> None:
-    """X at i0 alone is positive, and i0 is what the kernel calls any index."""
+    """X at i0 alone is positive, and i0 is how any index is printed."""
     array = make("add", (X, Y), shape=(n,))
-    told = frozenset({("positive", add(entry(X, first), entry(Y, first)))})
-    part = rewrite("entry", entry(array, first))
-    with pytest.raises(Refused, match="not arbitrary"):
-        proof_of_sign(array, WHOLE, (part,), told)
+    for first in (index("i0", n), case(array)):
+        told = frozenset({("positive", add(entry(X, first), entry(Y, first)))})
+        part = rewrite("entry", entry(array, first))
+        with pytest.raises(Refused, match=r"not the entry of that case|speaks of an open index"):
+            proof_of_sign(array, WHOLE, (part,), told)
 
 
 def test_a_sign_may_rest_on_an_equation_and_says_so() -> None:

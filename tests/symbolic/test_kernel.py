@@ -26,6 +26,8 @@ from tests.symbolic.vocabulary import (
     Y,
     a,
     b,
+    bound,
+    case,
     i,
     j,
     k,
@@ -66,7 +68,7 @@ FALSE: list[Derivation] = [
     Reverse(Rewrite("ring", b, (a,), a)),
     Under(a, (i,), Reflexive(a), a),
     Cases(X, Y, (("whole",),), ()),
-    Cases(X, Y, (("whole",),), (Reflexive(entry(X, index("i0", n))),)),
+    Cases(X, Y, (("whole",),), (Reflexive(entry(X, case(X, Y))),)),
     Cases(X, Y, (), ()),
     Cases(X, var("Z", m), (("whole",),), (Reflexive(a),)),
 ]
@@ -103,47 +105,54 @@ def test_a_body_is_opened_before_it_is_rewritten() -> None:
 def test_under_needs_an_index_of_its_own() -> None:
     """Σ_j X_i is not Σ_j X_j, and X_i = X_i proves nothing of X_j."""
     t = total(j, entry(X, i))
-    for variable in (i, k, index("i", m), a):
+    for variable in (i, k, bound(k), index("i", m), a):
         with pytest.raises(Refused, match="under"):
             replay(Under(t, (variable,), Reflexive(entry(X, i)), total(j, entry(X, j))))
+    at = bound(i)
+    open_ = total(j, entry(X, at))
+    with pytest.raises(Refused, match="not arbitrary"):
+        replay(Under(open_, (at,), Reflexive(entry(X, at)), total(j, entry(X, j))))
     with pytest.raises(Refused, match="not that many"):
         replay(Under(t, (j, i), Reflexive(entry(X, i)), t))
 
 
 def test_under_needs_an_index_that_no_assumption_mentions() -> None:
     """From R_ik = S_ik at one i it does not follow that Σ_i R_ik = Σ_i S_ik."""
-    left, right = (make("pick", (var(x, n, n), i), 0, (n,)) for x in "RS")
-    one = rewrite("hypothesis", entry(left, j), left, right)
-    with pytest.raises(Refused, match="not arbitrary"):
-        replay(under(total(i, one.left), (i,), one))
+    for at, words in ((i, "not arbitrary"), (bound(i), "open index")):
+        left, right = (make("pick", (var(x, n, n), at), 0, (n,)) for x in "RS")
+        one = rewrite("hypothesis", entry(left, j), left, right)
+        with pytest.raises(Refused, match=words):
+            replay(under(total(at, one.left), (at,), one))
 
 
 def test_cases_need_an_index_that_no_assumption_mentions() -> None:
     """From R_ik = S_ik at one i it does not follow that column k of R is column k of S."""
-    here = index("i0", n)
     R, S = (var(x, n, n) for x in "RS")
-    rows, columns = (
-        [make("pick", (x, at), axis, (n,)) for x in (R, S)] for at, axis in ((here, 0), (j, 1))
-    )
+    columns = [make("pick", (x, j), 1, (n,)) for x in (R, S)]
+    here = case(columns[0], columns[1])
+    rows = [make("pick", (x, here), 0, (n,)) for x in (R, S)]
     ends = [
         chain(rewrite("entry", entry(column, here)), reverse(rewrite("entry", entry(row, j))))
         for row, column in zip(rows, columns, strict=True)
     ]
     middle = rewrite("hypothesis", entry(rows[0], j), *rows)
     one = chain(ends[0], middle, reverse(ends[1]))
-    assert replay(one).assumes
-    with pytest.raises(Refused, match="not arbitrary"):
+    with pytest.raises(Refused, match="open index"):
+        replay(one)
+    with pytest.raises(Refused, match="open index"):
         replay(Cases(columns[0], columns[1], (("whole",),), (one,)))
 
 
 def test_a_state_of_a_stack_is_any_array() -> None:
     """With a state whose entries are said to stay below 1, y = 0 and any stack ends in zeros."""
-    y, t, z = var("y", n, kind="index map", below=ONE), index("t", L), index("z", ONE)
-    zeros, value = spread(ZERO, n), entry(y, index("i0", n))
+    y, t, z = var("y", n, kind="index map", below=ONE), bound(index("t", L)), index("z", ONE)
+    zeros = spread(ZERO, n)
+    at = case(y, zeros)
+    value = entry(y, at)
     below_one = total(z, mul(same(z, value), z))
     gone = rewrite("ring", mul(same(ZERO, value), ZERO), ZERO)
     first = chain(reverse(rewrite("delta", below_one)), rewrite("unroll", below_one), gone)
-    last = reverse(rewrite("entry", entry(zeros, index("i0", n))))
+    last = reverse(rewrite("entry", entry(zeros, at)))
     vanish = Cases(y, zeros, (("whole",),), (chain(first, last),))
     assert replay(vanish).assumes == frozenset()
     left, right, hole = stack(X, t, y, y), stack(X, t, y, zeros), var("h", n)
@@ -154,11 +163,12 @@ def test_a_state_of_a_stack_is_any_array() -> None:
 
 
 def test_induction_needs_an_arbitrary_layer_and_state() -> None:
-    y, t, hole = var("y", n), index("t", L), var("h", n)
+    y, t, hole = bound(var("y", n)), bound(index("t", L)), var("h", n)
     body = make("mul", (y, spread(t, n)), shape=(n,))
     whole = stack(X, t, y, body)
     replay(Induction(whole, whole, hole, hole, t, y, Reflexive(X), Reflexive(body)))
-    for layer, state in ((index("t", n), y), (t, X), (t, var("y", m)), (t, t), (y, y)):
+    wrong = [(index("t", L), y), (t, var("y", n)), (bound(index("t", n)), y), (t, X), (t, t)]
+    for layer, state in (*wrong, (t, bound(var("y", m))), (y, y)):
         false = Induction(whole, whole, hole, hole, layer, state, Reflexive(X), Reflexive(body))
         with pytest.raises(Refused, match="induction"):
             replay(false)
@@ -172,7 +182,7 @@ def test_induction_needs_an_arbitrary_layer_and_state() -> None:
 
 @pytest.mark.parametrize("hole", [n, num(3), i, var("h"), var("h", m), spread(ZERO, n)])
 def test_the_hole_of_an_induction_has_the_shape_of_the_stack(hole: Term) -> None:
-    y, t = var("y", n), index("t", L)
+    y, t = bound(var("y", n)), bound(index("t", L))
     whole = stack(X, t, y, y)
     with pytest.raises(Refused, match="induction"):
         replay(Induction(whole, whole, hole, hole, t, y, Reflexive(X), Reflexive(y)))
@@ -206,10 +216,16 @@ def test_a_cover_that_misses_entries_is_refused(length: Term, cover: tuple[objec
 
 def test_cases_need_an_index_of_their_own() -> None:
     """That the i0-th entry of a unit vector e_i0 is 1 does not make it all ones."""
-    unit = make("pick", (make("eye", (n,), shape=(n, n)), index("i0", n)), 0, (n,))
-    here = Reflexive(entry(unit, index("i0", n)))
-    with pytest.raises(Refused, match="not arbitrary"):
-        replay(Cases(unit, spread(ONE, n), (("whole",),), (here,)))
+    eye, ones = make("eye", (n,), shape=(n, n)), spread(ONE, n)
+    first = index("i0", n)
+    for at in (first, case(make("pick", (eye, first), 0, (n,)), ones)):
+        unit = make("pick", (eye, at), 0, (n,))
+        one, other = rewrite("entry", entry(unit, at)), reverse(rewrite("entry", entry(ones, at)))
+        here = chain(one, rewrite("entry", one.right))
+        here = chain(here, rewrite("decide", here.right), other)
+        assert (replay(here).left, replay(here).right) == (entry(unit, at), entry(ones, at))
+        with pytest.raises(Refused, match="not the entries of that case"):
+            replay(Cases(unit, ones, (("whole",),), (here,)))
 
 
 @pytest.mark.parametrize(

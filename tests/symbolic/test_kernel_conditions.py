@@ -32,7 +32,7 @@ from attnproof.symbolic.derivation import (
 )
 from attnproof.symbolic.kernel import Assumption, Proof, Refused, close, law, replay, squares
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, index, integer, mul
-from attnproof.symbolic.terms import Term, bind, make, substitute
+from attnproof.symbolic.terms import Term, bind, free, make, substitute
 from tests.symbolic.vocabulary import (
     A,
     L,
@@ -41,7 +41,9 @@ from tests.symbolic.vocabulary import (
     Y,
     a,
     b,
+    bound,
     c,
+    case,
     chosen,
     e,
     i,
@@ -56,7 +58,6 @@ from tests.symbolic.vocabulary import (
     space,
     spread,
     stack,
-    table,
     total,
     u,
     v,
@@ -64,13 +65,13 @@ from tests.symbolic.vocabulary import (
 )
 
 Assumed = frozenset[Assumption]
-B, y, x0, x1 = var("B", n, n), var("y"), var("x0"), var("x1")
-i0, layer, t = index("i0", n), index("t", L), index("t", L)
+B, x0, x1 = var("B", n, n), var("x0"), var("x1")
+y, layer, t, at = bound(var("y")), bound(index("t", L)), bound(index("t", L)), bound(j)
+i0, at_p, at_x = case(X, Y), case(P), case(X)
 nowhere = index("nowhere", less_one(n))
 """An index that may have no value: n - 1 may be 0."""
 H: Assumption = ("equal", law(a, b))
 OF_J: Assumption = ("equal", law(j, a))
-OF_Y: Assumption = ("equal", law(y, a))
 NEG: Assumption = ("nonzero", a)
 BELOW = chosen(make("less", (a, b)), a, MINUS_INFINITY)
 AB, BA = (make("matmul", (x, z), shape=(n, n)) for x, z in ((A, B), (B, A)))
@@ -89,7 +90,7 @@ def followed(d: Any) -> Proof:
 
 ab, bc = shown(a, b), shown(b, c)
 of_i, of_j = total(i, entry(X, i)), total(i, entry(Y, i))
-under_part = shown(entry(X, j), entry(Y, j), H)
+under_part = shown(entry(X, at), entry(Y, at), H)
 first, second = stack(a, t, y, mul(y, b)), stack(a, t, y, mul(b, y))
 base, step = shown(a, a), shown(mul(y, b), mul(b, y), H)
 next_u = integer(add(u, ONE))
@@ -223,12 +224,12 @@ SOUND: list[tuple[Any, str, Term, Term, set[Assumption]]] = [
         make("iterate", (L, c, first.args[2])),
         set(),
     ),
-    (Under(of_i, (j,), under_part, of_j), "=", of_i, of_j, {H}),
+    (Under(of_i, (at,), under_part, of_j), "=", of_i, of_j, {H}),
     (
         Under(
             total(i, chosen(make("less", (a, b)), i, MINUS_INFINITY)),
-            (j,),
-            shown(chosen(make("less", (a, b)), j, MINUS_INFINITY), j),
+            (at,),
+            shown(chosen(make("less", (a, b)), at, MINUS_INFINITY), at),
             a,
         ),
         "=",
@@ -347,9 +348,9 @@ SOUND: list[tuple[Any, str, Term, Term, set[Assumption]]] = [
         nowhere,
         {("positive", q)},
     ),
-    (sign_of(P, shown(entry(P, i0), q, H)), ">", P, ZERO, {H, ("positive", q)}),
+    (sign_of(P, shown(entry(P, at_p), q, H)), ">", P, ZERO, {H, ("positive", q)}),
     (
-        sign_of(X, shown(entry(X, i0), var("d", kind="nonnegative"))),
+        sign_of(X, shown(entry(X, at_x), var("d", kind="nonnegative"))),
         ">=",
         X,
         ZERO,
@@ -360,7 +361,7 @@ SOUND: list[tuple[Any, str, Term, Term, set[Assumption]]] = [
             X,
             shown(entry(X, ZERO), q, H),
             shown(
-                entry(X, integer(add(index("i0b", less_one(n)), ONE))),
+                entry(X, integer(add(case(X, ZERO, "b", less_one(n)), ONE))),
                 var("d", kind="nonnegative"),
                 NEG,
             ),
@@ -416,7 +417,7 @@ REFUSED: list[tuple[Any, str]] = [
     (Inside(mul(a, b), ((1, ab),), a), "not that argument"),
     (Inside(mul(a, b), ((0, differing),), a), "a part is no equation"),
     (Under(mul(a, b), (), ab, a), "not that many bound indices"),
-    (Under(of_i, (j, y), under_part, of_j), "not that many bound indices"),
+    (Under(of_i, (at, y), under_part, of_j), "not that many bound indices"),
     (Under(first, (t,), step, second), "not that many bound indices"),
     (Under(of_i, (var("j", below=n),), under_part, of_j), "does not range over the axis"),
     (Under(of_i, (k,), shown(entry(X, k), b), of_j), "does not range over the axis"),
@@ -425,28 +426,19 @@ REFUSED: list[tuple[Any, str]] = [
     (Under(first, (t, q), step, second), "not any array of the state's shape"),
     (Under(first, (t, i), step, second), "not any array of the state's shape"),
     (Under(stack(BELOW, t, y, y), (t, y), shown(y, y), a), "a state may be infinite"),
-    (Under(of_i, (j,), shown(entry(X, j), b, OF_J), of_j), "the index is not arbitrary"),
-    (Under(total(i, mul(i, j)), (j,), shown(mul(j, j), b), of_j), "the index is not arbitrary"),
-    (Under(first, (t, y), shown(mul(y, b), b, OF_Y), second), "the index is not arbitrary"),
-    (Under(of_i, (j,), shown(entry(Y, j), b), of_j), "not its body"),
-    (Under(of_i, (j,), shown(entry(X, j), b, relation="!="), of_j), "a part is no equation"),
+    (Under(of_i, (j,), shown(entry(X, j), b), of_j), "the index is not arbitrary"),
+    (Under(first, (index("t", L), y), step, second), "the index is not arbitrary"),
+    (Under(first, (t, x1), shown(mul(x1, b), b), second), "the index is not arbitrary"),
+    (Under(total(i, mul(i, at)), (at,), shown(mul(at, at), b), of_j), "the index is not arbitrary"),
+    (Under(of_i, (at,), shown(entry(Y, at), b), of_j), "not its body"),
+    (Under(of_i, (at,), shown(entry(X, at), b, relation="!="), of_j), "a part is no equation"),
     (Cases(X, a, (("whole",),), (shown(entry(X, i0), a),)), "cases: the shapes differ"),
     (Cases(X, Y, (), (shown(entry(X, i0), a),)), "not a cover for every axis"),
     (Cases(X, Y, (("whole",), ("whole",)), (shown(entry(X, i0), a),)), "not a cover for every"),
     (Cases(X, Y, (("whole",),), ()), "not one equation for each case"),
     (Cases(X, Y, (("whole",),), (under_part, under_part)), "not one equation for each case"),
-    (
-        Cases(X, Y, (("whole",),), (shown(entry(X, i0), entry(Y, i0), ("equal", law(i0, a))),)),
-        "the index is not arbitrary",
-    ),
-    (
-        Cases(table(j, i0), Y, (("whole",),), (shown(entry(table(j, i0), i0), entry(Y, i0)),)),
-        "the index is not arbitrary",
-    ),
-    (
-        Cases(Y, table(j, i0), (("whole",),), (shown(entry(Y, i0), entry(table(j, i0), i0)),)),
-        "the index is not arbitrary",
-    ),
+    (Cases(X, Y, (("whole",),), (shown(entry(X, at_x), entry(Y, at_x)),)), "not the entries"),
+    (Cases(X, Y, (("whole",),), (shown(entry(X, i), entry(Y, i)),)), "not the entries"),
     (Cases(X, Y, (("whole",),), (shown(entry(Y, i0), entry(Y, i0)),)), "not the entries"),
     (Cases(X, Y, (("whole",),), (shown(entry(X, i0), entry(X, i0)),)), "not the entries"),
     (
@@ -466,8 +458,8 @@ REFUSED: list[tuple[Any, str]] = [
     (induction(layer=var("t", n, kind="permutation", below=L)), "are not arbitrary"),
     (induction(state=q), "layer and state are not arbitrary"),
     (induction(state=y2), "layer and state are not arbitrary"),
-    (induction(step=shown(mul(y, b), mul(b, y), OF_Y)), "layer and state are not arbitrary"),
-    (induction(step=shown(mul(y, b), mul(b, y), ("equal", law(t, a)))), "are not arbitrary"),
+    (induction(layer=index("t", L)), "layer and state are not arbitrary"),
+    (induction(state=var("y")), "layer and state are not arbitrary"),
     (induction(left=stack(y, t, x1, mul(x1, b)), base=shown(y, a)), "are not arbitrary"),
     (
         induction(left=stack(a, t, x1, add(y, x1)), step=shown(add(y, y), mul(b, y))),
@@ -567,10 +559,6 @@ REFUSED: list[tuple[Any, str]] = [
     (SumOfSquares(X, Y, shown(squares(X, P), ZERO)), "not Σ"),
     (SumOfSquares(X, Y, shown(squares(X, Y), a)), "not Σ"),
     (SumOfSquares(X, Y, shown(squares(X, Y), ZERO, relation=">=")), "a part is no equation"),
-    *(
-        (SumOfSquares(x, z, shown(a, ZERO)), "an index is taken")
-        for x, z in ((X, table(j, index("square#0", n))), (table(j, index("square#0", n)), X))
-    ),
     (
         SumOfSquares(
             var("x", less_one(less_one(n))), var("z", less_one(less_one(n))), shown(a, ZERO)
@@ -611,21 +599,23 @@ REFUSED: list[tuple[Any, str]] = [
     (apart(part=shown(a, nowhere), apart=shown(add(a, minus(nowhere)), q)), "no value"),
     (apart(apart=shown(add(a, minus(b)), mul(q, add(nowhere, ONE)))), "no value"),
     (sign_of(P), "not one equation for each case"),
-    (sign_of(P, shown(entry(P, i0), q), shown(entry(P, i0), q)), "not one equation for each case"),
-    (sign_of(P, shown(entry(P, i0), q, relation=">")), "a part is no equation"),
-    (sign_of(P, shown(entry(X, i0), q)), "not the entry of that case"),
-    (sign_of(P, shown(entry(P, i0), mul(q, add(ONE, nowhere)))), "it may have no value"),
-    (sign_of(P, shown(entry(P, i0), q, ("nonzero", i0))), "the index is not arbitrary"),
-    (sign_of(table(j, i0), shown(entry(table(j, i0), i0), q)), "the index is not arbitrary"),
-    (sign_of(P, shown(entry(P, i0), a)), "does not settle its sign"),
+    (
+        sign_of(P, shown(entry(P, at_p), q), shown(entry(P, at_p), q)),
+        "not one equation for each case",
+    ),
+    (sign_of(P, shown(entry(P, at_p), q, relation=">")), "a part is no equation"),
+    (sign_of(P, shown(entry(X, at_p), q)), "not the entry of that case"),
+    (sign_of(P, shown(entry(P, at_p), mul(q, add(ONE, nowhere)))), "it may have no value"),
+    (sign_of(P, shown(entry(P, i0), q)), "not the entry of that case"),
+    (sign_of(P, shown(entry(P, at_p), a)), "does not settle its sign"),
     (
         Sign(
             P,
             (("whole",),),
-            (shown(entry(P, i0), entry(Y, i0)),),
-            ((SignStep("positive", entry(Y, i0)),),),
+            (shown(entry(P, at_p), entry(Y, at_p)),),
+            ((SignStep("positive", entry(Y, at_p)),),),
         ),
-        "the index is not arbitrary",
+        "it speaks of an open index",
     ),
 ]
 
@@ -634,6 +624,28 @@ REFUSED: list[tuple[Any, str]] = [
 def test_a_condition_that_is_broken_is_named(d: Any, words: str) -> None:
     with pytest.raises(Refused, match=words):
         followed(d)
+
+
+def test_nothing_is_assumed_of_what_is_open() -> None:
+    for opened in (i0, t, y):
+        for assumed in (("equal", law(opened, a)), ("nonzero", add(opened, ONE)), ("positive", b)):
+            for relation in ("=", ">"):
+                if opened in free(assumed[1]):
+                    with pytest.raises(Refused, match="it speaks of an open index"):
+                        shown(a, b, assumed, H, relation=relation)
+                else:
+                    assert shown(a, b, assumed, H, relation=relation).assumes == {assumed, H}
+
+
+def test_no_statement_speaks_of_what_is_open() -> None:
+    for opened in (at, y):
+        side = add(opened, ONE)
+        proof = followed(Reflexive(side))
+        with pytest.raises(Refused, match="it speaks of an open index"):
+            close(proof, frozenset(), ("=", side, side))
+    some = followed(witness(variable=y, claim=(add(y, b), add(a, b))))
+    with pytest.raises(Refused, match="it speaks of an open index"):
+        close(some, frozenset({H}), ("exists", add(y, b), add(a, b), y, (q,), "="))
 
 
 def test_what_a_derivation_says_is_compared_with_what_is_shown() -> None:
@@ -674,7 +686,7 @@ exists = ("exists", *claim_w, x0, (q,), "=")
 
 def test_what_is_closed_is_what_was_claimed_and_granted() -> None:
     equal, some = followed(Reverse(shown(b, a, H))), followed(witness())
-    more = followed(sign_of(P, shown(entry(P, i0), q)))
+    more = followed(sign_of(P, shown(entry(P, at_p), q)))
     granted = more.assumes
     assert close(equal, frozenset({H}), ("=", a, b)) is equal
     assert close(some, frozenset({H}), exists) is some
@@ -689,7 +701,7 @@ def test_what_is_closed_is_what_was_claimed_and_granted() -> None:
         (some, (*exists[:-1], "!=")),
         (some, (*exists[:4], (), "=")),
         (some, ("exists", *claim_w, x1, (q,), "=")),
-        (followed(sign_of(X, shown(entry(X, i0), var("d", kind="nonnegative")))), (">", X, ZERO)),
+        (followed(sign_of(X, shown(entry(X, at_x), var("d", kind="nonnegative")))), (">", X, ZERO)),
     ):
         with pytest.raises(Refused, match="shows something else"):
             close(proof, frozenset({H}) | granted, claimed)

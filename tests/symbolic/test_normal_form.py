@@ -15,7 +15,7 @@ from attnproof.symbolic.givens import Given
 from attnproof.symbolic.normal_form.normaliser import Normaliser
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import ONE, add, entry, index, integer, mul, num, power, unary
-from attnproof.symbolic.terms import Term, make, substitute
+from attnproof.symbolic.terms import Term, is_opened, make, substitute
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.spread import CATALOGUE, part
 from tests.symbolic.vocabulary import (
@@ -75,6 +75,8 @@ class Renaming:
         shape = tuple(map(self.length, t.shape))
         if t.op in ("var", "index"):
             args, data = tuple(map(self.length, t.args)), t.data
+            if is_opened(t):
+                return make(t.op, args, data, shape)
             data = self.name(data) if t.op == "index" else (self.name(data[0]), data[1])
             return make(t.op, args, data, shape)
         if t.op == "size":

@@ -21,7 +21,7 @@ from attnproof.symbolic.scalars import (
     mul,
     num,
 )
-from attnproof.symbolic.terms import Term, bind, free, instantiate, make
+from attnproof.symbolic.terms import Opened, Term, bind, free, instantiate, make, opened
 from tests.symbolic.interpreter import Undefined, World
 from tests.symbolic.vocabulary import (
     TWO,
@@ -54,7 +54,7 @@ SHORT = less_one(less_one(n))
 LAST, NEXT = less_one(n), add(i, ONE)
 R = var("R", space)
 ARANGE = make("arange", (n,), shape=(n,))
-ARANGE_J = entry(ARANGE, index("j0", n))
+ARANGE_J = entry(ARANGE, opened(n, ARANGE))
 
 
 def sliced(x: Term, start: Term, axis: int, step: int, count: Term) -> Term:
@@ -109,7 +109,7 @@ PLACES: list[tuple[Term, list[Term]]] = [
     (make("row", (C, i, i)), [room(m, num(-1), minus(i))]),
     (make("gather", (X, e), 0, (m,)), []),
     (make("gather", (X, ARANGE), 0, (n,)), [ARANGE_J, room(n, num(-1), minus(ARANGE_J))]),
-    (make("gather", (C, f), 1, (n, n)), [room(m, num(-1), minus(entry(f, index("j0", n))))]),
+    (make("gather", (C, f), 1, (n, n)), [room(m, num(-1), minus(entry(f, opened(n, f))))]),
     (make("gather", (X, X), 0, (n,)), [NEVER]),
     (total(i, X_i := entry(X, i)), []),
     (total(index("z", SHORT), ONE), [SHORT]),
@@ -143,7 +143,7 @@ def test_what_is_read_is_there_just_where_the_ranges_are_kept(t: Term, numbers: 
             assert inside == kept, t
 
 
-def opened(t: Term) -> list[Term]:
+def seen_in(t: Term) -> list[Term]:
     return list(parts(t))
 
 
@@ -153,7 +153,7 @@ y = var("y")
 
 def test_every_part_is_seen_once_with_binders_opened() -> None:
     t = add(total(j, body), mul(total(j, body), a))
-    seen = opened(t)
+    seen = seen_in(t)
     assert len(seen) == len(set(seen))
     assert seen[0] is t
     assert {X, n, a, ONE, total(j, body)} <= set(seen)
@@ -161,21 +161,24 @@ def test_every_part_is_seen_once_with_binders_opened() -> None:
     assert any(part.op == "entry" for part in seen)
     inner = next(part for part in seen if part.op == "index")
     assert instantiate(total(j, body).args[1], inner) in seen
-    grown = stack(var("state#0"), index("t", L), y, add(y, entry(X, index("t", L)), var("state#1")))
-    names = {part.data[0] for part in opened(grown) if part.op == "var"}
-    assert {"state#0", "state#1", "state#2", "X"} == names
-    many = add(*(var(f"state#{k}") for k in range(120)))
-    assert var("state#120") in opened(stack(many, index("t", L), y, y))
+    grown = stack(var("state"), index("t", L), y, add(y, entry(X, index("t", L)), var("any0")))
+    state = make("var", (), (Opened((grown, "state")), "real"))
+    assert {part for part in seen_in(grown) if part.op == "var"} == {
+        var("state"),
+        var("any0"),
+        state,
+        X,
+    }
     table_of = table(j, entry(A, j, i))
-    assert [part for part in opened(table_of) if part.op == "index" and part is not i] != []
+    assert [part for part in seen_in(table_of) if part.op == "index" and part is not i] != []
     vector = stack(X, index("t", L), var("s", n), var("s", n))
-    assert make("var", (), ("state#0", "real"), (n,)) in opened(vector)
+    assert make("var", (), (Opened((vector, "state")), "real"), (n,)) in seen_in(vector)
 
 
 def test_an_opened_index_is_none_that_stands_there() -> None:
-    taken = index("j0", n)
+    taken = opened(n, total(j, entry(A, j, i)))
     t = total(j, entry(A, j, taken))
-    assert len({part for part in opened(t) if part.op == "index"}) == 2
+    assert len({part for part in seen_in(t) if part.op == "index"}) == 2
     places = make("add", (ARANGE, make("broadcast", (taken,), shape=(n,))), shape=(n,))
     first, _ = leaving(make("gather", (X, places), 0, (n,)))
     assert len({v for v in free(first.number) if v.op == "index"}) == 2
@@ -184,7 +187,7 @@ def test_an_opened_index_is_none_that_stands_there() -> None:
 def test_open_ranges_are_those_of_all_parts() -> None:
     assert open_ranges(add(a, total(j, entry(X, j)))) == ()
     (one,) = open_ranges(mul(a, total(j, body)))
-    at = next(iter(x for x in opened(total(j, body)) if x.op == "index"))
+    at = next(iter(x for x in seen_in(total(j, body)) if x.op == "index"))
     assert one.number is room(n, num(-2), minus(at))
     two = add(entry(X, u), mul(a, entry(X, entry(var("W", m, kind="index map", below=m), u))))
     assert len(open_ranges(two)) == 3
@@ -242,18 +245,17 @@ def test_what_an_assumption_speaks_of() -> None:
     assert sides_of(("positive", X)) == (X,)
     assert sides_of(("equal", law(a, b))) == (a, b)
     x = var("x", n)
-    any0, any1 = var("any0", n), var("any1", kind="natural")
-    left, right = sides_of(("equal", law(make("reduce", (x,), 0), mul(u, entry(x, u)), (x, u))))
+    whole = law(make("reduce", (x,), 0), mul(u, entry(x, u)), (x, u))
+    any0 = make("var", (), (Opened((whole, "any0")), "real"), (n,))
+    any1 = make("var", (), (Opened((whole, "any1")), "natural"))
+    left, right = sides_of(("equal", whole))
     assert left is make("reduce", (any0,), 0)
     assert right is mul(any1, entry(any0, any1))
-    (one,) = {s for s in sides_of(("equal", law(y, mul(y, var("any0")), (y,)))) if s.op == "var"}
-    assert one is var("any1")
-    many = [var(f"any{k}") for k in range(120)]
-    (side, _) = sides_of(("equal", law(y, add(*many), (y,))))
-    assert side is var("any120")
-    at_i = sides_of(("equal", law(mul(y, index("any0", n)), a, (y,))))
-    assert at_i[0] is mul(var("any0"), index("any0", n))
-    assert not any(s.loose for s in (left, right, side))
+    assert (repr(any0), repr(any1)) == ("any0", "any1")
+    of_y = law(y, mul(y, var("any0")), (y,))
+    (one,) = {s for s in sides_of(("equal", of_y)) if s.op == "var"}
+    assert one is make("var", (), (Opened((of_y, "any0")), "real"))
+    assert not any(s.loose for s in (left, right, one))
     assert bind(a, y) is a
 
 

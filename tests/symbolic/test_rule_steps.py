@@ -28,7 +28,7 @@ from attnproof.symbolic.scalars import (
     power,
     unary,
 )
-from attnproof.symbolic.terms import Term, free, make
+from attnproof.symbolic.terms import Term, free, make, opened
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.stating import taken
 from tests.symbolic.vocabulary import (
@@ -86,6 +86,7 @@ F = ("F", 0, ("equivariant",))
 still = table(j, entry(X, j))
 moved = table(j, entry(X, entry(s, j)))
 own = index("j0", n)
+at = opened(n, "j0")  # sorted as what is opened of a sum
 short = var("short", n, kind="permutation", below=m)
 z1 = var("z1", space, kind="standard")
 zz = make("add", (z, z), shape=z.shape)
@@ -389,7 +390,12 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
         entry(call(rows_still, shape=(n, n)), entry(s, i), j),
     ),
     ("equivariance", entry(call(moved, b), i), (s, still), entry(call(still, b), entry(s, i))),
-    ("reflect", total(j, entry(X, j)), (), total(j, entry(X, integer(add(n, num(-1), minus(j)))))),
+    (
+        "reflect",
+        total(j, entry(X, j)),
+        (),
+        total(at, entry(X, integer(add(n, num(-1), minus(at))))),
+    ),
     ("standard", total(outcome, mul(entry(z, outcome, i), entry(z, outcome, j))), (), same(i, j)),
     ("orthogonal", total(j, mul(entry(g, j, i), entry(g, j, own))), (), same(i, own)),
     (

@@ -23,7 +23,7 @@ from attnproof.symbolic.scalars import (
     power,
     unary,
 )
-from attnproof.symbolic.terms import Term, free, make, substitute
+from attnproof.symbolic.terms import Opened, Term, free, make, opened, substitute
 from tests.symbolic.test_sizes import wrong
 from tests.symbolic.vocabulary import (
     HALF,
@@ -592,6 +592,10 @@ def test_what_is_known_of_an_index_is_not_known_of_a_bound_one_of_its_name() -> 
                 close(
                     replay(Reflexive(side)), frozenset({fact}), ("=", side, side), (given(*fact),)
                 )
+    t = total(j, entry(X, less_one(j)))
+    fact = (NONNEG, less_one(opened(n, t)))
+    with pytest.raises(Refused, match="speaks of an open index"):
+        close(replay(Reflexive(t)), frozenset({fact}), ("=", t, t), (given(*fact),))
     there = entry(X, less_one(j))
     fact = (NONNEG, less_one(j))
     close(replay(Reflexive(there)), frozenset({fact}), ("=", there, there), (given(*fact),))
@@ -604,8 +608,12 @@ def test_what_is_known_of_a_variable_is_not_known_of_one_that_a_law_binds() -> N
     told = law(entry(X, u), ZERO, (u,))
     proof = replay(Assume(entry(X, ZERO), ZERO, told, (ZERO,)))
     facts = frozenset({fact, ("equal", told)})
-    with pytest.raises(Refused, match="one of a law"):
+    with pytest.raises(Refused, match="outside of its axis"):
         close(proof, facts, ("=", entry(X, ZERO), ZERO), (given(*fact),))
+    opened_one = make("var", (), (Opened((told, "any0")), "natural"))
+    fact_of_it = (NONNEG, integer(add(n, num(-1), minus(opened_one))))
+    with pytest.raises(Refused, match="speaks of an open index"):
+        close(proof, facts | {fact_of_it}, ("=", entry(X, ZERO), ZERO), (given(*fact_of_it),))
     told = law(entry(X, named), ZERO)
     proof = replay(Assume(entry(X, named), ZERO, told))
     facts = frozenset({fact, ("equal", told)})

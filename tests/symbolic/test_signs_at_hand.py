@@ -7,7 +7,7 @@ import pytest
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Claim, Law, at_least, differ, equal, greater
 from attnproof.symbolic.derivation import Rewrite, SignStep
-from attnproof.symbolic.derive import derive
+from attnproof.symbolic.derive import NotProved, derive
 from attnproof.symbolic.givens import Given, real, sizes
 from attnproof.symbolic.kernel import close, replay
 from attnproof.symbolic.normal_form.polynomial import holding
@@ -16,7 +16,7 @@ from attnproof.symbolic.rules import ON_SIGNS, RULES, Refused
 from attnproof.symbolic.scalars import ONE, add, entry, index, mul, power
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term
-from tests.symbolic.vocabulary import a, b
+from tests.symbolic.vocabulary import a, b, case
 
 (size,) = sizes("size")
 GIVEN: dict[str, Given] = {
@@ -120,10 +120,13 @@ def test_what_is_given_of_one_entry_shows_nothing_of_all() -> None:
     """The index of a case must be arbitrary, also in the signs that the case takes as given."""
     left, right = (x / x).term, (1 + 0 * x).term
     (length,) = x.term.shape
-    with holding(frozenset({("positive", entry(x.term, index("i0", length)))})):
+    with holding(frozenset({("positive", entry(x.term, case(left, right)))})):
         of_one = derive(left, right)
-    with pytest.raises(Refused, match="not arbitrary"):
+    with pytest.raises(Refused, match="open index"):
         replay(of_one)
+    told = frozenset({("positive", entry(x.term, index("i0", length)))})
+    with holding(told), pytest.raises(NotProved):
+        derive(left, right)
     with holding(frozenset({("positive", x.term)})):
         of_all = derive(left, right)
     assert replay(of_all).assumes == {("positive", x.term)}

@@ -14,8 +14,8 @@ from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Refused, close, law, replay
 from attnproof.symbolic.normal_form.equations import chain as chained
 from attnproof.symbolic.normal_form.equations import inside, rewrite, under
-from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, index, mul, power
-from attnproof.symbolic.terms import Term, make
+from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, mul, power
+from attnproof.symbolic.terms import Term, make, opened
 from tests.symbolic.false_proofs import assumed, gap, squares
 from tests.symbolic.interpreter import World, close_to
 from tests.symbolic.stating import Said, because, verdict
@@ -132,8 +132,9 @@ def test_equal_by_squares_rests_on_what_the_squares_rest_on() -> None:
 
 
 def test_two_forms_of_one_array_are_equal_by_squares() -> None:
-    twice, at = make("add", (X, X), shape=(n,)), index("square#0", n)
+    twice = make("add", (X, X), shape=(n,))
     scaled = make("mul", (spread(ONE, n), twice), shape=(n,))
+    at = opened(n, twice, scaled, "k0")
     whole = squares(twice, scaled)
     body = power(gap(entry(twice, at), entry(scaled, at)), 2)
     left = rewrite("entry", body.args[0].args[0])
@@ -143,8 +144,8 @@ def test_two_forms_of_one_array_are_equal_by_squares() -> None:
         [(0, rewrite("entry", right.right.args[0])), (1, rewrite("entry", right.right.args[1]))],
     )
     moved = inside(body.args[0].args[1], [(1, chained(right, one))])
-    opened = inside(body, [(0, inside(body.args[0], [(0, left), (1, moved)]))])
-    zero = under(whole, (at,), chained(opened, rewrite("ring", opened.right, ZERO)))
+    whole_body = inside(body, [(0, inside(body.args[0], [(0, left), (1, moved)]))])
+    zero = under(whole, (at,), chained(whole_body, rewrite("ring", whole_body.right, ZERO)))
     derivation = SumOfSquares(twice, scaled, chained(zero, rewrite("constant", zero.right)))
     assert close(replay(derivation), frozenset(), ("=", twice, scaled)).assumes == frozenset()
     assert all(close_to(world(twice), world(scaled)) for world in map(World, range(4)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import fields
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import pytest
@@ -32,9 +32,8 @@ from attnproof.symbolic.derivation import (
 )
 from attnproof.symbolic.kernel import replay
 from attnproof.symbolic.prove import decide
-from attnproof.symbolic.scalars import index
 from attnproof.symbolic.steps import flatten
-from attnproof.symbolic.terms import Term, free, instantiate, make
+from attnproof.symbolic.terms import BINDERS, Term, free, instantiate
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.spread import CATALOGUE, part
 
@@ -80,17 +79,11 @@ def inner(d: Derivation) -> list[Derivation]:
 
 
 def at_path(t: Term, step: Step) -> Term:
-    """The part of a term that a step rewrites, the indices on the way opened by name."""
-    names = list(step.opened)
-    known = {str(v.data): v for v in free(step.part) | free(step.becomes) if v.op == "var"}
+    """The part of a term that a step rewrites, what is bound on the way opened."""
+    at = iter(step.opened)
     for place in step.path:
-        if t.op in ("sum", "tabulate") and place == 1:
-            t = instantiate(t.args[1], index(names.pop(0), t.args[0]))
-        elif t.op == "iterate" and place == 2:
-            layer, name = index(names.pop(0), t.args[0]), names.pop(0)
-            t = instantiate(t.args[2], layer, known.get(name, make("var", (), name, t.shape)))
-        else:
-            t = t.args[place]
+        bound = BINDERS.get(t.op, 0) if place == len(t.args) - 1 else 0
+        t = instantiate(t.args[place], *islice(at, bound)) if bound else t.args[place]
     return t
 
 

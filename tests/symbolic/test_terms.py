@@ -29,13 +29,15 @@ from attnproof.symbolic.scalars import (
     split_integer,
 )
 from attnproof.symbolic.terms import (
-    Own,
+    Opened,
     Term,
     bind,
     free,
     instantiate,
+    is_opened,
     made,
     make,
+    opened,
     postorder,
     substitute,
 )
@@ -46,6 +48,7 @@ from tests.symbolic.vocabulary import (
     A,
     L,
     X,
+    Y,
     a,
     b,
     e,
@@ -343,11 +346,28 @@ def test_a_copied_term_was_not_made() -> None:
 
 
 def test_a_name_of_a_binder_is_equal_to_no_other() -> None:
-    one, two = Own("x"), Own("x")
-    assert (one == one, one != one, one == two, one != two) == (True, False, False, True)
-    assert one != "x"
+    one, two, text, pair = Opened(("x",)), Opened(("x", a)), "x", ("x",)
+    others: list[object] = [two, text, pair]
+    assert one == Opened(("x",))
+    assert one not in others
     assert make("var", data=(one, "real")) is not make("var", data=(two, "real"))
-    assert make("var", data=(one, "real")) is make("var", data=(one, "real"))
+    assert make("var", data=(one, "real")) is make("var", data=(Opened(("x",)), "real"))
+    assert opened(n, "i") is not make("index", (n,), "i")
+    assert [is_opened(v) for v in (opened(n, "i"), i, a, n)] == [True, False, False, False]
+    assert is_opened(make("var", data=(one, "real")))
+
+
+def test_what_is_opened_of_a_term_occurs_in_no_part_of_it() -> None:
+    t = total(j, mul(entry(X, j), total(i, entry(Y, i))))
+    outer = opened(n, t)
+    body = instantiate(t.args[1], outer)
+    inner = opened(n, body)
+    assert outer is opened(n, t)
+    assert inner is not outer
+    assert outer not in free(t)
+    assert inner not in free(body)
+    assert [repr(v) for v in (outer, inner, opened(n, t, "a"))] == ["j0", "j1", "a"]
+    assert bind(body, outer) is t.args[1]
 
 
 @pytest.mark.parametrize("wrong", [bind(i, i), bind(add(X, X), X)])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from attnproof.symbolic.rules import Assumption
-from attnproof.symbolic.scalars import ONE, add, index, integer, mul, num, size, unary
-from attnproof.symbolic.terms import Term, bind, free, make
+from attnproof.symbolic.scalars import ONE, ZERO, add, index, integer, mul, num, size, unary
+from attnproof.symbolic.terms import Opened, Term, bind, free, make, opened
 
 n, m, p, L = (size(name) for name in "nmpL")
 i, j, k = index("i", n), index("j", n), index("k", m)
@@ -33,6 +33,18 @@ space, other_space = (make("space", data=(name, "space")) for name in ("Ω", "Ψ
 outcome, elsewhere = index("w", space), index("w", other_space)
 z, Z = var("z", space, n, kind="standard"), var("Z", other_space, n, kind="standard")
 R, S = var("R", space), var("S", space)
+
+
+def bound(variable: Term) -> Term:
+    """What a binder binds, while it is open: a variable under a name that no given has."""
+    if variable.op == "index":
+        return opened(variable.args[0], variable.data)
+    return make("var", (), (Opened((variable.data[0],)), variable.data[1]), variable.shape)
+
+
+def case(left: Term, right: Term = ZERO, part: str = "", length: Term | None = None) -> Term:
+    """The index of a case of two arrays, or of a part of their first axis."""
+    return opened(left.shape[0] if length is None else length, f"i0{part}", left, right)
 
 
 def minus(x: Term) -> Term:
