@@ -162,8 +162,8 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
     Axes are split one way or another, maxima opened or not; first with nothing at hand, then
     with one equation, read in one direction or the other, and then with all.  At last conditions
     on integers are turned, so that [i < j] is 1 − [j <= i] and [j <= i] may be 1 + [i = j] −
-    [i <= j], minima are read as maxima, and tanh by exponentials: first, where one side alone has
-    it.
+    [i <= j], minima are read as maxima, rests of indices as differences, and tanh by exponentials:
+    first, where one side alone has it.
     """
     options = split_options(left, right)
     each = [{p.op for p in postorder(side)} for side in (left, right)]
@@ -182,9 +182,12 @@ def normalisers(left: Term, right: Term, assume: tuple[Equation, ...]) -> Iterat
         for equals in (False, True):
             for splits in options:
                 yield Normaliser(splits, turned=True, equals=equals)
-    if opened:
-        for splits in options:
-            yield Normaliser(splits, mirrored=True)
+    yield from (
+        Normaliser(splits, mirrored=op == "maximum", rests=op == "remainder")
+        for op in ("maximum", "remainder")
+        if op in ops
+        for splits in options
+    )
     if "tanh" in each[0] & each[1]:
         yield from by_exponentials
 

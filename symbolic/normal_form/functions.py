@@ -265,6 +265,8 @@ def division(norm: Normaliser, t: Term) -> Derivation:
     except Refused:
         pass
     x, y = u.args
+    if u.op == "remainder" and norm.rests and u.finite and positive(y):
+        return chain(first, norm.at("remainder", u))
     if not u.finite or not positive(y) or any(a.op == "index" for m in expand(x) for a, _ in m):
         return first
     if u.op == "remainder":

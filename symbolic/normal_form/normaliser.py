@@ -160,7 +160,8 @@ class Normaliser:
     decides it, ``assume`` holds equations of arrays read from left to right, ``choices`` opens
     maxima as choices, ``turned`` reads [a < b] as 1 − [b <= a] of integers too, ``equals`` one of
     [a <= b] and [b <= a] by the other and [a = b], ``mirrored`` one of max(a, b) and max(−a, −b) by
-    the other, ``exponentials`` opens tanh; ``units`` says in how many parts the angle of a monomial
+    the other, ``exponentials`` opens tanh, ``rests`` reads j mod k as j − k·⌊j/k⌋ of an index as
+    well; ``units`` says in how many parts the angle of a monomial
     is counted, ``together`` leaves the angle of one position in one part; ``angles`` are then the
     parts that occurred.
     """
@@ -175,6 +176,7 @@ class Normaliser:
         equals: bool = False,
         mirrored: bool = False,
         exponentials: bool = False,
+        rests: bool = False,
         units: dict[Monomial, int] | None = None,
         together: bool = False,
     ) -> None:
@@ -185,6 +187,7 @@ class Normaliser:
         self.equals = equals
         self.mirrored = mirrored
         self.exponentials = exponentials
+        self.rests = rests
         self.units = dict(units or {})
         self.together = together
         self.angles: set[frozenset[Monomial]] = set()
@@ -262,6 +265,7 @@ class Normaliser:
             "equals": self.equals,
             "mirrored": self.mirrored,
             "exponentials": self.exponentials,
+            "rests": self.rests,
         }
         return Normaliser(**(kept | changes))
 

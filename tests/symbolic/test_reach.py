@@ -15,6 +15,7 @@ from attnproof.symbolic import (
     boolean,
     equal,
     frequencies,
+    index_below,
     permutation,
     positions,
     positive,
@@ -61,6 +62,14 @@ TRUE: dict[str, Case] = {
     "a key bias cancels": (
         {**QKV, "t": real(l)},
         lambda Q, K, V, t: equal(attention(Q, K + t[None, :], V), attention(Q, K, V)),
+    ),
+    "quotient and rest make the index": (
+        {"i": index_below(n), "x": real(n)},
+        lambda i, x: equal((m * (i // m) + i % m) * x, i * x),
+    ),
+    "the larger and the smaller make both": (
+        {"x": real(n), "y": real(n)},
+        lambda x, y: equal(xp.maximum(x, y) + xp.minimum(x, y), x + y),
     ),
     "a value bias passes through": (
         {**QKV, "t": real(d)},
@@ -138,6 +147,10 @@ TRUE: dict[str, Case] = {
     ),
 }
 FALSE: dict[str, Case] = {
+    "quotient and rest of two numbers make the index": (
+        {"i": index_below(n), "x": real(n)},
+        lambda i, x: equal((m * (i // m) + i % n) * x, i * x),
+    ),
     "a query bias cancels": (
         {**QKV, "t": real(l)},
         lambda Q, K, V, t: equal(attention(Q + t[None, :], K, V), attention(Q, K, V)),
