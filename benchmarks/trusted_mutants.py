@@ -55,7 +55,7 @@ TRUSTED: dict[str, frozenset[str]] = {
         "terms", "scalars", "meaning", "formed", "covers", "ranges", "kernel",
         *(f"rules/{rule}" for rule in (
             "__init__", "base", "conditions", "entries", "functions", "maps", "naturals",
-            "inequalities", "polynomials", "ring", "signs", "sums",
+            "inequalities", "polynomials", "signs", "sums",
         )),
     )
 } | {"symbolic/prove.py": frozenset(["granted", "_sign_of", "_claimed", "_arbitrary"])}  # fmt: skip

@@ -8,13 +8,14 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from .rules import need
+from .rules import need, refusing
 from .scalars import ZERO, add, always_less, integer, is_count, mul, num, number_of
 from .terms import Term, opened
 
 Cover = tuple[tuple[object, ...], ...]
 
 
+@refusing("cover")
 def cover_patterns(length: Term, cover: tuple[object, ...], name: str, *of: Term) -> list[Term]:
     """Index patterns that together reach every index below ``length``, opened of some terms.
 
@@ -26,23 +27,23 @@ def cover_patterns(length: Term, cover: tuple[object, ...], name: str, *of: Term
         return [opened(length, name, *of)]
     if kind == "each":
         count = number_of(length)
-        need(count is not None and count.denominator == 1, "cover", "not a literal length", length)
+        need(count is not None and count.denominator == 1, "not a literal length", length)
         assert count is not None
         return [num(k) for k in range(int(count))]
     a: Any = rest
     if kind == "digits":
-        need(is_count(a[0]) and is_count(a[1]), "cover", "not two lengths", a[0], a[1])
-        need(integer(mul(a[0], a[1])) is integer(length), "cover", "lengths differ", length)
+        need(is_count(a[0]) and is_count(a[1]), "not two lengths", a[0], a[1])
+        need(integer(mul(a[0], a[1])) is integer(length), "lengths differ", length)
         natural = always_less(ZERO, a[0]) and always_less(ZERO, a[1])
-        need(natural, "cover", "blocks and width must be at least 1", a[0], a[1])
+        need(natural, "blocks and width must be at least 1", a[0], a[1])
         high = cover_patterns(a[0], a[2], name + "h", *of)
         low = cover_patterns(a[1], a[3], name + "l", *of)
         return [integer(add(mul(h, a[1]), x)) for h, x in product(high, low)]
-    need(kind == "cut", "cover", f"unknown cover {kind!r}")
-    need(is_count(a[0]), "cover", "not a length", a[0])
+    need(kind == "cut", f"unknown cover {kind!r}")
+    need(is_count(a[0]), "not a length", a[0])
     second = integer(add(length, mul(num(-1), a[0])))
     natural = always_less(num(-1), a[0]) and always_less(num(-1), second)
-    need(natural, "cover", "not two parts of the axis", length, a[0])
+    need(natural, "not two parts of the axis", length, a[0])
     before = cover_patterns(a[0], a[1], name + "a", *of)
     after = cover_patterns(second, a[2], name + "b", *of)
     return before + [integer(add(a[0], k)) for k in after]

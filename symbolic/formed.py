@@ -18,7 +18,18 @@ from typing import Any
 
 from .meaning import ARITY
 from .rules import BY_FORM, Refused, need
-from .scalars import ONE, add, index_array, integer, is_count, is_integer, is_truth, mul, num
+from .scalars import (
+    ONE,
+    TRUTHS,
+    add,
+    index_array,
+    integer,
+    is_count,
+    is_integer,
+    is_truth,
+    mul,
+    num,
+)
 from .terms import Opened, Term, made, postorder
 
 MAPS = ("permutation", "injection", "index map")
@@ -36,13 +47,13 @@ def formed(t: object) -> Term:
 def _formed(t: Term) -> Term:
     for part in (*t.args, *t.shape):
         formed(part)
-    need(t.op in _FORMS, "term", f"there is no operation {t.op!r}")
+    need(t.op in _FORMS, f"term: there is no operation {t.op!r}")
     try:
         good = all(map(_is_length, t.shape)) and (t.op in _WITH_DATA or t.data is None)
         good = good and _FORMS[t.op](t)
     except (LookupError, TypeError, ValueError):  # too few arguments, data of another type
         good = False
-    need(good, "term", f"a {t.op!r} that does not fit its {len(t.args)} arguments")
+    need(good, f"term: a {t.op!r} that does not fit its {len(t.args)} arguments")
     return t
 
 
@@ -81,19 +92,7 @@ def _of_one_kind(t: Term) -> bool:
     return all(kinds) if t.op in ("indicator", "not", "and", "or") else not any(kinds)
 
 
-TAKE_INFINITY = (
-    "add",
-    "exp",
-    "maximum",
-    "where",
-    "indicator",
-    "equal",
-    "less",
-    "less_equal",
-    "and",
-    "or",
-    "not",
-)
+TAKE_INFINITY = ("add", "exp", "maximum", "where", "indicator", *TRUTHS)
 
 
 def _stays_below(t: Term) -> bool:

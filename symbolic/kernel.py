@@ -16,7 +16,9 @@ it turns up (``formed.py``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise, product
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -56,19 +58,10 @@ from .rules import (
     inhabited,
     known_after,
     need,
+    refusing,
 )
 from .scalars import ONE, ZERO, add, always_less, entry, integer, mul, num, power
-from .terms import (
-    BINDERS,
-    Term,
-    bind,
-    free,
-    instantiate,
-    is_opened,
-    make,
-    opened,
-    substitute,
-)
+from .terms import BINDERS, Term, bind, free, instantiate, is_opened, make, opened, substitute
 
 __all__ = [
     "Assumption",
@@ -91,7 +84,7 @@ Follow = Callable[[Derivation], "Proof"]
 def _stated(*terms: Term) -> None:
     """Refuse what no statement can say: nothing is told of an index that is open."""
     for v in frozenset[Term]().union(*map(free, terms)):
-        need(not is_opened(v), "statement", "it speaks of an open index", v)
+        need(not is_opened(v), "it speaks of an open index", v)
 
 
 class Proof:
@@ -145,28 +138,30 @@ def replay(d: Derivation) -> Proof:
     def follow(part: Derivation) -> Proof:
         proof = known.get(id(part))
         if proof is None:
-            need(type(part) in _REPLAY, "replay", f"no derivation: {type(part).__name__}")
-            proof = known[id(part)] = _REPLAY[type(part)](part, follow)
-            for side in (formed(proof.left), formed(proof.right)):
-                need(not side.loose, "replay", "an index is bound outside of the term", side)
-            need(
-                proof.left is part.left and proof.right is part.right,
-                "replay",
-                "it shows something else",
-                proof.left,
-                proof.right,
-                part.right,
-            )
+            with refusing("replay"):
+                need(type(part) in _REPLAY, f"no derivation: {type(part).__name__}")
+            with refusing(_words(type(part))):
+                proof = known[id(part)] = _REPLAY[type(part)](part, follow)
+                for side in (formed(proof.left), formed(proof.right)):
+                    need(not side.loose, "an index is bound outside of the term", side)
+                same = proof.left is part.left and proof.right is part.right
+                need(same, "it shows something else", proof.left, proof.right, part.right)
         return proof
 
     return follow(d)
 
 
+@cache
+def _words(kind: type) -> str:
+    """SumOfSquares as sum of squares."""
+    return re.sub("(?<!^)(?=[A-Z])", " ", kind.__name__).lower()
+
+
 def _equal(
     left: Term, right: Term, *parts: Proof, more: frozenset[Assumption] = frozenset()
 ) -> Proof:
-    need(all(p.relation == "=" for p in parts), "replay", "a part is no equation")
-    need(left.shape == right.shape, "replay", "the shapes differ", left, right)
+    need(all(p.relation == "=" for p in parts), "a part is no equation")
+    need(left.shape == right.shape, "the shapes differ", left, right)
     return Proof(_KEY, "=", left, right, more.union(*(p.assumes for p in parts)))
 
 
@@ -175,8 +170,8 @@ def _reflexive(d: Reflexive, _: Follow) -> Proof:
 
 
 def _rewrite(d: Rewrite, _: Follow) -> Proof:
-    need(d.rule in RULES, str(d.rule), "no such rule")
-    need(not d.signs or d.rule in ON_SIGNS, d.rule, "it asks for no sign")
+    need(d.rule in RULES, f"there is no such rule: {d.rule!r}")
+    need(not d.signs or d.rule in ON_SIGNS, "it asks for no sign")
     for part in (d.left, *d.arguments):
         if type(part) is not int:
             formed(part)
@@ -212,9 +207,9 @@ def _reverse(d: Reverse, follow: Follow) -> Proof:
 
 def _chain(d: Chain, follow: Follow) -> Proof:
     parts = [follow(part) for part in d.parts]
-    need(parts, "chain", "it has no link")
+    need(parts, "it has no link")
     for a, b in pairwise(parts):
-        need(a.right is b.left, "chain", "a link does not start where the last one ended")
+        need(a.right is b.left, "a link does not start where the last one ended")
     left, right = parts[0].left, parts[-1].right
     between = frozenset[Term]().union(*(free(part.left) for part in parts))
     inhabited(between - free(left) - free(right))
@@ -224,35 +219,33 @@ def _chain(d: Chain, follow: Follow) -> Proof:
 def _inside(d: Inside, follow: Follow) -> Proof:
     args = list(d.left.args)
     parts = [follow(part) for _, part in d.parts]
-    need(d.left.op not in ("var", "index"), "inside", "a variable has no arguments", d.left)
+    need(d.left.op not in ("var", "index"), "a variable has no arguments", d.left)
     for (place, _), part in zip(d.parts, parts, strict=True):
-        need(0 <= place < len(args), "inside", "no such argument", d.left)
-        need(d.left.op not in BINDERS or place < len(args) - 1, "inside", "a binder's body", d.left)
-        need(args[place] is part.left, "inside", "not that argument", args[place], part.left)
+        need(0 <= place < len(args), "no such argument", d.left)
+        need(d.left.op not in BINDERS or place < len(args) - 1, "a binder's body", d.left)
+        need(args[place] is part.left, "not that argument", args[place], part.left)
         args[place] = part.right
     return _equal(d.left, make(d.left.op, tuple(args), d.left.data, d.left.shape), *parts)
 
 
 def _under(d: Under, follow: Follow) -> Proof:
     part, t = follow(d.part), formed(d.left)
-    need(BINDERS.get(t.op) == len(d.variables), "under", "not that many bound indices", t)
+    need(BINDERS.get(t.op) == len(d.variables), "not that many bound indices", t)
     need(
         d.variables[0].op == "index" and d.variables[0].args == (t.args[0],),
-        "under",
         "the index does not range over the axis",
         t,
         d.variables[0],
     )
     need(
         all(_is_any_real(v) and v.shape == t.shape for v in d.variables[1:]),
-        "under",
         "not any array of the state's shape",
         *map(formed, d.variables),
     )
-    need(t.finite or t.op != "iterate", "under", "a state may be infinite", t)
+    need(t.finite or t.op != "iterate", "a state may be infinite", t)
     arbitrary = all(is_opened(v) and v not in free(t) for v in d.variables)
-    need(arbitrary, "under", "the index is not arbitrary", *d.variables)
-    need(part.left is instantiate(t.args[-1], *d.variables), "under", "not its body", part.left)
+    need(arbitrary, "the index is not arbitrary", *d.variables)
+    need(part.left is instantiate(t.args[-1], *d.variables), "not its body", part.left)
     return _equal(
         t, make(t.op, (*t.args[:-1], bind(part.right, *d.variables)), t.data, t.shape), part
     )
@@ -265,7 +258,7 @@ def _is_any_real(v: Term) -> bool:
 
 def places(cover: Cover, left: Term, right: Term = ZERO) -> list[tuple[Term, ...]]:
     """The index patterns of every case of a cover, which occur in neither array."""
-    need(len(cover) == left.ndim, "cases", "not a cover for every axis", left)
+    need(len(cover) == left.ndim, "not a cover for every axis", left)
     axes = [
         cover_patterns(length, c, f"i{k}", left, right)
         for k, (length, c) in enumerate(zip(left.shape, cover, strict=True))
@@ -274,14 +267,13 @@ def places(cover: Cover, left: Term, right: Term = ZERO) -> list[tuple[Term, ...
 
 
 def _cases(d: Cases, follow: Follow) -> Proof:
-    need(d.left.shape == d.right.shape, "cases", "the shapes differ", d.left, d.right)
+    need(d.left.shape == d.right.shape, "the shapes differ", d.left, d.right)
     at = places(d.cover, d.left, d.right)
-    need(len(at) == len(d.parts), "cases", "not one equation for each case")
+    need(len(at) == len(d.parts), "not one equation for each case")
     parts = [follow(part) for part in d.parts]
     for place, part in zip(at, parts, strict=True):
         need(
             part.left is entry(d.left, *place) and part.right is entry(d.right, *place),
-            "cases",
             "not the entries of that case",
             part.left,
             part.right,
@@ -294,7 +286,6 @@ def _induction(d: Induction, follow: Follow) -> Proof:
     left, inner = d.left, _filled(d.context, d.hole, d.right)
     need(
         left.op == inner.op == "iterate" and left.args[0] is inner.args[0],
-        "induction",
         "not two stacks of one depth",
         left,
         inner,
@@ -303,11 +294,10 @@ def _induction(d: Induction, follow: Follow) -> Proof:
     t, y, hole = map(formed, (d.layer, d.state, d.hole))
     need(
         _is_any_real(hole) and hole.shape == inner.shape,
-        "induction",
         "the hole is no variable of the shape of the stack",
         hole,
     )
-    need(left.finite and inner.finite, "induction", "a state may be infinite", left, inner)
+    need(left.finite and inner.finite, "a state may be infinite", left, inner)
     need(
         t.op == "index"
         and t.args == (left.args[0],)
@@ -316,7 +306,6 @@ def _induction(d: Induction, follow: Follow) -> Proof:
         and is_opened(t)
         and is_opened(y)
         and not {t, y} & (free(left) | free(inner) | free(d.context)),
-        "induction",
         "layer and state are not arbitrary",
         t,
         y,
@@ -327,7 +316,6 @@ def _induction(d: Induction, follow: Follow) -> Proof:
 
     need(
         base.left is left.args[1] and base.right is context(inner.args[1]),
-        "induction",
         "not the base case",
         base.left,
         base.right,
@@ -335,7 +323,6 @@ def _induction(d: Induction, follow: Follow) -> Proof:
     need(
         step.left is instantiate(left.args[2], t, context(y))
         and step.right is context(instantiate(inner.args[2], t, y)),
-        "induction",
         "not the step",
         step.left,
         step.right,
@@ -349,7 +336,6 @@ def _filled(context: Term, hole: Term, whole: Term) -> Term:
         return whole
     need(
         context.op == whole.op and len(context.args) == len(whole.args),
-        "induction",
         "the right side does not have the form of the context",
         context,
         whole,
@@ -357,37 +343,36 @@ def _filled(context: Term, hole: Term, whole: Term) -> Term:
     for a, b in zip(context.args, whole.args, strict=True):
         if hole in free(a):
             return _filled(a, hole, b)
-    raise Refused("induction: the context has no hole")
+    raise Refused("the context has no hole")
 
 
 def _witness(d: Witness, follow: Follow) -> Proof:
     """From ``claim`` with the variable replaced by the value: some such array exists."""
     part, x = follow(d.part), formed(d.variable)
     left, right = map(formed, d.claim)
-    need(d.relation in ("=", "!=", ">", ">="), "witness", f"no relation: {d.relation!r}")
+    need(d.relation in ("=", "!=", ">", ">="), f"no relation: {d.relation!r}")
     need(
         d.relation in (part.relation, *_WEAKER.get(part.relation, ())),
-        "witness",
         f"it shows {part.relation} and not {d.relation}",
         part.left,
     )
-    need(all(v.op in ("var", "index", "size") for v in d.free_of), "witness", "not variables")
-    need(not free(d.value) & set(d.free_of), "witness", "it depends on what it must not", d.value)
+    need(all(v.op in ("var", "index", "size") for v in d.free_of), "not variables")
+    need(not free(d.value) & set(d.free_of), "it depends on what it must not", d.value)
     need(
         _is_any_real(x) and d.value.finite,
-        "witness",
         "only an array of any real numbers is shown to exist",
         x,
         d.value,
     )
-    need(x not in free(d.value), "witness", "it depends on itself", d.value)
-    need(d.value.shape == x.shape, "witness", "not the shape that is asked for", d.value)
+    need(x not in free(d.value), "it depends on itself", d.value)
+    need(d.value.shape == x.shape, "not the shape that is asked for", d.value)
     inhabited(free(d.value) - free(left) - free(right))
     for side, shown in ((left, part.left), (right, part.right)):
-        need(substitute(side, d.variable, d.value) is shown, "witness", "not the claim", shown)
+        need(substitute(side, d.variable, d.value) is shown, "not the claim", shown)
     return Proof(_KEY, "exists", part.left, part.right, part.assumes, d)
 
 
+@refusing("law")
 def law(left: Term, right: Term, variables: tuple[Term, ...] = ()) -> Term:
     """What is assumed when left = right is, for all values of the variables.
 
@@ -398,53 +383,53 @@ def law(left: Term, right: Term, variables: tuple[Term, ...] = ()) -> Term:
     good = len(set(variables)) == len(variables) and all(
         v.op == "var" and not v.args and v.data[1] in (*ANY_REAL, "natural") for v in variables
     )
-    need(good, "law", "not variables that may have any value", *variables)
+    need(good, "not variables that may have any value", *variables)
     kinds = tuple((v.data[1], v.shape) for v in variables)
     return make("assumed equal", (bind(left, *variables), bind(right, *variables)), kinds)
 
 
 def _assume(d: Assume, _: Follow) -> Proof:
-    need(d.law.op == "assumed equal", "assume", "no law", d.left)
+    need(d.law.op == "assumed equal", "no law", d.left)
     kinds: Any = d.law.data or ()
-    need(len(kinds) == len(d.values), "assume", "not one value for each variable", d.left)
+    need(len(kinds) == len(d.values), "not one value for each variable", d.left)
     for (kind, shape), value in zip(kinds, map(formed, d.values), strict=True):
         fits = value.shape == shape and value.finite and not value.loose
         fits = fits and (kind != "natural" or always_less(num(-1), value))
-        need(fits, "assume", f"no {kind} of the shape that the law speaks of", value)
+        need(fits, f"no {kind} of the shape that the law speaks of", value)
     sides = [instantiate(side, *d.values) for side in d.law.args]
-    need(d.left is sides[0] and d.right is sides[1], "assume", "not the law", d.left, d.right)
+    need(d.left is sides[0] and d.right is sides[1], "not the law", d.left, d.right)
     return _equal(d.left, d.right, more=frozenset({("equal", d.law)}))
 
 
 def _lemma(d: Lemma, follow: Follow) -> Proof:
     part, lemma = follow(d.part), follow(d.lemma)
-    need(lemma.relation == "=", "lemma", "it is no equation", lemma.left)
+    need(lemma.relation == "=", "it is no equation", lemma.left)
     used = frozenset[Term]().union(*(free(a) for _, a in lemma.assumes))
-    need(not used & set(d.variables), "lemma", "a variable is not arbitrary", *d.variables)
+    need(not used & set(d.variables), "a variable is not arbitrary", *d.variables)
     shown = law(lemma.left, lemma.right, d.variables)
     inhabited(free(shown) - free(part.left) - free(part.right))
     assumes = (part.assumes - {("equal", shown)}) | lemma.assumes
-    need(part.relation in ("=", "!="), "lemma", "only equations rest on it", part.left)
+    need(part.relation in ("=", "!="), "only equations rest on it", part.left)
     return Proof(_KEY, part.relation, part.left, part.right, assumes)
 
 
 def _natural_induction(d: NaturalInduction, follow: Follow) -> Proof:
     m, left, right = formed(d.variable), formed(d.left), formed(d.right)
-    need(m.op == "var" and m.data[1] == "natural", "natural induction", "no natural number", m)
-    need(left.shape == right.shape, "natural induction", "the shapes differ", left, right)
-    need(m not in d.variables, "natural induction", "the number is no further variable", m)
+    need(m.op == "var" and m.data[1] == "natural", "no natural number", m)
+    need(left.shape == right.shape, "the shapes differ", left, right)
+    need(m not in d.variables, "the number is no further variable", m)
     apart = all(v is m or m not in free(v) for v in free(left) | free(right))
-    need(apart, "natural induction", "a variable ranges below the number", left, right)
+    need(apart, "a variable ranges below the number", left, right)
     base, step = follow(d.base), follow(d.step)
-    need(base.relation == step.relation == "=", "natural induction", "a part is no equation")
+    need(base.relation == step.relation == "=", "a part is no equation")
     after = integer(add(m, ONE))
     for proof, at, says in ((base, ZERO, "the base case"), (step, after, "the step")):
         sides = (substitute(left, m, at), substitute(right, m, at))
-        need((proof.left, proof.right) == sides, "natural induction", f"not {says}", proof.left)
+        need((proof.left, proof.right) == sides, f"not {says}", proof.left)
     before = ("equal", law(left, right, d.variables))
     rest = base.assumes | (step.assumes - {before})
     fixed = frozenset[Term]().union(*(free(a) for _, a in rest))
-    need(not fixed & {m, *d.variables}, "natural induction", "it is not arbitrary", m)
+    need(not fixed & {m, *d.variables}, "it is not arbitrary", m)
     return _equal(left, right, more=rest)
 
 
@@ -461,15 +446,14 @@ def _sum_of_squares(d: SumOfSquares, follow: Follow) -> Proof:
     part, left, right = follow(d.part), formed(d.left), formed(d.right)
     need(
         left.shape == right.shape and left.finite and right.finite,
-        "sum of squares",
         "not two finite arrays of one shape",
         left,
         right,
     )
     for n in left.shape:
-        need(always_less(num(-1), n), "sum of squares", "no number of entries", n)
+        need(always_less(num(-1), n), "no number of entries", n)
     total = squares(left, right)
-    need(part.left is total and part.right is ZERO, "sum of squares", "not Σ (a − b)² = 0", total)
+    need(part.left is total and part.right is ZERO, "not Σ (a − b)² = 0", total)
     return _equal(left, right, part)
 
 
@@ -479,15 +463,13 @@ def _left_inverse(d: LeftInverse, follow: Follow) -> Proof:
     square = a.ndim == 2 and a.shape == b.shape  # and a product, or equal to a unit matrix
     need(
         square and part.right.op == "eye" and a.finite and b.finite,
-        "left inverse",
         "not A B = 1 for square matrices",
         part.left,
         part.right,
     )
-    need(always_less(num(-1), a.shape[0]), "left inverse", "no number of rows", a.shape[0])
+    need(always_less(num(-1), a.shape[0]), "no number of rows", a.shape[0])
     need(
         d.left is make("matmul", (b, a), shape=a.shape) and d.right is part.right,
-        "left inverse",
         "not B A = 1",
         d.left,
         d.right,
@@ -498,18 +480,17 @@ def _left_inverse(d: LeftInverse, follow: Follow) -> Proof:
 def _differ(d: Differ, follow: Follow) -> Proof:
     part, apart = follow(d.part), follow(d.apart)
     left, right = formed(d.left), formed(d.right)
-    need(part.relation == apart.relation == "=", "differ", "a part is no equation")
-    need(left.shape == right.shape, "differ", "the shapes differ", left, right)
+    need(part.relation == apart.relation == "=", "a part is no equation")
+    need(left.shape == right.shape, "the shapes differ", left, right)
     need(
         not part.left.shape and part.left.finite and part.right.finite,
-        "differ",
         "not two finite numbers",
         part.left,
     )
     gap = add(part.left, mul(num(-1), part.right))
-    need(apart.left is gap, "differ", "not the difference of the two", apart.left, gap)
+    need(apart.left is gap, "not the difference of the two", apart.left, gap)
     certain, used = _signs(d.signs, left, right).nonzero(apart.right)
-    need(certain, "differ", "the form does not settle that it is not 0", apart.right)
+    need(certain, "the form does not settle that it is not 0", apart.right)
     met = free(part.left) | free(part.right) | free(apart.right)
     inhabited(met - free(left) - free(right))
     assumes = (part.assumes - {("equal", law(left, right))}) | apart.assumes | used
@@ -521,18 +502,19 @@ def _sign(d: Sign, follow: Follow) -> Proof:
     at = places(d.cover, array)
     signs = d.signs or ((),) * len(d.parts)
     good = len(at) == len(d.parts) == len(signs)
-    need(good, "sign", "not one equation for each case")
+    need(good, "not one equation for each case")
     least, assumed = 2, frozenset[Assumption]()
     for place, part, steps in zip(at, map(follow, d.parts), signs, strict=True):
-        need(part.relation == "=", "sign", "a part is no equation", part.left)
-        need(part.left is entry(array, *place), "sign", "not the entry of that case", part.left)
+        need(part.relation == "=", "a part is no equation", part.left)
+        need(part.left is entry(array, *place), "not the entry of that case", part.left)
         inhabited(free(part.right) - free(part.left))
         certain, used = _signs(steps, part.left).sign(part.right)
-        need(certain, "sign", "the form of the entry does not settle its sign", part.right)
+        need(certain, "the form of the entry does not settle its sign", part.right)
         least, assumed = min(least, certain), assumed | used | part.assumes
     return Proof(_KEY, ">" if least == 2 else ">=", array, ZERO, assumed)
 
 
+@refusing("close")
 def close(
     proof: Proof, granted: Facts, claimed: tuple[object, ...], signs: tuple[SignStep, ...] = ()
 ) -> Proof:
@@ -546,14 +528,14 @@ def close(
     """
     w = proof.witness
     made = (proof.relation, proof.left, proof.right, proof.assumes, w)
-    need(_MADE.get(proof) == made, "close", "this proof was not made by replay")
+    need(_MADE.get(proof) == made, "this proof was not made by replay")
     shown: tuple[object, ...]
     if w is None:
         weaker = claimed[0] in _WEAKER.get(proof.relation, ())
         shown = (claimed[0] if weaker else proof.relation, proof.left, proof.right)
     else:
         shown = ("exists", *w.claim, w.variable, w.free_of, w.relation)
-    need(shown == claimed, "close", "it shows something else", proof.left, proof.right)
+    need(shown == claimed, "it shows something else", proof.left, proof.right)
     terms = [t for t in (proof.left, proof.right, *shown) if isinstance(t, Term)]
     known = _signs(signs)
     _stated(*terms)
@@ -561,10 +543,10 @@ def close(
     unshown, more = outside([term for _, term in used], known)
     _stated(*(term for _, term in used))
     extra = sorted(f"{name} {term!r}" for name, term in (proof.assumes | used) - granted)
-    need(not extra, "close", "assumptions nobody granted: " + "; ".join(extra))
+    need(not extra, "assumptions nobody granted: " + "; ".join(extra))
     for one in (*open_, *unshown):
-        raise Refused("close: it may read outside of its axis", one.reader, one.number)
-    need(not more, "close", "what shows a range reads outside of an axis", *(t for _, t in more))
+        raise Refused("it may read outside of its axis", one.reader, one.number)
+    need(not more, "what shows a range reads outside of an axis", *(t for _, t in more))
     return proof
 
 

@@ -11,10 +11,9 @@ from collections.abc import Callable
 
 from ..terms import Term
 from . import conditions, entries, functions, maps, naturals, sums
-from .base import Assumption, Facts, Refused, Result, need
+from .base import Assumption, Facts, Refused, Result, need, refusing
 from .inequalities import STEPS, inhabited, known_after
-from .polynomials import same_polynomial
-from .ring import ring
+from .polynomials import ring, same_polynomial
 from .signs import BY_FORM, Signs
 
 __all__ = [
@@ -30,6 +29,7 @@ __all__ = [
     "inhabited",
     "known_after",
     "need",
+    "refusing",
     "same_polynomial",
 ]
 
@@ -98,4 +98,5 @@ ON_SIGNS = frozenset(name for name, rule in RULES.items() if "signs" in (rule.__
 
 def applied(rule: str, t: Term, arguments: tuple[object, ...], signs: Signs = BY_FORM) -> Result:
     """What a rule makes of a term, where these signs are known."""
-    return RULES[rule](t, *arguments, **({"signs": signs} if rule in ON_SIGNS else {}))
+    with refusing(rule):
+        return RULES[rule](t, *arguments, **({"signs": signs} if rule in ON_SIGNS else {}))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ..terms import Term
 
 Assumption = tuple[str, Term]
@@ -16,11 +19,24 @@ class Refused(Exception):
     The terms that it names are written out when it is read: a search meets many refusals.
     """
 
+    rule = ""
+
     def __str__(self) -> str:
-        return "; ".join([str(self.args[0]), *map(repr, self.args[1:])])
+        why = f"{self.rule}: {self.args[0]}" if self.rule else str(self.args[0])
+        return "; ".join([why, *map(repr, self.args[1:])])
 
 
-def need(condition: object, rule: str, why: str, *terms: Term) -> None:
+def need(condition: object, why: str, *terms: Term) -> None:
     """Refuse a step unless its side condition holds."""
     if not condition:
-        raise Refused(f"{rule}: {why}", *terms)
+        raise Refused(why, *terms)
+
+
+@contextmanager
+def refusing(rule: str) -> Iterator[None]:
+    """What is refused inside is refused by this rule, unless one within it did."""
+    try:
+        yield
+    except Refused as refused:
+        refused.rule = refused.rule or rule
+        raise

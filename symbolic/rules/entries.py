@@ -10,25 +10,25 @@ from .base import NOTHING, Refused, Result, need
 
 def definition(t: Term) -> Result:
     """A named term is its body."""
-    need(t.op == "named", "definition", "not a named term", t)
+    need(t.op == "named", "not a named term", t)
     return t.args[0], NOTHING
 
 
 def unfold(t: Term) -> Result:
     """The entry of a computed array, by the table of meanings."""
-    need(not t.shape, "entry", "not a number", t)
+    need(not t.shape, "not a number", t)
     array, *at = t.args if t.op == "entry" else (t,)
     for i, length in zip(at, array.shape, strict=True):
-        need(below(i, length), "entry", "the index may leave its axis", i, length)
+        need(below(i, length), "the index may leave its axis", i, length)
     try:
         return entry_of(array, at), NOTHING
     except NoMeaning as missing:
-        raise Refused(f"entry: {missing} has no entry rule\n    {t!r}") from None
+        raise Refused(f"{missing} has no entry rule", t) from None
 
 
 def tabulated(t: Term) -> Result:
     """An array is the table of its entries."""
-    need(t.shape and t.op != "tabulate", "tabulate", "not an array to tabulate", t)
+    need(t.shape and t.op != "tabulate", "not an array to tabulate", t)
     at = [opened(length, t, f"t{k}") for k, length in enumerate(t.shape)]
     body = entry(t, *at)
     for axis in range(len(at) - 1, -1, -1):
@@ -38,5 +38,5 @@ def tabulated(t: Term) -> Result:
 
 def ordered(t: Term) -> Result:
     """An integer expression in its sorted form."""
-    need(t.finite and not t.shape, "integer", "not a finite number", t)
+    need(t.finite and not t.shape, "not a finite number", t)
     return integer(t), NOTHING

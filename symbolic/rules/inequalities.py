@@ -24,7 +24,7 @@ from ..scalars import (
     unary,
 )
 from ..terms import Term, free, instantiate, make, substitute
-from .base import NOTHING, Assumption, Facts, need
+from .base import NOTHING, Assumption, Facts, need, refusing
 from .polynomials import same_polynomial
 from .signs import Signs
 
@@ -43,32 +43,39 @@ def known_after(
     """
     signs = Signs(dict(known or {}), over)
     for step in steps:
-        need(step.kind in KINDS and not step.number.loose, "sign", "not of a number", step.number)
-        fact = (step.kind, step.number)
-        rests = frozenset({fact})
-        if step.rule != "given":
-            need(step.rule in STEPS, "sign", f"no such rule: {step.rule}")
-            kind, rests = STEPS[step.rule](step.number, signs, *step.arguments)
-            need(kind in (step.kind, "positive"), step.rule, f"not {step.kind}", step.number)
-            opened = step.rule == "every"  # its index; a place may be that index, and then counts
-            used = [free(x) for x in step.arguments[opened:] if isinstance(x, Term)]
-            inhabited(frozenset().union(*used) - free(step.number) - over)
+        with refusing(step.rule):
+            fact, rests = _shown(step, signs)
         signs = Signs({fact: rests, **signs.known}, over)
     return signs
+
+
+def _shown(step: SignStep, signs: Signs) -> tuple[Assumption, Facts]:
+    """The fact that a step shows, and what it rests on."""
+    need(step.kind in KINDS and not step.number.loose, "not of a number", step.number)
+    fact = (step.kind, step.number)
+    if step.rule == "given":
+        return fact, frozenset({fact})
+    need(step.rule in STEPS, "there is no such rule")
+    kind, rests = STEPS[step.rule](step.number, signs, *step.arguments)
+    need(kind in (step.kind, "positive"), f"not {step.kind}", step.number)
+    opened = step.rule == "every"  # its index; a place may be that index, and then counts
+    used = [free(x) for x in step.arguments[opened:] if isinstance(x, Term)]
+    inhabited(frozenset().union(*used) - free(step.number) - signs.over)
+    return fact, rests
 
 
 def inhabited(variables: frozenset[Term]) -> None:
     """What was shown by way of some variables holds without them if they have values at all."""
     for v in variables:
         some = not v.args or v.args[0].op == "space" or always_less(ZERO, v.args[0])
-        need(some, "variables", "it may have no value", v)
+        need(some, "it may have no value", v)
 
 
-def _at_least(least: int, rule: str, signs: Signs, *terms: Term) -> tuple[list[int], Facts]:
+def _at_least(least: int, signs: Signs, *terms: Term) -> tuple[list[int], Facts]:
     """The signs of numbers, of which none may be less certain."""
     found = [signs.sign(t) for t in terms]
     for t, (certain, _) in zip(terms, found, strict=True):
-        need(certain >= least, rule, "its sign is not known", t)
+        need(certain >= least, "its sign is not known", t)
     return [certain for certain, _ in found], NOTHING.union(*(used for _, used in found))
 
 
@@ -82,42 +89,42 @@ def _less(x: Term, y: Term) -> Term:
 
 def total(t: Term, signs: Signs, *parts: Term) -> Shown:
     """t = Σ parts, each >= 0."""
-    need(same_polynomial(t, add(*parts)), "total", "not their sum", t)
-    certain, used = _at_least(1, "total", signs, *parts)
+    need(same_polynomial(t, add(*parts)), "not their sum", t)
+    certain, used = _at_least(1, signs, *parts)
     return _kind(2 in certain), used
 
 
 def multiple(t: Term, signs: Signs, x: Term) -> Shown:
     """t = x, which is not 0."""
     certain, used = signs.nonzero(x)
-    need(certain and same_polynomial(t, x), "multiple", "not known to be other than 0", t, x)
+    need(certain and same_polynomial(t, x), "not known to be other than 0", t, x)
     return "nonzero", used
 
 
 def apart(t: Term, signs: Signs) -> Shown:
     """t >= 0 and t is not 0."""
     certain, used = signs.nonzero(t)
-    need(certain, "apart", "it may be 0", t)
-    return "positive", used | _at_least(1, "apart", signs, t)[1]
+    need(certain, "it may be 0", t)
+    return "positive", used | _at_least(1, signs, t)[1]
 
 
 def whole(t: Term, signs: Signs, x: Term) -> Shown:
     """t = x − 1 for an integer x > 0."""
-    need(is_integer(x) and same_polynomial(t, _less(x, ONE)), "whole", "not an integer less 1", t)
-    return "nonnegative", _at_least(2, "whole", signs, x)[1]
+    need(is_integer(x) and same_polynomial(t, _less(x, ONE)), "not an integer less 1", t)
+    return "nonnegative", _at_least(2, signs, x)[1]
 
 
 def ranges(t: Term, _: Signs) -> Shown:
     """The ranges of indices, naturals and sizes settle it."""
-    need(always_less(num(-1), t), "ranges", "the ranges do not settle it", t)
+    need(always_less(num(-1), t), "the ranges do not settle it", t)
     return _kind(always_less(ZERO, t)), NOTHING
 
 
 def bounded(t: Term, _: Signs, x: Term) -> Shown:
     """1 − x and 1 + x for a cosine, sine, hyperbolic tangent or indicator."""
-    need(x.op in ("cos", "sin", "tanh", "indicator"), "bounded", "no bound", x)
+    need(x.op in ("cos", "sin", "tanh", "indicator"), "no bound", x)
     ends = add(ONE, x), _less(ONE, x)
-    need(any(same_polynomial(t, end) for end in ends), "bounded", "not 1 and that number", t, x)
+    need(any(same_polynomial(t, end) for end in ends), "not 1 and that number", t, x)
     return "nonnegative", NOTHING
 
 
@@ -127,30 +134,30 @@ LEAST = {"exp": 0, "tanh": 0, "sqrt": 1, "log": 2, "power": 2}
 
 def rising(t: Term, signs: Signs, f: Any, x: Term, y: Term) -> Shown:
     """t = f(y) − f(x) and y − x >= 0, for exp, tanh, √ from 0, log and −1/x above 0."""
-    need(f in LEAST, "rising", "not a function that rises", t)
-    need(not x.shape + y.shape and x.finite and y.finite, "rising", "not two numbers", x, y)
+    need(f in LEAST, "not a function that rises", t)
+    need(not x.shape + y.shape and x.finite and y.finite, "not two numbers", x, y)
     low, high = [(power(v, -1) if f == "power" else unary(f, v), AT.get((f, v))) for v in (x, y)]
     low, high = (high, low) if f == "power" else (low, high)
     both = [_less(b, a) for a in low for b in high if a is not None and b is not None]
-    need(any(same_polynomial(t, gap) for gap in both), "rising", "not f(y) − f(x)", t)
-    certain, used = _at_least(1, "rising", signs, _less(y, x))
+    need(any(same_polynomial(t, gap) for gap in both), "not f(y) − f(x)", t)
+    certain, used = _at_least(1, signs, _less(y, x))
     if LEAST[f]:
-        used |= _at_least(LEAST[f], "rising", signs, x)[1]
+        used |= _at_least(LEAST[f], signs, x)[1]
     return _kind(2 in certain), used
 
 
 def largest(t: Term, _: Signs, m: Term, x: Term) -> Shown:
     """t = max(x, y) − x."""
-    need(m.op == "maximum" and x in m.args, "largest", "not a maximum and one of its numbers", m, x)
-    need(same_polynomial(t, _less(m, x)), "largest", "not the maximum less that number", t)
+    need(m.op == "maximum" and x in m.args, "not a maximum and one of its numbers", m, x)
+    need(same_polynomial(t, _less(m, x)), "not the maximum less that number", t)
     return "nonnegative", NOTHING
 
 
 def least(t: Term, signs: Signs, m: Term, z: Term) -> Shown:
     """t = z − max(x, y), z − x >= 0 and z − y >= 0."""
-    need(m.op == "maximum" and same_polynomial(t, _less(z, m)), "least", "not z − max(x, y)", t)
-    need(all(x.finite for x in m.args), "least", "one may be infinite", m)
-    certain, used = _at_least(1, "least", signs, *(_less(z, x) for x in m.args))
+    need(m.op == "maximum" and same_polynomial(t, _less(z, m)), "not z − max(x, y)", t)
+    need(all(x.finite for x in m.args), "one may be infinite", m)
+    certain, used = _at_least(1, signs, *(_less(z, x) for x in m.args))
     return _kind(min(certain) == 2), used
 
 
@@ -159,32 +166,31 @@ def every(t: Term, signs: Signs, j: Term, steps: Any, *at: Term) -> Shown:
 
     It is positive if all are and there is one, or if one is that stands ``at`` a place of the axis.
     """
-    need(t.op == "sum" and t.finite, "every", "not a finite sum", t)
+    need(t.op == "sum" and t.finite, "not a finite sum", t)
     length, body = t.args
     space = length.op == "space"
-    need(space or always_less(num(-1), length), "every", "no number of terms", length)
-    need(j.op == "index" and j.args == (length,), "every", "not an index of it", j)
+    need(space or always_less(num(-1), length), "no number of terms", length)
+    need(j.op == "index" and j.args == (length,), "not an index of it", j)
     (certain,), used = _at_least(
         1,
-        "every",
         known_after(steps, signs.known, signs.over | free(t) | {j}),
         instantiate(body, j),
     )
-    need(not any(j in free(x) for x in (t, *(x for _, x in used))), "every", "not any index", j)
+    need(not any(j in free(x) for x in (t, *(x for _, x in used))), "not any index", j)
     if certain == 2 and (space or always_less(ZERO, length)):
         return "positive", used
     for place in at:
-        need(not space and below(place, length), "every", "no place of the axis", place)
-        return "positive", used | _at_least(2, "every", signs, instantiate(body, place))[1]
+        need(not space and below(place, length), "no place of the axis", place)
+        return "positive", used | _at_least(2, signs, instantiate(body, place))[1]
     return "nonnegative", used
 
 
 def linear(t: Term, signs: Signs, x: Term, y: Term) -> Shown:
     """t = Σ_j g(j) − Σ_j f(j), from the sign of Σ_j (g(j) − f(j))."""
     alike = x.op == y.op == "sum" and x.args[0] is y.args[0]
-    need(alike and same_polynomial(t, _less(x, y)), "linear", "not the difference of two sums", t)
+    need(alike and same_polynomial(t, _less(x, y)), "not the difference of two sums", t)
     whole = make("sum", (x.args[0], add(x.args[1], mul(num(-1), y.args[1]))))
-    (certain,), used = _at_least(1, "linear", signs, whole)
+    (certain,), used = _at_least(1, signs, whole)
     return _kind(certain == 2), used
 
 
@@ -194,15 +200,15 @@ def cases(t: Term, signs: Signs, gate: Term, holds: Any, fails: Any) -> Shown:
     A case in which 0 would be positive is none.
     """
     for x in (t, gate):
-        need(x.finite and not x.shape and not x.loose, "cases", "not a finite number", x)
-    need(gate.op == "indicator", "cases", "not a condition", gate)
+        need(x.finite and not x.shape and not x.loose, "not a finite number", x)
+    need(gate.op == "indicator", "not a condition", gate)
     kinds, rests = set[int](), NOTHING
     for value, told, steps in zip((ONE, ZERO), _told(gate.args[0]), (holds, fails), strict=True):
         known = {**signs.known, **{fact: frozenset({fact}) for fact in told}}
         case = known_after(steps, known, signs.over | free(t))
         used = case.known.get(("positive", ZERO), NOTHING)
         if ("positive", ZERO) not in case.known:
-            (certain,), used = _at_least(1, "cases", case, substitute(t, gate, value))
+            (certain,), used = _at_least(1, case, substitute(t, gate, value))
             kinds.add(certain)
         rests |= used - frozenset(told)
     return _kind(1 not in kinds), rests

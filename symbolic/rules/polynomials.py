@@ -1,4 +1,4 @@
-"""Equality of polynomials in atoms, by their coefficients.
+"""The ring: equality of polynomials in atoms, by their coefficients.
 
 An atom is any number that is no sum, product, power or literal, and the inverse of a sum; each has
 two exponents, its own and that of its inverse.  1/(ab) = 1/a · 1/b also when a = 0.
@@ -14,8 +14,21 @@ from operator import add as plus
 from ..budget import spend
 from ..scalars import power
 from ..terms import Term, make
+from .base import NOTHING, Result, need
+from .signs import BY_FORM, Signs
 
 Polynomial = dict[tuple[int, ...], int | Fraction]
+
+
+def ring(t: Term, target: Term, *nonzero: Term, signs: Signs = BY_FORM) -> Result:
+    """Commutative ring with inverses; atoms listed in ``nonzero`` are not 0."""
+    assumed = NOTHING
+    for atom in nonzero:
+        certain, used = signs.nonzero(atom)
+        need(certain, "this was said to be nonzero and is not known to be", atom)
+        assumed |= used
+    need(same_polynomial(t, target, nonzero), "not one polynomial", t, target)
+    return target, assumed
 
 
 def _atoms(t: Term, found: dict[Term, int]) -> None:

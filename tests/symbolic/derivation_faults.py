@@ -99,7 +99,7 @@ E, F = var("E", m, n), var("F", n, m)
 FAULTS: list[Fault] = [
     Fault(
         "an equation read off two numbers that differ",
-        "replay: a part is no equation",
+        "reverse: a part is no equation",
         lambda: Reverse(
             Differ(ONE, ZERO, assumed(ONE, ZERO), rewrite("ring", gap(ONE, ZERO), ONE))
         ),
@@ -226,7 +226,7 @@ FAULTS: list[Fault] = [
     ),
     Fault(
         "a contradiction by way of nothing",
-        "variables: it may have no value",
+        "differ: it may have no value",
         by_an_index_of_nothing,
     ),
 ]
