@@ -35,10 +35,12 @@ def name_of(dtype: torch.dtype) -> str:
 def unit_roundoff(dtype: torch.dtype) -> float:
     """Half the gap between 1 and the next number, the largest relative error of one rounding.
 
-    >>> unit_roundoff(torch.bfloat16) == 2**-8
-    True
+    Integers and truth values are not rounded.
+
+    >>> unit_roundoff(torch.bfloat16) == 2**-8, unit_roundoff(torch.int64)
+    (True, 0.0)
     """
-    return torch.finfo(dtype).eps / 2
+    return torch.finfo(dtype).eps / 2 if dtype.is_floating_point or dtype.is_complex else 0.0
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -69,6 +69,7 @@ def tables(
         yield "", None
         return
     if signature.source is not None:
+        _require_results(signature, signature.source)
         yield str(signature.source), made_by(code, signature.source, width, then=then, cuts=cuts)
         return
     wide = {_angles(one, lengths_of(signature, D=width)) for one in wanted if one.axes}
@@ -105,6 +106,18 @@ def tables(
             return {one.name: _in_one(one, _VALUE[role(one)](found)) for one in those}
 
         yield f"a table of each {told}, base {BASE:g}, made here", made
+
+
+def _require_results(signature: Signature, source: Source) -> None:
+    """Refuse one result for arrays that do not hold the same, such as cosines and sines."""
+    back = [one for one in source.call.results if one.axes is not None]
+    given = [one for one in signature.arrays if one.name in source.names]
+    kinds = {(one.axes, role(one) in ("cos", "sin") and role(one)) for one in given}
+    if len(back) < len(source.names) and len(kinds) > 1:
+        raise SignatureError(
+            f"wanted {len(source.names)} back of {source.code}, for {', '.join(source.names)}, got "
+            f"{source.call}"
+        )
 
 
 def axes_of_table(table: Argument) -> tuple[Axis, ...]:

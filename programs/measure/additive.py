@@ -16,6 +16,7 @@ from ..finding import Seen
 from ..grids import along_each_axis
 from ..identify import scalings
 from ..identify.applicability import of_its_length
+from ..rotary_matrices import FASTEST
 from ..subjects import Additive
 from ..tolerance import Rounding, ladder_error, rounding_of
 from .base import Outcome, broken, compared, held, not_asked, probe, undecided
@@ -24,7 +25,6 @@ TOO_FAST = (
     "what it is off is what float32 leaves of angles that change by more than half a turn "
     "with each position, which whole positions do not tell from slower ones"
 )
-WAVES = 8192.0  # radians a position, of wavelengths down to a thousandth, as of masses and times
 ENTRIES = 1 << 21  # of a table that is read at once
 
 
@@ -263,21 +263,12 @@ def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
     return ""
 
 
-def fast(subject: Additive, draw: Draw, table: Tensor) -> bool:
+def fast(table: Tensor) -> bool:
     """Whether some entry goes further from row to row than a wave of a radian a row does.
 
-    That is 2 sin(1/2) of its size, less than one: the ladders in use rotate no faster.  Waves of
-    whole turns a row show in float64, which is further away than slower ones are rounded.
+    That is 2 sin(1/2) of its size, less than one: the ladders in use rotate no faster.
     """
-    if bool((table[1:] - table[:-1]).abs().max() > table.abs().max()):
-        return True
-    try:
-        finer = table_of(subject, replace(draw, dtype=torch.float64), len(table))
-    except Exception:  # noqa: BLE001 (code may know one format)
-        return False
-    slow = entry_error(torch.ones(1), rounding_of(draw.dtype), len(table), own=True)
-    off = (finer[: len(table)] - table[: len(finer)]).abs()
-    return bool((off > slow[: len(off)].reshape(-1, 1) * table.abs().max()).any())
+    return bool((table[1:] - table[:-1]).abs().max() > table.abs().max())
 
 
 def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
@@ -304,14 +295,16 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
     # A row and the one before it, rotated by a matrix of turns, are off together by both errors.
     errors = (
         entry_error(torch.tensor([w]), rounding_of(draw.dtype), len(table), own=True)
-        for w in (1.0, WAVES)
+        for w in (1.0, FASTEST)
     )
     allowed, loose = (
         float((one[1:] + one[:-1]).square().sum().sqrt() * math.sqrt(subject.width) * scale)
         for one in errors
     )
     off = float(left.norm())
-    if allowed < off <= loose and fast(subject, draw, table):
+    if allowed < off <= loose and fast(table):
+        return undecided(TOO_FAST, off, allowed)
+    if off > allowed and _off_in_float64(subject, draw, fixed) <= allowed:
         return undecided(TOO_FAST, off, allowed)
     if not off <= allowed:
         row = int(left.norm(dim=-1).argmax())
@@ -336,6 +329,17 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
         T=len(table),
         D=subject.width,
     )
+
+
+def _off_in_float64(subject: Additive, draw: Draw, fixed: bool) -> float:
+    """What the best matrix leaves of the table in float64; infinity where there is none."""
+    if draw.dtype == torch.float64:
+        return math.inf
+    try:
+        found = _shift(subject, replace(draw, dtype=torch.float64), fixed=fixed)
+    except Exception:  # noqa: BLE001 (code may know one format)
+        return math.inf
+    return found.error if isinstance(found.error, float) else math.inf
 
 
 @probe("linear-shift", "additive")

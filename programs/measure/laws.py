@@ -24,7 +24,7 @@ from ..identify.weights import weights_are
 from ..response import Unsteady
 from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
 from ..subjects import Additive, Attention, Layer, Rotary
-from .additive import TOO_FAST, WAVES, fast, table_of
+from .additive import TOO_FAST, fast, table_of
 from .base import Outcome, broken, held, not_asked, probe, undecided
 from .inputs import given, inputs_of
 from .roundings import FedInPieces, Roundings
@@ -147,9 +147,10 @@ def _at(
         values, lengths = given(look, formula, inputs, axis)
         found, near = look.differ(formula, values)
         if found is not None and isinstance(look.subject, Rotary | Additive):
-            fastest = FASTEST if isinstance(look.subject, Rotary) else WAVES
-            slow, _ = look.differ(formula, values, fastest)
-            if slow is None and _may_be_faster(look.subject, look.draw):
+            slow, _ = look.differ(formula, values, FASTEST)
+            if (slow is None and _may_be_faster(look.subject, look.draw)) or _holds_in_float64(
+                look, formula, inputs, axis, found.allowed
+            ):
                 met.doubt = met.doubt or undecided(TOO_FAST, found.off, found.allowed)
                 return None
         found = found or _vanishes(look, formula, values)
@@ -177,9 +178,26 @@ def _may_be_faster(subject: Rotary | Additive, draw: Draw) -> bool:
     """Whether an angle may change by more than half a turn from one position to the next."""
     if isinstance(subject, Rotary):
         return may_be_faster(subject, draw)
-    if subject.grid is not None:
+    return subject.grid is None and fast(table_of(subject, draw, 2 * subject.width + 32))
+
+
+def _holds_in_float64(
+    look: Look, formula: Formula, inputs: Inputs, axis: int | None, allowed: float
+) -> bool:
+    """Whether float64 gives a table of which the sides differ by no more than was allowed.
+
+    Then what they differ by is what is left of large angles, also of whole turns a position.
+    """
+    if not isinstance(look.subject, Additive) or look.draw.dtype == torch.float64:
         return False
-    return fast(subject, draw, table_of(subject, draw, 2 * subject.width + 32))
+    draw = replace(look.draw, dtype=torch.float64)
+    fine = replace(look, draw=draw, roundings=replace(look.roundings.anew(), draw=draw))
+    try:
+        values, _ = given(fine, formula, inputs, axis)
+        found, _ = fine.differ(formula, values)
+    except Exception:  # noqa: BLE001 (code may know one format)
+        return False
+    return found is None or found.off <= allowed
 
 
 def _words(look: Look, formulas: list[Formula], seen: int, refused: Exception | None) -> str:

@@ -15,6 +15,7 @@ from attnproof.programs.finding import Finding
 from attnproof.programs.identify.offsets import published_slopes
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Bias
 from attnproof.theorems.definitions.references import t5_bucket
 
@@ -216,3 +217,16 @@ def test_the_buckets_of_a_witness_are_near_and_its_keys_few(
     assert seen.inputs["keys"] == max(map(abs, places)) + 1
     if "should differ" in seen.there[0]:
         assert seen.here[1] == seen.there[1]
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_bias_of_integers_is_not_rounded(right: bool) -> None:
+    def offsets(query_size: int, key_size: int) -> Tensor:
+        rows = torch.arange(query_size)[:, None] + (key_size - query_size)
+        keys = torch.arange(key_size)
+        return (keys - rows if right else keys * rows)[None]
+
+    line = "query_size = r, key_size = n -> 1 r n"
+    code = adapted_as(offsets, line, kind="bias")
+    (found,) = examine(code, laws=("offset-only",))
+    assert found.verdict == ("holds" if right else "broken")
