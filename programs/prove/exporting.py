@@ -268,9 +268,9 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
 @lru_cache(maxsize=1)
 def _decompositions(_registered: int) -> dict[Any, Any]:
     """All decompositions but for what is read whole, until code registers operations of its own."""
-    table = default_decompositions()
+    table: Any = default_decompositions()
     for operation in WHOLE:
-        table.pop(operation, None)  # type: ignore[no-untyped-call]
+        table.pop(operation, None)
     return dict(table.items())
 
 
