@@ -38,6 +38,7 @@ REAL = {
     torch.complex128: torch.float64,
 }
 MOVED = 3  # how often the inputs are moved; the largest response counts
+CANCELLED = 8  # times what was seen of rounding inside may be met at most
 # a fused attention is a product, a scale, a mask, a maximum, exp, a sum, a quotient, a product
 FUSED = 8
 

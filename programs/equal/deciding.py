@@ -20,11 +20,12 @@ from ..exact import exact
 from ..finding import UNLIKE, Finding, Seen
 from ..prove import prove
 from ..prove.proving import Traced
+from ..response import CANCELLED
 from ..settings import given_back
 from ..subjects import Pair
 from .inputs import ANY, tables_for
 from .matching import Parted, parted
-from .measure import CANCELLED, Looked, at_hidden_rows, look
+from .measure import Looked, at_hidden_rows, look
 from .pair import Two, two, worst
 from .sides import Told
 

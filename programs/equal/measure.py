@@ -21,7 +21,7 @@ from ..draw import Draw
 from ..finding import Seen
 from ..prove.running import seen_of, shrunk
 from ..prove.source_numbers import numbers_in
-from ..response import Unsteady, allowance, moved_inside
+from ..response import CANCELLED, Unsteady, allowance, moved_inside
 from .inputs import drawn
 from .pair import Two
 from .sides import LENGTH, Shared
@@ -30,7 +30,6 @@ FORMATS = (torch.float64, torch.float32)
 LONG = (16, 33, 70)  # tokens; code may do otherwise from a length on
 NAMED, LONGEST = 24, 600  # lengths of the source that are tried
 TOKENS = "nrm"
-CANCELLED = 8  # times what was seen of rounding inside may be met at most
 
 
 @dataclass
@@ -71,7 +70,9 @@ class Both:
         for side in ("first", "second"):
             try:
                 with torch.no_grad():
-                    found.append(self.two.results(side, self._given(values))[self.k].double())
+                    found.append(
+                        self.two.results_of_copies(side, self._given(values))[self.k].double()
+                    )
             except Exception:  # noqa: BLE001 (the code may raise anything)
                 return None
         return found[0], found[1]
@@ -103,7 +104,7 @@ class Both:
                 placed = list(given)
                 for n, x in zip(moved, floats, strict=True):
                     placed[n] = x
-                return self.two.results(side, placed)[self.k]
+                return self.two.results_of_copies(side, placed)[self.k]
 
             with torch.no_grad():
                 floats = [given[n] for n in moved]
@@ -191,7 +192,7 @@ def _at(
     for side in ("first", "second"):
         try:
             with torch.no_grad():
-                results[side] = both.results(side, values)
+                results[side] = both.results_of_copies(side, values)
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
             results[side] = error
     wrong = {side: x for side, x in results.items() if isinstance(x, Exception)}
@@ -319,7 +320,7 @@ def at_hidden_rows(both: Two) -> str:
         values[k][0] = int(hidden)
     try:
         with torch.no_grad():
-            here, there = (both.results(side, values)[0] for side in ("first", "second"))
+            here, there = (both.results_of_copies(side, values)[0] for side in ("first", "second"))
     except Exception:  # noqa: BLE001 (the code may raise anything)
         return ""
     if here.shape != there.shape or torch.allclose(here, there, 1e-3, 1e-3, equal_nan=True):

@@ -97,6 +97,10 @@ class Two:
             return found
         return [as_in_first(self.first, self.second, k, x) for k, x in enumerate(found)]
 
+    def results_of_copies(self, side: str, values: Sequence[Tensor]) -> list[Tensor]:
+        """The same of copies, for a program may write into what it is given."""
+        return self.results(side, [x.clone() for x in values])
+
     def result(self, side: str, k: int) -> Callable[..., Tensor]:
         """One result of one program as a function of what is given."""
         return lambda *values: self.results(side, values)[k]

@@ -8,6 +8,7 @@ from those of the calls: of rotary code derived from its format and its position
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -23,14 +24,14 @@ from ...numeric.rounded import Rounded
 from ..calling import calm
 from ..draw import Draw
 from ..identify.offsets import HIDING, heads_of
-from ..response import Allowed, allowance
+from ..response import CANCELLED, Allowed, allowance, moved_inside
 from ..rotary_matrices import fastest, rounding_for
 from ..subjects import Additive, Rotary
 from ..tolerance import STEPS, Rounding, rounding_of
 
 OF_A_ROW = 3  # roundings of an entry of a bias, which each difference of two has four of
 THROUGH_A_CACHE = 2.0  # a step rounds as all at once does, and what is kept once more
-READ = ("shown", "weighs", "reached", "pulled")  # what is read off code beside its results
+READ = ("shown", "weighs", "reached")  # what is read off code beside its results
 MADE = ("rotate", "key", "shift", "running")  # calls that give vectors of the shape they are given
 
 
@@ -78,6 +79,8 @@ class Roundings:
             return lambda x, y: self._made(code(x, y), x.shape[0], y.shape[0])
         if name in READ:
             return lambda *given: self._read(code, given)
+        if name == "pulled":
+            return lambda n, *given: self._pulled(code, n, given)
         if name == "windowed":
             return lambda sizes: self._of_window(code(sizes), len(sizes))
         if name == "gridded":
@@ -179,13 +182,16 @@ class Roundings:
 
         if self.plain:
             return exact(call(*(inputs[n] for n in numbers)))
-        key = (name, code, *(tuple(inputs[n].shape) for n in numbers))
         own = [inputs[n] for n in numbers]
+        key = (name, code, *((tuple(x.shape), _times(x)) for x in own))
         if key in self.known:
             out, allowed = call(*own), self.known[key]
             size = _size(out) / max(_size(allowed.output), torch.finfo(torch.float64).tiny)
         else:
             allowed = allowance(call, *own, draw=self.draw, floor=self.floor)
+            if any(_times(x) > 0 for x in own):  # what is subtracted of all scores may be large
+                inside = CANCELLED * moved_inside(call, *own, draw=self.draw)
+                allowed = replace(allowed, value=max(allowed.value, inside))
             out, size, self.known[key] = allowed.output, 1.0, allowed
         # an angle or a bias at a position is off by so many units before it is used
         further = given[1] if name == "whole_layer" else 0
@@ -201,6 +207,22 @@ class Roundings:
         """Whether something is 0, or the same as before: rounding has no part in it."""
         found = code(*map(self._given, given))
         return [exact(x) for x in found] if isinstance(found, list) else exact(found)
+
+    def _pulled(self, code: Callable[..., Any], n: int, given: tuple[Any, ...]) -> Any:
+        """Gradients, which are off as results are: where parts of one cancel, rounding is left."""
+        inputs = [self._given(x) for x in given]
+
+        def flat(*moved: Tensor) -> Tensor:
+            found = code(n, *moved)
+            return torch.cat([x.flatten() for x in (found if isinstance(found, list) else [found])])
+
+        if self.plain:
+            return self._read(code, (n, *given))
+        allowed = allowance(flat, *inputs, draw=self.draw, floor=self.floor)
+        parts = torch.split(allowed.output.cpu().double(), [x.numel() for x in inputs])
+        radius = torch.tensor(allowed.value / 2)
+        made = [_with(p.reshape(x.shape), radius) for p, x in zip(parts, inputs, strict=True)]
+        return made if len(made) > 1 else made[0]
 
     def _step(self, code: Callable[..., Any], x: Rounded, state: Any) -> tuple[Rounded, Any]:
         """A piece; how far it may be off counts with the side that it is compared with."""
@@ -248,6 +270,12 @@ class Roundings:
     def _of_window(self, found: Tensor, axes: int) -> Rounded:
         """The bias of a window (H, *window, *window), or its index: entries of one table."""
         return exact(found if found.dim() > 2 * axes else found[None])
+
+
+def _times(x: Tensor) -> int:
+    """The size of an array in powers of 64: what rounding does to a larger one is another."""
+    size = _size(x)
+    return math.floor(math.log2(size) / 6) if size else 0
 
 
 def _with(out: Tensor, radius: Tensor) -> Rounded:

@@ -140,3 +140,13 @@ def test_what_each_operation_rounds_is_seen_where_numbers_cancel() -> None:
     inside = moved_inside(lambda x: (x * x).mean() - x.mean() ** 2, x, draw=Draw())
     assert inside > 10 * moved_inside(lambda x: (x - x.mean()).square().mean(), x, draw=Draw())
     assert moved_inside(lambda x: 2 * x.round() + 1, x, draw=Draw()) == 0
+
+
+def test_what_a_program_writes_into_its_input_is_not_given_to_the_other() -> None:
+    line = "x: B n E -> B n E"
+    both = two(Told(lambda x: x.add_(1), "one", line), Told(lambda x: x + 1, "other", line))
+    assert look(both).seen is None
+    twice = two(
+        Told(lambda x: x.add_(1) + x, "one", line), Told(lambda x: 2 * x + 1, "other", line)
+    )
+    assert look(twice).seen is not None

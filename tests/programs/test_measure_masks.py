@@ -156,6 +156,41 @@ def test_a_leak_that_only_the_gradient_shows_is_refused() -> None:
     assert "gradient" in one.why
 
 
+@pytest.mark.parametrize(("share", "said"), [(0.0, "holds"), (1e-9, "broken")])
+def test_what_rounding_leaves_of_a_gradient_that_cancels_is_no_leak(
+    share: float, said: str
+) -> None:
+    """The largest score of a row may be a later key's; that it is subtracted pulls nothing."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        del mask
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        scores = scores - scores.amax(-1, keepdim=True)
+        past = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        read = torch.softmax(scores.masked_fill(~past, -math.inf), -1) @ v
+        return read + share * (v - v.detach()).mean(2, keepdim=True)
+
+    one = found(Attention(name="a", attend=attend, heads=4, width=8, declared=CAUSAL), "causal")
+    assert one.verdict == said, one.why
+
+
+def test_a_large_number_that_is_subtracted_of_all_scores_rounds_them() -> None:
+    """Grounding DINO subtracts the largest of all scores: other queries only round."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        del mask
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        return torch.softmax(scores - scores.max(), -1) @ v
+
+    def mixed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        return attend(q, k, v, mask) + 1e-6 * q.mean(2, keepdim=True)
+
+    for code_, said in ((attend, "holds"), (mixed, "broken")):
+        own = Attention(name="a", attend=code_, heads=4, width=8, declared=FULL)
+        one = found(own, "queries-apart")
+        assert one.verdict == said, one.why
+
+
 def test_which_convention_a_hidden_row_follows_is_told_of_what_it_is() -> None:
     assert "sees nothing reads zeros" in identify(code(declared=FULL)).sentence
     full = code("finfo", FULL, masks=("bool",))
