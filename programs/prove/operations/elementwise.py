@@ -86,12 +86,23 @@ def gelu(x: Any, *, approximate: str = "none") -> Array:
     return a * (1 + opaque("erf", a / xp.sqrt(as_array(2)))) / 2
 
 
-entrywise("aten.maximum.default", "aten.clamp_min.default", "aten.clamp_min.Tensor")(
-    lambda a, b: xp.maximum(bound(a), bound(b))
-)
-entrywise("aten.minimum.default", "aten.clamp_max.default")(
-    lambda a, b: xp.minimum(bound(a), bound(b))
-)
+@entrywise("aten.maximum.default", "aten.clamp_min.default", "aten.clamp_min.Tensor")
+def largest(x: Any, y: Any) -> Array:
+    """The larger one; of a number and its negative it is the absolute value."""
+    a, b = bound(x), bound(y)
+    return xp.abs(a) if _opposite(a, b) else xp.maximum(a, b)
+
+
+@entrywise("aten.minimum.default", "aten.clamp_max.default")
+def least_of(x: Any, y: Any) -> Array:
+    """The smaller one; of a number and its negative it is the absolute value, negated."""
+    a, b = bound(x), bound(y)
+    return -xp.abs(a) if _opposite(a, b) else xp.minimum(a, b)
+
+
+def _opposite(a: Array, b: Array) -> bool:
+    """Whether one of two is the other with a minus before it."""
+    return (-a).term is b.term or (-b).term is a.term
 
 
 @entrywise("aten.clamp.default", "aten.clamp.Tensor")

@@ -200,7 +200,7 @@ def each_repeated(a: Array, count: Any, axis: Any = None, **_: Any) -> Any:
 
 @moves("aten.constant_pad_nd.default", "aten.pad.default")
 def padded(x: Any, pad: Sequence[Any], mode: Any = 0.0, value: Any = None) -> Array:
-    """A constant before and after the entries of the last axes."""
+    """A constant before and after the entries of the last axes; a negative number of them crops."""
     fill = mode if not isinstance(mode, str) else (0.0 if value is None else value)
     if isinstance(mode, str) and mode != "constant":
         raise Unread(f"padding with mode {mode!r}")
@@ -209,7 +209,8 @@ def padded(x: Any, pad: Sequence[Any], mode: Any = 0.0, value: Any = None) -> Ar
         axis = a.ndim - 1 - k
         before, after = (whole(n, "a padding") for n in pad[2 * k : 2 * k + 2])
         if min(before, after) < 0:
-            raise Unread("padding by a negative number")
+            a = as_array(sliced(a, axis, max(-before, 0), after if after < 0 else None))
+            before, after = max(before, 0), max(after, 0)
         blocks = [
             xp.broadcast_to(constant(fill), (*a.axes[:axis], n, *a.axes[axis + 1 :]))
             for n in (before, after)
