@@ -213,7 +213,9 @@ def _differ(both: Two, looked: Looked) -> str:
     at = ", ".join(f"{c} = {n}" for c, n in looked.at.items())
     which = f"result {looked.result + 1} of " if both.count > 1 else ""
     if looked.error == float("inf") and not looked.bound:
-        return f"{which}the two give different shapes, or one is not finite, at {at}"
+        return (
+            f"{which}the two give different shapes, or one is not finite in {looked.dtype}, at {at}"
+        )
     return (
         f"{which}the two differ by {looked.error:.3g} in {looked.dtype} at {at}; rounding "
         f"explains {looked.bound:.2g}"
