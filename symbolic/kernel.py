@@ -140,7 +140,7 @@ def replay(d: Derivation) -> Proof:
         if proof is None:
             with refusing("replay"):
                 need(type(part) in _REPLAY, f"no derivation: {type(part).__name__}")
-            with refusing(_words(type(part))):
+            with refusing(_words(type(part).__name__)):
                 proof = known[id(part)] = _REPLAY[type(part)](part, follow)
                 for side in (formed(proof.left), formed(proof.right)):
                     need(not side.loose, "an index is bound outside of the term", side)
@@ -152,9 +152,9 @@ def replay(d: Derivation) -> Proof:
 
 
 @cache
-def _words(kind: type) -> str:
+def _words(name: str) -> str:
     """SumOfSquares as sum of squares."""
-    return re.sub("(?<!^)(?=[A-Z])", " ", kind.__name__).lower()
+    return re.sub("(?<!^)(?=[A-Z])", " ", name).lower()
 
 
 def _equal(

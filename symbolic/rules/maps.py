@@ -99,7 +99,7 @@ def equivariance(t: Term, sigma: Term, table: Term) -> Result:
         "not a table of rows and a permutation of them",
         moved,
     )
-    row = opened(moved.args[0], t, sigma, table)
+    row = opened(moved.args[0], t, table)
     moves = instantiate(moved.args[1], row) is instantiate(table.args[1], entry(sigma, row))
     need(moves, "the rows are not those of the table, moved by σ", moved, table)
     need(below(t.args[1], moved.args[0]), "the row is out of range", t.args[1])

@@ -13,12 +13,12 @@ from ..terms import Term, bind, free, instantiate, make, opened, substitute
 from .base import NOTHING, Refused, Result, need
 
 
-def open_sum(t: Term, *of: Term, expectation: bool = False) -> tuple[Term, Term, Term]:
-    """(length, an index, the body at that index) of a sum; in ``of`` it does not occur either."""
+def open_sum(t: Term, *, expectation: bool = False) -> tuple[Term, Term, Term]:
+    """(length, an index, the body at that index) of a sum.  No length has an index."""
     need(t.op == "sum", "not a sum", t)
     counted = always_less(num(-1), t.args[0]) or (expectation and t.args[0].op == "space")
     need(counted, "the length is not a natural number", t.args[0])
-    variable = opened(t.args[0], t, *of)
+    variable = opened(t.args[0], t)
     return t.args[0], variable, instantiate(t.args[1], variable)
 
 
@@ -64,7 +64,7 @@ def exchange(t: Term) -> Result:
 
 def reindex(t: Term, permutation: Term) -> Result:
     """Σ_j f(j) = Σ_j f(σ(j)) for a permutation σ of the indices."""
-    length, j, body = open_sum(t, permutation)
+    length, j, body = open_sum(t)
     base = permutation
     while base.op == "inverse":
         base = base.args[0]
@@ -97,11 +97,11 @@ def delta(t: Term) -> Result:
 
 def radix(t: Term, blocks: Term, width: Term) -> Result:
     """Σ_{j < mk} f(j) = Σ_{a < m} Σ_{b < k} f(a·k + b)."""
-    length, j, body = open_sum(t, blocks, width)
+    length, j, body = open_sum(t)
     need(integer(mul(blocks, width)) is integer(length), "the lengths differ", t)
     natural = always_less(ZERO, blocks) and always_less(ZERO, width)
     need(natural, "blocks and width must be at least 1", blocks, width)
-    a, b = opened(blocks, t, width, "a"), opened(width, t, blocks, "b")
+    a, b = opened(blocks, t, "a"), opened(width, t, "b")
     return closed(blocks, a, closed(width, b, put(body, j, add(mul(a, width), b)))), NOTHING
 
 
@@ -112,7 +112,7 @@ def put(body: Term, variable: Term, value: Term) -> Term:
 
 def cut(t: Term, first: Term) -> Result:
     """Σ_{j < m+k} f(j) = Σ_{j < m} f(j) + Σ_{j < k} f(m + j)."""
-    length, j, body = open_sum(t, first)
+    length, j, body = open_sum(t)
     second = integer(add(length, mul(num(-1), first)))
     need(
         body.finite and always_less(num(-1), first) and always_less(num(-1), second),
@@ -120,7 +120,7 @@ def cut(t: Term, first: Term) -> Result:
         t,
         first,
     )
-    a, b = opened(first, t, first), opened(second, t, first)
+    a, b = opened(first, t), opened(second, t)
     return add(
         closed(first, a, put(body, j, a)), closed(second, b, put(body, j, add(first, b)))
     ), NOTHING

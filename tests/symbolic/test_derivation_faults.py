@@ -70,7 +70,7 @@ def conditions_in_the_kernel() -> set[str]:
                 why = node.args[1]
                 first = why.values[0] if isinstance(why, ast.JoinedStr) else why
                 assert isinstance(rule, ast.FunctionDef)
-                if isinstance(first, ast.Constant):
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
                     found.add(f"{rule.name.strip('_').replace('_', ' ')}: {first.value}")
     return found
 

@@ -85,7 +85,7 @@ def shown(left: Term, right: Term, *assumes: Assumption, relation: str = "=") ->
 
 
 def followed(d: Any) -> Proof:
-    with refusing(kernel._words(type(d))):
+    with refusing(kernel._words(type(d).__name__)):
         proof: Proof = kernel._REPLAY[type(d)](d, lambda part: part)
     return proof
 
