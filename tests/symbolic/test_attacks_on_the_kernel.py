@@ -25,6 +25,7 @@ from attnproof.symbolic.derivation import (
 from attnproof.symbolic.kernel import Refused, close, law, replay
 from attnproof.symbolic.normal_form.equations import chain, rewrite
 from attnproof.symbolic.rules import Assumption
+from attnproof.symbolic.rules.signs import sign as by_form
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,
@@ -38,7 +39,7 @@ from attnproof.symbolic.scalars import (
     unary,
 )
 from attnproof.symbolic.signs import sign
-from attnproof.symbolic.terms import Term, bind, make
+from attnproof.symbolic.terms import Term, bind, make, opened
 from tests.symbolic.stating import proof_of_sign
 from tests.symbolic.vocabulary import (
     HALF,
@@ -273,6 +274,18 @@ def test_a_fact_about_one_index_is_none_about_every_term_of_a_sum() -> None:
     facts = frozenset({("positive", value(index("j0", n)))})
     with pytest.raises(Refused, match="does not settle its sign"):
         proof_of_sign(t, (), (Reflexive(t),), facts)
+
+
+def test_a_fact_about_what_is_open_is_none_about_what_a_sign_opens() -> None:
+    """Nor are two indices one that are open at a time: Σ_j Σ_k F(j)·F(k) is no sum of squares."""
+    t, layers = total(j, value(j)), stack(TWO, LAYER, STATE, mul(STATE, value(LAYER)))
+    for whole, length in ((t, n), (layers, L)):
+        for at in (opened(length, whole), opened(length, whole, NOTHING), opened(length)):
+            facts = frozenset({("positive", value(at))})
+            assert by_form(whole, facts)[0] == 0
+            assert by_form(value(at), facts)[0] == 2
+    assert by_form(total(i, total(j, mul(value(i), value(j)))))[0] == 0
+    assert by_form(total(i, mul(value(i), value(i))))[0] == 1
 
 
 def test_a_fact_about_one_number_is_none_about_the_state_of_a_stack() -> None:

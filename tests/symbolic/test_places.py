@@ -179,6 +179,8 @@ def test_an_opened_index_is_none_that_stands_there() -> None:
     taken = opened(n, total(j, entry(A, j, i)))
     t = total(j, entry(A, j, taken))
     assert len({part for part in seen_in(t) if part.op == "index"}) == 2
+    nested = total(i, total(j, entry(A, i, j)))
+    assert len({part for part in seen_in(nested) if part.op == "index"}) == 2
     places = make("add", (ARANGE, make("broadcast", (taken,), shape=(n,))), shape=(n,))
     first, _ = leaving(make("gather", (X, places), 0, (n,)))
     assert len({v for v in free(first.number) if v.op == "index"}) == 2
