@@ -77,7 +77,7 @@ class Opened:
         return "".join(x for x in self.of if isinstance(x, str)) or f"j{len(around)}"
 
     def __repr__(self) -> str:
-        return f"opened {self}"
+        return repr(str(self))
 
 
 _interned: dict[tuple[Any, ...], Term] = {}
@@ -96,20 +96,27 @@ def make(
     if known is not None:
         return known
     term = object.__new__(Term)
-    digest = blake2b(f"{op}|{data!r}|{len(args)}".encode(), digest_size=12)
-    for part in (*args, *shape):
-        digest.update(part.key)
     for name, value in (
         ("op", op),
         ("args", args),
         ("data", data),
         ("shape", shape),
-        ("key", digest.digest()),
+        ("key", _key(op, args, data, shape)),
         ("loose", _loose(op, args, data, shape)),
         ("finite", _finite(op, args)),
     ):
         object.__setattr__(term, name, value)
     return _interned.setdefault(identity, term)
+
+
+def _key(op: str, args: tuple[Term, ...], data: Hashable, shape: tuple[Term, ...]) -> bytes:
+    """A digest, and at last whether something in it is open: a given may have the same text."""
+    digest, parts = blake2b(f"{op}|{data!r}|{len(args)}".encode(), digest_size=12), (*args, *shape)
+    for part in parts:
+        digest.update(part.key[:-1])
+    names = data if isinstance(data, tuple) else (data,)
+    opened = any(isinstance(name, Opened) for name in names) or any(p.key[-1] for p in parts)
+    return digest.digest() + bytes([opened])
 
 
 def made(term: Term) -> bool:
