@@ -255,7 +255,7 @@ def _of_function(function: types.FunctionType, name: str, options: Options) -> C
     return again()
 
 
-def _of_tensors(function: types.FunctionType) -> types.FunctionType:
+def _of_tensors(function: types.FunctionType) -> Any:
     """A function of numpy, with tensors for the arrays that come back, alone or in a tuple."""
 
     @functools.wraps(function)

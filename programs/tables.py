@@ -141,7 +141,7 @@ def joined(table: Argument) -> tuple[Axis, ...]:
 
 def apart(table: Argument, value: Tensor) -> Tensor:
     """What has the axes of :func:`joined`, in those of the table."""
-    return value if joined(table) == (table.axes or ()) else value.unflatten(-1, (2, 2))
+    return value if joined(table) == (table.axes or ()) else value.reshape(*value.shape[:-1], 2, 2)
 
 
 def _channels(table: Argument) -> Axis:

@@ -20,13 +20,15 @@ from attnproof.programs.subjects import Rotary
 def precompute_matrices(dim: int, end: int, base: float = 10000.0) -> Tensor:
     angles = torch.outer(torch.arange(end), base ** (-torch.arange(0, dim, 2) / dim))
     cos, sin = angles.cos(), angles.sin()
-    return torch.stack((cos, -sin, sin, cos), -1).unflatten(-1, (2, 2))
+    return torch.stack((cos, -sin, sin, cos), -1).reshape(end, dim // 2, 2, 2)
 
 
 def apply_matrices(xq: Tensor, xk: Tensor, freqs_cis: Tensor) -> tuple[Tensor, Tensor]:
     """Rotates (B, n, H, D) by matrices (n, D/2, 2, 2)."""
     own = freqs_cis[:, None]
-    q, k = ((own @ x.unflatten(-1, (-1, 2))[..., None])[..., 0].flatten(-2) for x in (xq, xk))
+    q, k = (
+        (own @ x.reshape(*x.shape[:-1], -1, 2)[..., None])[..., 0].flatten(-2) for x in (xq, xk)
+    )
     return q, k
 
 
@@ -120,7 +122,7 @@ def precompute_freqs_2d(dim: int, end: int) -> Tensor:
 
 def apply_rotary_2d(xq: Tensor, xk: Tensor, freqs_cis: Tensor) -> tuple[Tensor, Tensor]:
     def rotated(x: Tensor) -> Tensor:
-        pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2).contiguous())
         return torch.view_as_real(pairs * freqs_cis[:, None]).flatten(-2)
 
     return rotated(xq), rotated(xk)
