@@ -39,7 +39,7 @@ def asked(first: Code, second: Code, line: str) -> Finding:
 
 def rows(x: Tensor) -> Tensor:
     """In chunks of three."""
-    return x.reshape(x.shape[0], -1, 3, *x.shape[2:])
+    return x.reshape(x.shape[0], -1, 3, x.shape[2])
 
 
 def zero(x: Tensor) -> Tensor:
@@ -107,9 +107,7 @@ PAIRS: dict[str, tuple[Code, Code, list[Code], str]] = {
             lambda x: rows(x).transpose(1, 2).exp().flatten(1, 2),
             lambda x: rows(x).flip(2).exp().flatten(1, 2),
             lambda x: rows(x).roll(1, 1).exp().flatten(1, 2),
-            lambda x: (
-                x.reshape(x.shape[0], 3, -1, *x.shape[2:]).transpose(1, 2).exp().flatten(1, 2)
-            ),
+            lambda x: x.reshape(x.shape[0], 3, -1, x.shape[2]).transpose(1, 2).exp().flatten(1, 2),
         ],
         THIRDS,
     ),
