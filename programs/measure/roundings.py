@@ -209,20 +209,25 @@ class Roundings:
         return [exact(x) for x in found] if isinstance(found, list) else exact(found)
 
     def _pulled(self, code: Callable[..., Any], n: int, given: tuple[Any, ...]) -> Any:
-        """Gradients, which are off as results are: where parts of one cancel, rounding is left."""
-        inputs = [self._given(x) for x in given]
+        """Gradients, and how far those at later tokens move when the inputs are rounded otherwise.
 
-        def flat(*moved: Tensor) -> Tensor:
-            found = code(n, *moved)
-            return torch.cat([x.flatten() for x in (found if isinstance(found, list) else [found])])
-
+        Where parts of one cancel, rounding is left, and moves as much as it is.  What a key with a
+        weight of exp(-100) pulls is far less, and hardly moves.
+        """
         if self.plain:
             return self._read(code, (n, *given))
-        allowed = allowance(flat, *inputs, draw=self.draw, floor=self.floor)
-        parts = torch.split(allowed.output.cpu().double(), [x.numel() for x in inputs])
-        radius = torch.tensor(allowed.value / 2)
-        made = [_with(p.reshape(x.shape), radius) for p, x in zip(parts, inputs, strict=True)]
-        return made if len(made) > 1 else made[0]
+
+        def later(*moved: Tensor) -> Tensor:
+            found = code(n, *moved)
+            grads = found if isinstance(found, list) else [found]
+            return torch.cat([x[..., n:, :].flatten() for x in grads])
+
+        allowed = allowance(later, *map(self._given, given), draw=self.draw, floor=self.floor)
+        found = code(n, *map(self._given, given))
+        grads = found if isinstance(found, list) else [found]
+        radius = torch.tensor(allowed.value)
+        made = [_with(x.detach().to("cpu", torch.float64), radius) for x in grads]
+        return made if isinstance(found, list) else made[0]
 
     def _step(self, code: Callable[..., Any], x: Rounded, state: Any) -> tuple[Rounded, Any]:
         """A piece; how far it may be off counts with the side that it is compared with."""
