@@ -69,7 +69,7 @@ def _parted(parted: PartedRecord, width: int) -> Iterator[Line]:
 
 
 def _step(step: StepRecord | None) -> str:
-    return "every step of it stands in the other too" if step is None else str(step)
+    return "no operation of torch that the other lacks" if step is None else str(step)
 
 
 def _filled(text: str, width: int, deeper: int, style: str = "") -> Iterator[Line]:

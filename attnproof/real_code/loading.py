@@ -1,4 +1,4 @@
-"""Finding code by name: ``path/to/file.py::name`` or ``package.module::Name``.
+"""Finding code by name: ``path/to/file.py::name``, ``package.module::Name``, or ``model.onnx``.
 
 Loading a file runs it.
 """
@@ -22,6 +22,15 @@ from .plain import one_line
 
 PREFIX = "_attnproof_code_"  # begins the name of a module that was read from a path
 WANTED = "FILE.py::NAME or package.module::NAME"
+ONNX_ON = "CPUExecutionProvider"
+ONNX_TYPES = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(float16)": "float16",
+    "tensor(int64)": "int64",
+    "tensor(int32)": "int32",
+    "tensor(bool)": "bool",
+}
 SHOWN = 8  # names that are offered
 
 
@@ -64,6 +73,10 @@ def require_target(target: str) -> None:
             raise CannotLoad(f"wanted {WANTED}, got the folder {place}; name a file in it")
         if not path.exists():
             raise CannotLoad(f"wanted {WANTED}, got {place}, which is not there; check the path")
+        if path.suffix == ".onnx":
+            if name:
+                raise CannotLoad(f"wanted the whole model {place}, got a part of it, {name!r}")
+            return
         if path.suffix != ".py":
             raise CannotLoad(f"wanted {WANTED}, got {place}, {_not_python(path)}")
         if not name:
@@ -83,6 +96,8 @@ def load(target: str) -> Loaded:
     require_target(target)
     place, name = split(target)
     path = Path(place) if _is_path(place) else None
+    if path is not None and path.suffix == ".onnx":
+        return Loaded(OnnxModel(path), path.stem, str(path.resolve()))
     try:
         module = _of_file(path) if path is not None else _of_name(place)
     except CannotLoad:
@@ -98,6 +113,48 @@ def load(target: str) -> Loaded:
     return Loaded(thing, name, _file(thing, module))
 
 
+class OnnxModel:
+    """The model of an ONNX file, called by the names of its inputs; onnxruntime runs it.
+
+    Inputs are cast to the types that the model wants.  Raises :class:`CannotLoad` where onnxruntime
+    is not installed, or does not read the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            onnxruntime: Any = importlib.import_module("onnxruntime")
+        except ImportError:
+            raise CannotLoad(
+                f"{path} is run by onnxruntime, which is not installed: pip install onnxruntime"
+            ) from None
+        try:
+            self._session = onnxruntime.InferenceSession(str(path), providers=[ONNX_ON])
+        except Exception as error:  # (its errors have no class in common)
+            told = one_line(str(error))
+            raise CannotLoad(f"{path} cannot be read by onnxruntime: {told}") from error
+        self.__name__ = self.__qualname__ = path.stem
+        self._types = {one.name: ONNX_TYPES.get(one.type) for one in self._session.get_inputs()}
+        wrong = [name for name, kind in self._types.items() if kind is None]
+        wrong += [name for name in self._types if not name.isidentifier()]
+        if wrong:
+            raise CannotLoad(
+                f"wanted inputs of {path} that are named like parameters and of a type that numpy "
+                f"has, got {wrong[0]!r}; write a function that calls the model"
+            )
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in self._types]
+        )
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """What the model gives: a tensor, or a tuple of them."""
+        import torch
+
+        arrays = self.__signature__.bind(*given, **named).arguments
+        cast = {k: x.detach().cpu().numpy().astype(self._types[k]) for k, x in arrays.items()}
+        found = tuple(map(torch.from_numpy, self._session.run(None, cast)))
+        return found[0] if len(found) == 1 else found
+
+
 def _fits(thing: Any) -> bool:
     """Whether it is something that code can be: what can be called, a config, or a subject."""
     if callable(thing):
@@ -109,7 +166,7 @@ def _fits(thing: Any) -> bool:
 
 
 def _is_path(place: str) -> bool:
-    named = place.endswith((".py", ".ipynb")) or "/" in place or "\\" in place
+    named = place.endswith((".py", ".ipynb", ".onnx")) or "/" in place or "\\" in place
     return named or Path(place).exists()
 
 
