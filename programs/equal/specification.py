@@ -51,8 +51,8 @@ class Specified:
     ``width`` channels that rotate; ``scaling`` and what follows it are those of ``rope:``.
     ``alibi``: slopes as published.  ``buckets``: T5's bias, which has so many learned numbers for
     each head, up to ``distance``; ``bidirectional``: half of them are for keys after the query.
-    ``qk_norm``: each head's queries and keys are normed with ``eps``; ``start``: the first query
-    stands at the first key.
+    ``qk_norm``: each head's queries and keys are normed with ``eps``; ``alignment``: at the end, or
+    at the start, where the first query stands at the first key.
     """
 
     heads: int | None = None
@@ -60,7 +60,7 @@ class Specified:
     scale: float | None = None
     causal: bool = False
     window: int | None = None
-    start: bool = False
+    alignment: str = "end"
     softcap: float | None = None
     sink: bool = False
     alibi: bool = False
@@ -85,9 +85,9 @@ class Specified:
 
 @dataclass(frozen=True, kw_only=True)
 class SpecifiedBias(DeclaredBias):
-    """A bias as ``check --declare`` says it; ``start``: the first query stands at the first key."""
+    """A bias as ``check --declare`` says it, with the ``alignment`` of ``attention:``."""
 
-    start: bool = False
+    alignment: str = "end"
 
 
 class WrongSpecification(ValueError):
@@ -272,7 +272,7 @@ def _how(one: Specified, heads: int) -> dict[str, Any]:
         "scale": one.scale,
         "causal": one.causal,
         "window": one.window,
-        "start": one.start,
+        "start": one.alignment == "start",
         "softcap": one.softcap,
     }
     if one.alibi:
@@ -288,7 +288,7 @@ def _offset(queries: int, keys: int, *, start: bool) -> Tensor:
 
 def _learned(one: Specified, table: Tensor, queries: int, keys: int) -> Tensor:
     """T5's bias: (H, r, n)."""
-    offset = _offset(queries, keys, start=one.start)
+    offset = _offset(queries, keys, start=one.alignment == "start")
     found: Tensor = references.t5_bias(table, offset, one.distance, both=one.bidirectional)
     return found
 
@@ -497,7 +497,7 @@ def _bias(one: SpecifiedBias, roles: Roles, signature: Signature, module: Any) -
     both = bool(one.bidirectional)
 
     def bias(*, heads: int, queries: int, keys: int, table: Any = None) -> Tensor:
-        offset = _offset(queries, keys, start=one.start)
+        offset = _offset(queries, keys, start=one.alignment == "start")
         if learned:
             found: Tensor = references.t5_bias(table, offset, one.distance or 128, both=both)
             return found

@@ -15,7 +15,7 @@ from attnproof.programs.equal.matching import parted
 from attnproof.programs.equal.measure import look
 from attnproof.programs.equal.pair import two
 from attnproof.programs.equal.sides import Told
-from attnproof.programs.equal.specification import WrongSpecification
+from attnproof.programs.equal.specification import WrongSpecification, read
 from attnproof.programs.signature import SignatureError
 
 SAME = ("proved", "exact", "measured")
@@ -71,8 +71,8 @@ def nearer(table: Tensor, r: int, n: int) -> Tensor:
 
 
 def test_t5s_buckets_are_known() -> None:
-    assert against(learned, TABLE, "bias:name=t5,bidirectional,start").verdict == "exact"
-    assert not differ(learned, TABLE, "bias:buckets=32,distance=128,bidirectional,start")
+    assert against(learned, TABLE, "bias:name=t5,bidirectional,alignment=start").verdict == "exact"
+    assert not differ(learned, TABLE, "bias:buckets=32,distance=128,bidirectional,alignment=start")
     assert not differ(of_the_past, TABLE, "bias:name=t5")
 
 
@@ -80,11 +80,11 @@ def test_t5s_buckets_are_known() -> None:
     ("code", "text"),
     [
         (learned, "bias:name=t5,bidirectional"),  # the last query at the last key
-        (learned, "bias:name=t5,start"),  # one direction
-        (learned, "bias:name=t5,bidirectional,start,distance=64"),
-        (other_sign, "bias:name=t5,bidirectional,start"),
-        (nearer, "bias:name=t5,bidirectional,start"),
-        (of_the_past, "bias:name=t5,start"),
+        (learned, "bias:name=t5,alignment=start"),  # one direction
+        (learned, "bias:name=t5,bidirectional,alignment=start,distance=64"),
+        (other_sign, "bias:name=t5,bidirectional,alignment=start"),
+        (nearer, "bias:name=t5,bidirectional,alignment=start"),
+        (of_the_past, "bias:name=t5,alignment=start"),
         (of_the_past, "bias:name=t5,bidirectional"),
     ],
 )
@@ -99,10 +99,10 @@ def with_bias(q: Tensor, k: Tensor, v: Tensor, table: Tensor) -> Tensor:
 
 def test_t5s_attention_divides_nothing() -> None:
     line = "q: B H r 8, k: B H n 8, v: B H n 8, table: 32 H -> B H r 8"
-    text = "attention:buckets=32,bidirectional,start"
+    text = "attention:buckets=32,bidirectional,alignment=start"
     assert not differ(with_bias, line, f"{text},scale=1")
     assert differ(with_bias, line, text)
-    assert differ(with_bias, line, "attention:buckets=32,start,scale=1")
+    assert differ(with_bias, line, "attention:buckets=32,alignment=start,scale=1")
 
 
 class T5(nn.Module):
@@ -161,7 +161,7 @@ def test_alibi_is_proved_and_its_other_side_is_another() -> None:
     assert not differ(of_both_sides, HEADS, "bias:name=alibi,bidirectional")
     assert differ(linear, HEADS, "bias:name=alibi,bidirectional")
     assert differ(of_both_sides, HEADS, "bias:name=alibi")
-    assert differ(linear, HEADS, "bias:name=alibi,start")
+    assert differ(linear, HEADS, "bias:name=alibi,alignment=start")
     assert differ(linear, HEADS, "bias:slopes=0.5;0.25;0.125;0.0625")
 
 
@@ -284,3 +284,9 @@ def test_what_a_specification_does_is_looked_at_too() -> None:
     assert found is not None
     assert found.first is not None
     assert found.first.operation == "neg"  # of the slopes
+
+
+@pytest.mark.parametrize("text", ["attention:alignment=middle", "bias:name=t5,alignment=left"])
+def test_an_alignment_is_at_the_end_or_at_the_start(text: str) -> None:
+    with pytest.raises(WrongSpecification, match="alignment is one of end, start"):
+        read(text)
