@@ -127,8 +127,10 @@ class OnnxModel:
             raise CannotLoad(
                 f"{path} is run by onnxruntime, which is not installed: pip install onnxruntime"
             ) from None
+        quiet = onnxruntime.SessionOptions()
+        quiet.log_severity_level = 4  # what a call raises is told once, by who called
         try:
-            self._session = onnxruntime.InferenceSession(str(path), providers=[ONNX_ON])
+            self._session = onnxruntime.InferenceSession(str(path), quiet, providers=[ONNX_ON])
         except Exception as error:  # (its errors have no class in common)
             told = one_line(str(error))
             raise CannotLoad(f"{path} cannot be read by onnxruntime: {told}") from error

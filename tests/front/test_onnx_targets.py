@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from attnproof.cli import main
 from attnproof.real_code.loading import CannotLoad, load, require_target
@@ -63,6 +64,16 @@ def test_a_model_says_what_it_takes(models: Path) -> None:
     (models / "none.onnx").write_bytes(b"no model")
     with pytest.raises(CannotLoad, match="cannot be read by onnxruntime"):
         load(str(models / "none.onnx"))
+
+
+def test_what_a_call_raises_is_not_logged_beside(
+    models: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    loaded = load(str(models / "right.onnx"))
+    q, k = torch.ones(1, 2, 3, 8), torch.ones(1, 3, 3, 8)
+    with pytest.raises(Exception, match="cannot broadcast"):
+        loaded.thing(q, k, k)
+    assert capfd.readouterr().err == ""
 
 
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
