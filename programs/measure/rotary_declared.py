@@ -432,8 +432,6 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
         ids = tensor_of(code, [point(code, code.first + p) for p in (0, 3)], draw)[None]
         try:
             result = code.rotate(x, ids).detach().to("cpu", torch.float64)
-        except SignatureError as error:
-            return not_asked(f"it is called otherwise: {error}")
         except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
             return held(f"width {width} is refused at the call: {_refusal(error)}")
     vector, back = unit_words(last, D), result.shape[-1]
