@@ -469,7 +469,7 @@ def _write(
     )
     lines = ["# Single changes of the trusted files", "", made, ""]
     rows = [("file", "mutants", *KINDS), ("---",) * (2 + len(KINDS)), *_rows(verdicts)]
-    lines += [*(f"| {' | '.join(row)} |" for row in rows), "", *(f"* {line}" for line in told)]
+    lines += [*(f"| {' | '.join(row)} |" for row in rows), "", *(f"* `{line}`" for line in told)]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
