@@ -15,6 +15,8 @@ results stand in docs/zoo/trial.json, the judgements of broken laws in ``judged.
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 import resource
 import shlex
@@ -125,10 +127,23 @@ def _process(target: str, flags: str, seconds: int) -> Row:
                 "user": round(user, 1),
             }
         told = CodesRecord.model_validate_json(record.read_text(encoding="utf-8"))
-    found = row(told.codes[0])
+    found = without_folders(row(told.codes[0]), os.environ.get("PYTHONPATH", ""))
     why = found["why"] or ("" if any(found["laws"].values()) else found["stopped"])
     why = re.sub(r"/\S*/site-packages/", "", why)
     return {**found, "name": target, "why": why, "user": round(user, 1)}
+
+
+def without_folders(found: Row, path: str) -> Row:
+    """A row in which files stand as they are imported, and not where a machine has them.
+
+    >>> without_folders({"why": "at /some/place/code.py:3"}, "/some/place:/another")
+    {'why': 'at code.py:3'}
+    """
+    text = json.dumps(found)
+    for folder in filter(None, path.split(os.pathsep)):
+        text = text.replace(json.dumps(f"{folder}/")[1:-1], "")
+    told: Row = json.loads(text)
+    return told
 
 
 def page(
