@@ -270,14 +270,14 @@ THREE = {
 
 
 @theorem(
-    "The delta rule is S_i = α_i (I − β_i k_i k_iᵀ) S_{i−1} + β_i k_i v_iᵀ, o_i = q_i S_i",
+    "Three steps of the delta rule are S_i = α_i (I − β_i k_i k_iᵀ) S_{i−1} + β_i k_i v_iᵀ",
     given=THREE | {"g": real(B, H, 3, says="the logarithm of the decay α")},
     sources=("Yang, Kautz and Hatamizadeh 2024 (gated delta networks), eq. 10",),
 )
 def the_delta_rule_takes_away_before_it_adds(
     Q: Array, K: Array, V: Array, beta: Array, g: Array
 ) -> dict[str, Claim]:
-    """Of three steps; the reference takes off v what k reads, and makes no matrix I − β k kᵀ."""
+    """o_i = q_i S_i.  The reference takes off v what k reads, and makes no matrix I − β k kᵀ."""
     xp = array_namespace(Q)
     state = xp.zeros((B, H, ell, d))
     claims = {}
@@ -302,7 +302,7 @@ def of_the_state_before_its_decay(Q: Array, K: Array, V: Array, beta: Array, g: 
 
 
 @theorem(
-    "A decay of 1 is none: the gated delta rule is the delta rule",
+    "A decay of 1 is none: in three steps the gated delta rule is the delta rule",
     given=THREE,
     sources=("Yang, Kautz and Hatamizadeh 2024 (gated delta networks), section 3.1",),
 )

@@ -21,7 +21,7 @@ from ..numeric.file_imports import imported
 from .plain import one_line
 
 PREFIX = "_attnproof_code_"  # begins the name of a module that was read from a path
-WANTED = "FILE.py::NAME or package.module::NAME"
+WANTED = "FILE.py::NAME, package.module::NAME or MODEL.onnx"
 ONNX_ON = "CPUExecutionProvider"
 ONNX_TYPES = {
     "tensor(float)": "float32",

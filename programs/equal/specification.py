@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from attnproof.theorems.definitions import references
 
-from ..declarations import CHOICES, DeclaredBias, DeclaredRotary, fields_of, require_sound
+from ..declarations import DeclaredBias, DeclaredRotary, fields_of, require_sound
 from ..declarations import parse as parse_declared
 from ..grammar import parse
 from ..identify.offsets import published_slopes
@@ -162,9 +162,6 @@ def read(text: str) -> tuple[str, Any]:
         raise WrongSpecification(str(error)) from None
     if name != "bias" and one.rope not in ("", *LAYOUTS):
         raise WrongSpecification(f"wanted a layout, one of {', '.join(LAYOUTS)}; got {text!r}")
-    if name != "bias" and one.scaling not in CHOICES["scaling"]:
-        known = ", ".join(filter(None, CHOICES["scaling"]))
-        raise WrongSpecification(f"wanted a scaling, one of {known}; got {text!r}")
     try:
         require_sound(one)
     except ValueError as error:

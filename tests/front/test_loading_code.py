@@ -72,7 +72,7 @@ def test_a_subject_needs_no_call(tmp_path: Path) -> None:
         ("./notes.txt::f", "which is not a Python file"),
         ("code_under_test.py", "write ::NAME behind it, such as ::angles, ::rope"),
         ("some.module", "write ::NAME behind it"),
-        ("::f", "wanted FILE.py::NAME or package.module::NAME, got '::f'"),
+        ("::f", "wanted FILE.py::NAME, package.module::NAME or MODEL.onnx, got '::f'"),
     ],
 )
 def test_a_name_that_names_nothing_is_refused_before_anything_is_run(

@@ -90,5 +90,5 @@ def test_the_frequencies_of_a_layer_are_scaled_as_specified(scaling: str, same: 
 
 def test_a_scaling_of_no_name_is_refused() -> None:
     text = "attention:heads=2,rope=half,scaling=longer"
-    with pytest.raises(WrongSpecification, match="wanted a scaling, one of linear, ntk"):
+    with pytest.raises(WrongSpecification, match="scaling is one of linear, ntk"):
         two(Told(Longer(), "layer", "x: B n 16 -> B n 16"), Told(text, text))

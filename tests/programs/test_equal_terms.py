@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from attnproof.numeric.devices import one_thread
-from attnproof.programs.equal.pair import two
-from attnproof.programs.equal.sides import Told
-from attnproof.programs.finding import Finding
-from attnproof.programs.prove import proofs, prove
-from attnproof.programs.prove.gate import Gate
+from tests.programs.equal_asked import Code, asked
 
-Code = Callable[[Tensor], Tensor]
 EACH = "x: B n -> B n"
 TOKENS = "x: B n E -> B n E"
 THIRDS = "x: B (3 n) E -> B (3 n) E"
-
-
-@pytest.fixture(autouse=True)
-def on_one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """On one thread, and without the runs beside a graph, which take most of the time."""
-    monkeypatch.setattr(proofs, "gate", lambda *_, **__: Gate())
-    with one_thread():
-        yield
-
-
-def asked(first: Code, second: Code, line: str) -> Finding:
-    """What the proof alone finds of two functions, at any lengths."""
-    both = two(Told(first, "first", line), Told(second, "second", line))
-    (found,) = prove(both.subject(), seconds=6.0, fixed=("",)).findings
-    return found
 
 
 def rows(x: Tensor) -> Tensor:
