@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -195,9 +196,14 @@ def _told(
 
 def _loaded(target: str, line: str, settings: list[str]) -> Told:
     """A program by its name.  Raises :class:`UsageError`."""
+    from ..programs.equal.specification import SPECIFIED
     from ..real_code.loading import CannotLoad
     from .asserting import loaded
 
+    name, colon, _ = target.partition(":")
+    near = get_close_matches(name, SPECIFIED, n=2) if colon and "::" not in target else []
+    if near and name not in SPECIFIED:
+        raise UsageError(f"there is no specification {name!r}; nearest: {', '.join(near)}")
     try:
         return loaded(target, target, line, settings)
     except (CannotLoad, ValueError) as error:

@@ -91,6 +91,7 @@ def test_a_specification_is_taken_and_strict_wants_a_proof(code: Path, capsys: O
         (["::many", "::once"], "how"),
         (["::once", "::loud"], "no such kernel"),
         (["::once", "attention:casual"], "nearest: causal"),
+        (["::once", "atention:causal"], "no specification 'atention'; nearest: attention"),
         (["::once", "::again", "--call", "q B"], "wanted"),
         (["::once", "::again", "--call", LINE, "--call", LINE, "--call", LINE], "got it 3 times"),
         (["::once", "::again", "--where", "k = keys"], "keys"),
