@@ -142,6 +142,21 @@ def _by_form(t: Term, _: Facts) -> Found:
     return BY_FORM.sign(t)[0], ()
 
 
+def _indicator(t: Term, facts: Facts) -> Found:
+    """1 where the condition certainly holds, which is so where its contrary cannot be."""
+    form = _by_form(t, facts)
+    return form if form[0] == 2 or t.loose or not t.finite else max(form, _certain(t, facts))
+
+
+def _certain(t: Term, facts: Facts) -> Found:
+    told, before = when(t, facts)[1]
+    for one in told:
+        steps = _against(one, facts)
+        if steps:
+            return 2, (step(2, t, "cases", t, (), (*before, *steps)),)
+    return NEITHER
+
+
 def _power(t: Term, facts: Facts) -> Found:
     if t.data % 2 or not t.finite:
         return _same(t, facts)
@@ -239,9 +254,10 @@ def _add(t: Term, facts: Facts) -> Found:
 
 
 _WAYS: dict[str, Callable[[Term, Facts], Found]] = dict.fromkeys(
-    ("var", "size", "pi", "index", "exp", "indicator"), _by_form
+    ("var", "size", "pi", "index", "exp"), _by_form
 ) | {
     **dict.fromkeys(CARRIED, lambda t, facts: find(t.args[0], facts)),
+    "indicator": _indicator,
     "power": _power,
     "log": _log,
     "tanh": _same,

@@ -296,6 +296,28 @@ def test_what_a_proof_assumes_is_told(name: str) -> None:
     assert any(words in line for line in only(prove(make(), (law,), seconds=SECONDS), law))
 
 
+SEEING: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "the first key": lambda i, j: j <= i,
+    "keys from the first on": lambda i, j: (j <= i) & (j >= 0),
+}
+BLIND: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "not its own": lambda i, j: j < i,
+    "not the first": lambda i, j: (j <= i) & (j > 0),
+    "of late queries alone": lambda i, j: j <= i - 2,
+    "of early queries alone": lambda i, j: (j <= i) & (i < 7),
+}
+
+
+@pytest.mark.parametrize("name", [*SEEING, *BLIND])
+def test_only_where_each_query_certainly_sees_a_key_it_is_no_condition(name: str) -> None:
+    visible = {**SEEING, **BLIND}[name]
+    found = prove(masked(visible, -math.inf), ("rows-sum-to-one",), seconds=SECONDS).findings
+    told = [c.text for one in found if one.verdict == "holds" for c in one.assuming]
+    proved = any(one.verdict == "holds" for one in found)
+    assert proved == (name in SEEING)
+    assert not any("query" in text or "denominator" in text for text in told)
+
+
 BEYOND: dict[str, tuple[Callable[[], Subject], str, str]] = {
     "a remainder": (
         lambda: layer(lambda x: x.cumsum(1) if x.shape[1] % 7 == 0 else 2 * x),

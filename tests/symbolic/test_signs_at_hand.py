@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import Claim, Law, at_least, differ, equal, greater
 from attnproof.symbolic.derivation import Rewrite, SignStep
 from attnproof.symbolic.derive import NotProved, derive
@@ -87,6 +91,31 @@ def test_maximum_and_minimum_share_their_numbers() -> None:
     assert verdict(equal(xp.maximum(x, 0 * x) - xp.maximum(-x, 0 * x), x)) == "proved"
     assert verdict(equal(xp.maximum(x, z) - xp.minimum(x, z), x - z), refuting=True) == "refuted"
     assert verdict(equal(xp.maximum(x, z), xp.maximum(-x, -z)), refuting=True) == "refuted"
+
+
+def masked_total(seen: Callable[[Any, Any], Any]) -> Array:
+    """The sum of each row of exp(w) over the places that are seen from it."""
+    place = xp.arange(size)
+    return xp.sum(xp.where(seen(place[:, None], place[None, :]), xp.exp(w), 0 * w), axis=1)
+
+
+@pytest.mark.parametrize(
+    ("seen", "certain"),
+    [
+        (lambda i, j: j <= i, True),
+        (lambda i, j: (j <= i) & (i < j + 3), True),
+        (lambda i, j: j >= 0 * i, True),
+        (lambda i, j: j < i, False),
+        (lambda i, j: j <= i - 1, False),
+        (lambda i, j: (j <= i) & (j > 0), False),
+        (lambda i, j: i < j + 0 * i, False),
+    ],
+)
+def test_a_condition_that_certainly_holds_at_a_place_makes_a_sum_positive(
+    seen: Callable[[Any, Any], Any], certain: bool
+) -> None:
+    rows = masked_total(seen)
+    assert verdict(equal(rows / rows, 1 + 0 * rows)) == ("proved" if certain else "undecided")
 
 
 POSITIVE = ("positive", a)

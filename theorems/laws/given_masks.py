@@ -270,12 +270,26 @@ def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
     ),
 )
 def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> Sides:
-    """Other numbers in keys that a mask hides, and in their values, change nothing."""
-    xp, shown = array_namespace(q), keep[:, None, :, None]
-    rows = xp.broadcast_to(keep[:, None, None, :], (q.shape[0], 1, q.shape[2], k.shape[2]))
-    other = xp.where(shown, k, k2), xp.where(shown, v, v2)
+    """Other numbers in keys that a mask hides from a query, and in their values, do nothing to it.
+
+    Every other query has other keys hidden, where the mask is not of keys alone: so code that
+    reads the mask of another query is seen.
+    """
+    xp, one = array_namespace(q), f.by_key
+    other = keep if one else xp.concat([keep[:, -1:], keep[:, :-1]], axis=1)
+    even = xp.arange(q.shape[2])[:, None] % 2 == 0
+    rows = (even & keep[:, None, None, :]) | (~even & other[:, None, None, :])
+
+    def changed(call: Any, shown: Any) -> Any:
+        kept = shown[:, None, :, None]
+        return call(q, xp.where(kept, k, k2), xp.where(kept, v, v2), rows)
+
     calls = f.attend_masked
-    return [call(q, k, v, rows) for call in calls], [call(q, *other, rows) for call in calls]
+    left = [call(q, k, v, rows) for call in calls]
+    return left, [
+        changed(call, keep) if one else xp.where(even, changed(call, keep), changed(call, other))
+        for call in calls
+    ]
 
 
 @DOCUMENTS.of(

@@ -146,6 +146,11 @@ def values_leak(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
     return under_a_mask(q, k, v, seen) + array_namespace(v).mean(v, axis=2, keepdims=True)
 
 
+def first_mask(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
+    """Attention of which every query is given the mask of the first."""
+    return under_a_mask(q, k, v, None if seen is None else seen[:, :, :1])
+
+
 def heads_mixed(q: Any, k: Any, v: Any) -> Any:
     return attend(q, k, v) + array_namespace(q).mean(q, axis=1, keepdims=True)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.divisors import settled
 from attnproof.symbolic.namespace import (
     cos,
     exp,
@@ -20,6 +22,7 @@ from attnproof.symbolic.namespace import (
     where,
 )
 from attnproof.symbolic.scalars import ONE, is_truth, number_of
+from attnproof.symbolic.terms import Term
 from attnproof.theorems.definitions.attention import softmax as row_softmax
 
 from .creation import offsets
@@ -164,10 +167,20 @@ def cumulative_sum(x: Array, axis: int) -> Array:
     return moveaxis(sum(last[..., None, :] * gate, axis=-1), x.ndim - 1, place)
 
 
+def sees_a_key(scores: Array, axis: int = -1) -> bool:
+    """Whether some score of every row is certainly a number, and not −∞."""
+    return scores.term.finite or _positive(as_array(xp.sum(xp.exp(scores), axis=axis)).term)
+
+
+@lru_cache(maxsize=256)
+def _positive(numbers: Term) -> bool:
+    return settled(numbers, "greater than 0")
+
+
 def softmax(x: Any, axis: int, *, every_row_sees: bool = False) -> Array:
     """exp(x_j) / Σ_k exp(x_k); zeros where all is −∞, or that this is nowhere so is assumed."""
     a = constant(x)
-    if every_row_sees and not a.term.finite:
+    if every_row_sees and not sees_a_key(a, axis):
         assume("every query sees a key", "if")
     place, last = axis % a.ndim, a.ndim - 1
     if place == last:
@@ -209,6 +222,6 @@ def not_after(scores: Array) -> Array:
 def masked(scores: Array, mask: Any) -> Array:
     """Scores where a mask shows the key, or with a mask that is added."""
     told = constant(mask)
-    if not told.term.finite and not is_truth(told.term) and notes().filled:
+    if not is_truth(told.term) and notes().filled and not sees_a_key(told):
         assume("every query sees a key", "if")
     return where(told, scores, -xp.inf) if is_truth(told.term) else scores + told
