@@ -11,7 +11,7 @@ import torch
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import real
-from attnproof.symbolic.scalars import ONE, integer, is_truth, number_of, split_integer
+from attnproof.symbolic.scalars import ONE, integer, is_truth, num, number_of, split_integer
 
 from .reading import (
     NARROW,
@@ -102,10 +102,12 @@ def arange(*bounds: Any, dtype: Any = None, **_: Any) -> Array:
     span = as_array(_whole(end)) - as_array(_whole(start))
     stride = int(step)
     if stride != 1:
-        known = number_of(integer(span.term))
+        width = abs(stride)
+        blocks, rest = split_integer((span if stride > 0 else -span).term, num(width))
+        known = number_of(rest)
         if known is None:
             raise Unread(f"arange with step {stride} to {end!r}")
-        span = as_array(-(-int(known) // stride))
+        span = Array(blocks) + -(-int(known) // width)
     found = xp.arange(length_of(span))
     found = found if stride == 1 else found * stride
     first = _whole(start)

@@ -80,6 +80,22 @@ def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
     return xp.expand_dims(found, axis=wanted[0]) if keepdim else found
 
 
+@reads("aten.any.dim", "aten.any.dims", "aten.any.default")
+def some(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
+    """Whether one entry along axes holds, or is a number other than 0: Σ [x] > 0."""
+    a = constant(x)
+    holds = a if is_truth(a.term) else ~(a == 0)
+    found = xp.astype(holds, float)
+    return xp.sum(found, axis=axes_of(found, axes), keepdims=keepdim) > 0
+
+
+@reads("aten.all.dim", "aten.all.dims", "aten.all.default")
+def all_hold(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
+    """Whether all entries along axes hold: none of them fails."""
+    a = constant(x)
+    return ~some(~a if is_truth(a.term) else a == 0, axes, keepdim)
+
+
 @reads("aten.max.dim")
 def largest_of(x: Any, axis: int, keepdim: bool = False) -> list[Any]:
     """The largest of a row; where it stands has no reading."""
