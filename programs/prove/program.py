@@ -64,6 +64,7 @@ class Program:
         self._require(inputs)
         given = iter(self.exported.taken(inputs))
         known: dict[Node, Any] = {}
+        self.notes.filled = False
         with noted(self.notes):
             for node in self.exported.nodes:
                 self.notes.masking = node in self.masking

@@ -199,6 +199,8 @@ CASES: dict[str, list[Case]] = {
     "aten.var_mean.correction": [on(X, [1]), on(X, [-1], correction=0, keepdim=True)],
     "aten.cumsum.default": [on(X, 0), on(X, -1), on(BITS, 1)],
     "aten.amax.default": [on(X, [-1]), on(BATCH, [1], True)],
+    "aten.isinf.default": [on(X)],
+    "aten.isnan.default": [on(X)],
     "aten.any.dim": [on(BITS, -1), on(BITS, 0, True), on(X, 1)],
     "aten.any.dims": [on(BITS, [0, 1]), on(BITS, None, True)],
     "aten.any.default": [on(BITS), on(X)],

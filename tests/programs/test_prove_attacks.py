@@ -318,6 +318,49 @@ def test_only_where_each_query_certainly_sees_a_key_it_is_no_condition(name: str
     assert not any("query" in text or "denominator" in text for text in told)
 
 
+def zeroed(weights: Callable[[Tensor, Tensor], Tensor], fill: float = -math.inf) -> Attention:
+    """Attention under a causal mask, with the weights that scores and what is seen give."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, _: Tensor | None = None) -> Tensor:
+        seen = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril()
+        scores = (q @ k.mT).masked_fill(~seen, fill)
+        return weights(scores, seen) @ v
+
+    return Attention(name="a", attend=attend, heads=2, groups=2, width=4, declared=CAUSAL)
+
+
+def blind_rows(scores: Tensor, _: Tensor) -> Tensor:
+    blind = (scores == -math.inf).all(-1, keepdim=True)
+    return scores.softmax(-1).masked_fill(blind, 0.0)
+
+
+ZEROED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "scores that are −∞": blind_rows,
+    "scores above −∞": lambda s, _: s.softmax(-1) * (s > -math.inf).any(-1, keepdim=True),
+    "infinite scores": lambda s, _: s.softmax(-1).masked_fill(s.isinf(), 0.0),
+    "what a mask shows": lambda s, seen: s.softmax(-1) * seen.any(-1, keepdim=True),
+    "NaN": lambda s, _: s.softmax(-1).nan_to_num(0.0),
+}
+
+
+@pytest.mark.parametrize("name", ZEROED)
+def test_rows_that_see_no_key_may_be_looked_for(name: str) -> None:
+    told = only(prove(zeroed(ZEROED[name]), ("causal",), seconds=SECONDS), "causal")
+    assert any("NaN" in line for line in told) == (name == "NaN")
+    whole = zeroed(lambda s, seen: ZEROED[name](s, seen) + (s > -math.inf).all(-2, keepdim=True))
+    (wrong,) = prove(whole, ("causal",), seconds=SECONDS).findings
+    assert wrong.verdict != "holds"
+
+
+def test_a_mask_is_not_compared_with_infinity_where_it_is_filled_with_a_number() -> None:
+    def weights(s: Tensor, seen: Tensor) -> Tensor:
+        return s.masked_fill(~seen, -1e9).softmax(-1) * (s > -math.inf)
+
+    assert "filled with" in prove(zeroed(weights), ("causal",), seconds=SECONDS).why
+    found = prove(zeroed(blind_rows, -1e9), ("causal",), seconds=SECONDS).findings
+    assert all(one.verdict != "holds" for one in found)
+
+
 BEYOND: dict[str, tuple[Callable[[], Subject], str, str]] = {
     "a remainder": (
         lambda: layer(lambda x: x.cumsum(1) if x.shape[1] % 7 == 0 else 2 * x),

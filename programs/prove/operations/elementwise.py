@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from functools import partial
+from math import inf, isinf
 from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.scalars import is_truth
 
-from .reading import LOW, Unread, bound, constant, entrywise, numeric, opaque
+from .reading import LOW, Unread, assume, bound, constant, entrywise, notes, numeric, opaque
 
 # a − b·⌊a/b⌋
 entrywise("aten.remainder.Scalar", "aten.remainder.Tensor")(lambda a, b: numeric(a) % numeric(b))
@@ -126,23 +128,52 @@ def _is_low(value: Any) -> bool:
 
 def _compared(name: str, rule: Callable[[Array, Array], Any]) -> None:
     def reading(a: Any, b: Any) -> Array:
+        if isinstance(b, float) and isinf(b):
+            return _beside_infinity(rule, constant(a), b)
         x, y = _side(a), _side(b)
         if is_truth(x.term) != is_truth(y.term):
             x, y = numeric(x), numeric(y)
         if not (x.term.finite and y.term.finite) and (_is_low(a) or _is_low(b)):
-            raise Unread("a mask compared with the number that it is filled with")
+            raise Unread(FILLED)
         return as_array(rule(x, y))
 
     entrywise(f"aten.{name}.Tensor", f"aten.{name}.Scalar")(reading)
 
 
+FILLED = "a mask compared with the number that it is filled with"
+
+
+def _beside_infinity(rule: Callable[[Any, Any], Any], x: Array, infinity: float) -> Array:
+    """An array beside −∞ or +∞: its numbers lie between them, and it is −∞ where exp(x) = 0."""
+    if not x.term.finite and notes().filled:
+        raise Unread(FILLED)
+    hidden = xp.exp(x) == 0 if not x.term.finite else xp.broadcast_to(constant(False), x.axes)
+    at_hidden, at_numbers = rule(-1, 1 if infinity > 0 else -1), rule(0, infinity)
+    if at_hidden == at_numbers:
+        return xp.broadcast_to(constant(at_numbers), x.axes)
+    return hidden if at_hidden else ~hidden
+
+
+@entrywise("aten.isinf.default")
+def infinite(x: Any) -> Array:
+    """Whether an entry is −∞; +∞ is none of the numbers."""
+    return _beside_infinity(operator.eq, constant(x), -inf)
+
+
+@entrywise("aten.isnan.default")
+def undefined(x: Any) -> Array:
+    """Nowhere: a NaN is none of the numbers, which is a condition."""
+    assume("nothing that is looked at is NaN", "if")
+    return xp.broadcast_to(constant(False), constant(x).axes)
+
+
 for _name, _relation in {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
 }.items():
     _compared(_name, _relation)
 
