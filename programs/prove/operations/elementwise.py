@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from math import inf, isinf
 from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.scalars import is_truth
+from attnproof.symbolic.terms import Term
 
 from .reading import LOW, Unread, assume, bound, constant, entrywise, notes, numeric, opaque
 
@@ -144,14 +145,40 @@ FILLED = "a mask compared with the number that it is filled with"
 
 
 def _beside_infinity(rule: Callable[[Any, Any], Any], x: Array, infinity: float) -> Array:
-    """An array beside −∞ or +∞: its numbers lie between them, and it is −∞ where exp(x) = 0."""
+    """An array beside −∞ or +∞: its numbers lie between them, and it may be −∞ itself."""
     if not x.term.finite and notes().filled:
         raise Unread(FILLED)
-    hidden = xp.exp(x) == 0 if not x.term.finite else xp.broadcast_to(constant(False), x.axes)
+    hidden = xp.broadcast_to(_as_truth(_hidden(x.term)), x.axes)
     at_hidden, at_numbers = rule(-1, 1 if infinity > 0 else -1), rule(0, infinity)
     if at_hidden == at_numbers:
         return xp.broadcast_to(constant(at_numbers), x.axes)
     return hidden if at_hidden else ~hidden
+
+
+def _as_truth(held: Array | bool) -> Array:
+    return constant(held) if isinstance(held, bool) else held
+
+
+def _hidden(t: Term) -> Array | bool:
+    """Where an array is −∞: where exp(x) = 0, and of choices and sums by their parts."""
+    if t.finite:
+        return False
+    if t.op == "minus infinity":
+        return True
+    parts = [_hidden(arg) for arg in t.args if not is_truth(arg)]
+    if all(isinstance(part, bool) for part in parts) and len(set(parts)) == 1:
+        held = parts[0]
+        return held if t.op in ("where", "add", "broadcast") else xp.exp(Array(t)) == 0
+    if t.op == "broadcast":
+        return xp.broadcast_to(_as_truth(parts[0]), t.shape)
+    if t.op == "where":
+        c = Array(t.args[0])
+        ways = ((c, parts[0]), (~c, parts[1]))
+        seen = [way if held is True else way & held for way, held in ways if held is not False]
+        return as_array(reduce(operator.or_, seen))
+    if t.op == "add":
+        return reduce(operator.or_, map(_as_truth, (part for part in parts if part is not False)))
+    return as_array(xp.exp(Array(t)) == 0)
 
 
 @entrywise("aten.isinf.default")
