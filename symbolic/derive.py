@@ -226,8 +226,11 @@ def split_options(*terms: Term) -> list[dict[Term, Split]]:
             else:
                 note(length, "cut", part.shape[axis] if number_of(start) == 0 else start)
         elif part.op == "concat":
-            length = part.shape[part.data]
-            note(length, "cut", part.args[0].shape[part.data])
+            rest = part.shape[part.data]
+            for arg in part.args[:-1]:
+                first = arg.shape[part.data]
+                note(rest, "cut", first)
+                rest = integer(add(rest, mul(num(-1), first)))
     choices = [[(length, split) for split in splits] for length, splits in found.items()]
     return [dict(choice) for choice in list(product(*choices))[:6]]
 

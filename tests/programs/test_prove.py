@@ -23,8 +23,10 @@ from attnproof.programs.subjects import (
     Subject,
 )
 
+from ..bugs.corpus import all_bugs
 from ..numeric import traced_code as code
 
+P02 = next(one for one in all_bugs() if one.id == "P02")  # frames, rows and columns
 CAUSAL = DeclaredAttention(causal=True)
 ROTATING = {
     "relative",
@@ -63,6 +65,14 @@ def test_rotary_code_is_proved_in_every_form(name: str) -> None:
 def test_positions_of_two_axes() -> None:
     found = prove(replace(rotary("two_axes"), axes=2))
     assert verdicts(found) == dict.fromkeys(ROTATING, "holds")
+
+
+def test_positions_of_three_axes_with_a_block_of_channels_each() -> None:
+    right, wrong = P02.correct(), P02.mutant()
+    assert verdicts(prove(right)) == dict.fromkeys(ROTATING, "holds")
+    found = verdicts(prove(wrong))
+    assert found["relative"] == "broken"
+    assert found["linear"] == "holds"
 
 
 def test_the_rotary_code_of_transformers() -> None:
