@@ -75,6 +75,30 @@ def test_positions_of_three_axes_with_a_block_of_channels_each() -> None:
     assert found["linear"] == "holds"
 
 
+def dealt(x: Tensor, p: Tensor, cosines: list[int], sines: list[int]) -> Tensor:
+    """Neighbours rotated at the coordinate that a list deals out to their pair."""
+    waves = 10000.0 ** (-torch.arange(4) / 4)
+    angles = p[..., cosines] * waves
+    other = angles if sines == cosines else p[..., sines] * waves
+    cos, sin = angles.cos()[:, None], other.sin()[:, None]
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * cos - b * sin, b * cos + a * sin), -1).flatten(-2)
+
+
+def test_coordinates_that_a_list_deals_out_to_pairs() -> None:
+    def of(cosines: list[int], sines: list[int]) -> dict[str, str]:
+        def rotate(x: Tensor, p: Tensor) -> Tensor:
+            return dealt(x, p, cosines, sines)
+
+        laws = ("relative", "norm", "linear")
+        return verdicts(prove(Rotary(name="dealt", rotate=rotate, width=8, axes=3), laws))
+
+    assert of([0, 0, 1, 2], [0, 0, 1, 2]) == dict.fromkeys(("relative", "norm", "linear"), "holds")
+    wrong = of([0, 0, 1, 2], [0, 1, 1, 2])
+    assert wrong["linear"] == "holds"
+    assert "holds" not in (wrong["norm"], wrong["relative"])
+
+
 def test_the_rotary_code_of_transformers() -> None:
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     from transformers import LlamaConfig

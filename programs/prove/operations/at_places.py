@@ -16,7 +16,7 @@ from torch import Tensor
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array, broadcast_shapes
 from attnproof.symbolic.claim import rows
-from attnproof.symbolic.givens import Given
+from attnproof.symbolic.givens import Given, index_map
 from attnproof.symbolic.meaning import ELEMENTWISE
 from attnproof.symbolic.scalars import ONE, integer, is_truth, number_of
 from attnproof.symbolic.terms import Term, free, instantiate, make, postorder
@@ -257,12 +257,30 @@ def _angles(angles: Angles, where: Array) -> Array:
     return angles.at(where, None if angles.factor == 1 else constant(angles.factor))
 
 
+def _listed(a: Array, axis: int, where: Array) -> Array | None:
+    """The entries of a computed array at the places of a stored list: any list of such places."""
+    name, value = notes().stored.get(where.term, ("", None))
+    length = number_of(a.axes[axis])
+    if value is None or value.is_floating_point() or where.ndim != 1 or length is None:
+        return None
+    if a.term in notes().stored or not _all_below(value, int(length)):
+        return None
+    told = f"{notes().prefix}{name}_below_{length}"
+    places = notes().givens[told] = index_map(Array(where.axes[0]), Array(a.axes[axis]))
+    notes().constants[told] = value
+    found: Array = a[(*[slice(None)] * axis, places.named(told))]
+    return found
+
+
 def _gathered(a: Array, axis: int, where: Array) -> Array:
     where = _from_the_front(where, a.axes[axis])
     if a.term not in notes().stored and _is_input(where):
         told = Array(integer((Array(a.axes[axis]) - 1).term))
         assume(f"indices stay in 0, .., {told!r}, those of a table that is computed", "if")
         return _placed(taken(a, axis, where, _if_stored), axis, where.ndim)
+    listed = _listed(a, axis, where)
+    if listed is not None:
+        return listed
     inside = _inside_all(a, axis, [where])
     # Of two programs one may read a weight whole, and the other its rows in another order.
     whole = notes().recognises and inside and a.term not in notes().angles
