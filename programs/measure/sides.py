@@ -200,6 +200,7 @@ def _tensors(values: Values) -> list[Tensor]:
 TOKENS, SCORES = ("batch row", "token", "channel"), ("batch row", "head", "query", "key")
 SEEN = ("masked", "shown", "reached", "weighs")  # calls that say which keys are seen
 PLACES = {
+    "rotary": ("batch row", "head", "token"),
     "additive": TOKENS,
     "layer": TOKENS,
     "bias": ("head", "query", "key"),

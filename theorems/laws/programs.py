@@ -31,6 +31,7 @@ from .references import (
     first_head_longer,
     first_head_shifted,
     first_mask,
+    first_row_longer,
     half_longer,
     heads_mixed,
     in_groups,
@@ -120,6 +121,8 @@ PROGRAMS: tuple[Programs, ...] = (
         one_number_for_all_channels=lambda x, p: half_longer(rotated(x, p)),
         the_same_at_every_position=lambda x, p: rotated(x, p) * (1.0 + p)[:, None, :, None],
         the_same_for_every_head=lambda x, p: first_head_longer(rotated(x, p)),
+        and_every_token=lambda x, p: longer_by_place(rotated(x, p)),
+        and_every_row=lambda x, p: first_row_longer(rotated(x, p)),
     ),
     _rotated_law(
         "composition",
@@ -127,6 +130,7 @@ PROGRAMS: tuple[Programs, ...] = (
         nothing_is_rotated_at_0=lambda x, p: rotated(x, p + 1),
         the_factor_is_that_of_every_head=lambda x, p: first_head_longer(rotated(x, p)),
         and_of_every_token=lambda x, p: longer_by_place(rotated(x, p)),
+        and_of_every_row=lambda x, p: first_row_longer(rotated(x, p)),
     ),
     _rotated_law(
         "linear",
@@ -139,6 +143,7 @@ PROGRAMS: tuple[Programs, ...] = (
         a_common_factor=lambda x, p: half_longer(rotated(x, p)),
         the_factor_is_that_of_every_head=lambda x, p: first_head_longer(rotated(x, p)),
         and_of_every_token=lambda x, p: longer_by_place(rotated(x, p)),
+        and_of_every_row=lambda x, p: first_row_longer(rotated(x, p)),
     ),
     _rotated_law(
         "every-head-alike",

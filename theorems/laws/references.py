@@ -24,6 +24,10 @@ def first_head_longer(x: Any) -> Any:
     return array_namespace(x).concat((2 * x[:, :1], x[:, 1:]), axis=1)
 
 
+def first_row_longer(x: Any) -> Any:
+    return array_namespace(x).concat((2 * x[:1], x[1:]), axis=0)
+
+
 def longer_by_place(x: Any) -> Any:
     return x * (1.0 + array_namespace(x).arange(x.shape[2]))[None, None, :, None]
 

@@ -169,17 +169,17 @@ def as_long_elsewhere(f: Any, x: Any, p: Any, o: Any, **_: Any) -> Sides:
 
 
 def _longer_alike(rotated: Any, x: Any, other: Any, y: Any) -> Sides:
-    """|rotated|²·|y|² = |x|²·|other|², each token of each head and row beside every other."""
+    """|rotated|²·|y|² = |x|²·|other|², x at each token of each head and row, y at the first."""
     a, b, c, d = (_square(v) for v in (rotated, y, x, other))
-    return _at_all(a, b), _at_all(c, d)
+    return _with_first(a, b), _with_first(c, d)
 
 
-EVERY = (slice(None),) * 3  # row, head and token
+def _with_first(x: Any, y: Any) -> Any:
+    """x·y, each token of each head and row of x with the first of y.
 
-
-def _at_all(x: Any, y: Any) -> Any:
-    """x·y, what x has at each token of each head and row beside what y has at every other."""
-    return x[(*EVERY, None, None, None)] * y[None, None, None]
+    Two numbers that are that of one place are equal, so this says as much as all pairs would.
+    """
+    return x * y[0, 0, 0]
 
 
 LONG = (("|rotated x|²·|y|²", "|x|²·|rotated y|²"),)
@@ -190,14 +190,17 @@ LONG = (("|rotated x|²·|y|²", "|x|²·|rotated y|²"),)
     "rotate",
     shown=as_long_elsewhere,
     names=LONG,
-    inputs=tuple(Inputs(lengths={"B": 1}, at={"p": LADDER, "o": o}) for o in ((0,), (1, 0))),
+    inputs=(
+        *(Inputs(lengths={"B": 1}, at={"p": LADDER, "o": o}) for o in ((0,), (1, 0))),
+        Inputs(lengths={"B": 2, "n": 3}),
+    ),
     x=VECTORS,
     y=VECTORS,
     p="position B n",
     o="position B n",
 )
 def norm(f: Any, x: Any, y: Any, p: Any, o: Any) -> Sides:
-    """|rotate(x, p)|²·|y|² = |rotate(y, o)|²·|x|², x and y at any two places, heads and rows.
+    """|rotate(x, p)|²·|y|² = |rotate(y, o)|²·|x|², x at any place, head and row, y at the first.
 
     Where channels that pass keep their length beside others that all become longer, no number is
     that of all vectors; a witness is looked for with one vector.
@@ -240,10 +243,10 @@ def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
     """rotate(rotate(x, m), p) = rotate(rotate(x, m + p), 0): both have the square of a factor.
 
     At position 0 each channel is multiplied by a number, the same of all tokens, heads and rows:
-    rotate(x, 0)·y = rotate(y, 0)·x, x and y at any two.  Without that positions that are off by one
-    would pass, for they are off by two on both sides.  That number is above 0: else two rotations
-    and one may both give 0.  Of code that has no position 0 its first is counted from, and nothing
-    is known of what it does there.
+    rotate(x, 0)·y = rotate(y, 0)·x, x at any place and y at the first.  Without that positions that
+    are off by one would pass, for they are off by two on both sides.  That number is above 0: else
+    two rotations and one may both give 0.  Of code that has no position 0 its first is counted
+    from, and nothing is known of what it does there.
     """
     rotate, zero = f.in_order, _zero(f, p)
     twice, once = composed(rotate, x, m, p, m + p - f.first if f.first else m + p)
@@ -255,7 +258,7 @@ def composition(f: Any, x: Any, y: Any, m: Any, p: Any) -> Sides:
 
 def _multiplied(a: Any, x: Any, b: Any, y: Any) -> Sides:
     """a·y = x·b, where a is what became of x, and b of y: the channels of both times one number."""
-    return _at_all(a, y), _at_all(x, b)
+    return _with_first(a, y), _with_first(x, b)
 
 
 @LINEAR.of(
@@ -382,7 +385,7 @@ def as_long_later(f: Any, x: Any, z: Any, **_: Any) -> Sides:
     "rotary", "running", shown=as_long_later, names=LONG, x=VECTORS, y=VECTORS, z="real B H r D"
 )
 def running_norm(f: Any, x: Any, y: Any, z: Any) -> Sides:
-    """|x|², r tokens further along, grows as |y|² at the start, at any two places."""
+    """|x|², r tokens further along, grows as |y|² at the start, x at any place, y at the first."""
     return _longer_alike(_later(f, x, z), x, f.running(y), y)
 
 
