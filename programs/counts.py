@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .code import Code
 from .grammar import parse
-from .layout import labels, laid_out, read_back
+from .layout import Label, labels, laid_out, read_back
 from .names import parameters, sizes_of
 from .roles import (
     ROTATED,
@@ -106,14 +106,18 @@ def _read_off(signature: Signature, axes: Sequence[Axis], found: Tensor) -> dict
     return {str(a): n for a, n in sizes if len(str(a)) == 1 and a.letters and str(a) not in known}
 
 
-def _counted(code: Code, signature: Signature, heads: bool) -> Callable[[int, int], Tensor]:
+Counted = tuple[Callable[[int, int], Tensor], str]  # and what is done with its lengths, in words
+
+
+def _counted(code: Code, signature: Signature, heads: bool) -> Counted:
     """(queries, keys) -> what the code gives; of code of one length the last rows are taken."""
     run = runs(code, signature)
     back = returned(signature, ("out",))[0]
     square = "r" not in signature.letters
-    axes = result_axes(signature, back)
+    axes, more = result_axes(signature, back), 0
     if square:
-        axes = _rows_and_keys(axes, "n")
+        more = more_of(axes)
+        axes = _rows_and_keys(axes, str(axes[-1]) if more else "n")
     if fixed_size(axes):
         return _fixed(code, signature, heads)
     if "n" not in [str(a) for a in axes]:
@@ -121,25 +125,64 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Callable[[int, in
             f"wanted a result with axes of queries r and keys n, or n n for one length, got "
             f"{signature}"
         )
-    of_heads = heads or "H" in labels(axes)
-    wanted = ("B", *(("H",) if of_heads else ()), "r", "n")
+    there = labels(axes)
+    numbers = [k for k, c in enumerate(there) if c.isdigit()]
+    of_heads = heads or "H" in there
+    named: Label = numbers[0] if heads and "H" not in there and len(numbers) == 1 else "H"
+    wanted: tuple[Label, ...] = ("B", *((named,) if of_heads else ()), "r", "n")
 
-    def call(queries: int, keys: int) -> Tensor:
+    def whole(queries: int, keys: int) -> Tensor:
         rows = keys if square else queries
         lengths = lengths_of(signature, r=rows, n=keys, B=1, H=heads_of(code))
         found = run(plain_arrays(signature, lengths), lengths)[back]
-        if square:
-            lengths |= {"r": rows}
+        lengths |= {"r": rows + more, "n": keys + more}
         own = {c: n for c, n in _read_off(signature, axes, found).items() if c not in "Brn"}
         value = read_back(found, axes, wanted, {**lengths, **own})[0]
         if of_heads and not heads:  # a mask is one for all heads
             if not torch.equal(value, value[:1].expand_as(value)):
                 raise SignatureError(f"wanted one mask for all heads, of {signature}, got several")
             value = value[0]
-        value = value.expand(*value.shape[:-2], rows, keys)
+        return value.expand(*value.shape[:-2], rows + more, keys + more)
+
+    def call(queries: int, keys: int) -> Tensor:
+        value = whole(queries, keys)
+        if more:
+            value = value[..., start : start + keys, start : start + keys]
         return rows_of(value, queries) if square else value
 
-    return call
+    said = ONE_LENGTH if square else ""
+    last = bool(more) and _last_left_out(whole(5, 5), more)
+    start = 0 if last else more
+    if more:
+        which = "last" if last else "first"
+        rows = "row and column" if more == 1 else f"{more} rows and columns"
+        said += f"; its {which} {rows} are of no token, and left out"
+    return call, said
+
+
+def _last_left_out(whole: Tensor, more: int) -> bool:
+    """Whether so many last queries and keys are none of the tokens, and not the first ones.
+
+    >>> _last_left_out(torch.tensor([[1, 2, 7], [0, 1, 7], [7, 7, 7]]), 1)
+    True
+    """
+    return _along(whole[..., :-more, :-more]) and not _along(whole[..., more:, more:])
+
+
+def _along(square: Tensor) -> bool:
+    """Whether each diagonal is one number."""
+    return torch.equal(square[..., 1:, 1:], square[..., :-1, :-1])
+
+
+def more_of(axes: Sequence[Axis]) -> int:
+    """How many more queries and keys there are than tokens, as of a first one that is added.
+
+    >>> [more_of(parse(f"-> {axes}").results[0].axes) for axes in ("(n + 1) (n + 1)", "n n")]
+    [1, 0]
+    """
+    sums = [axis for axis in axes[-2:] if axis.letters == ("n",) and len(axis.terms) == 2]
+    more = sums[0].size({"n": 0}) if len(sums) == 2 and sums[0] == sums[1] else 0
+    return more if more > 0 and sums[0].size({"n": 1}) == more + 1 else 0
 
 
 def fixed_size(axes: Sequence[Axis]) -> int:
@@ -152,7 +195,7 @@ def fixed_size(axes: Sequence[Axis]) -> int:
     return last[0] if len(last) == 2 and last[0] == last[1] > 1 else 0
 
 
-def _fixed(code: Code, signature: Signature, heads: bool) -> Callable[[int, int], Tensor]:
+def _fixed(code: Code, signature: Signature, heads: bool) -> Counted:
     """(queries, keys) -> those of the first keys, of code of one number of tokens."""
     back = returned(signature, ("out",))[0]
     axes = result_axes(signature, back)
@@ -171,7 +214,7 @@ def _fixed(code: Code, signature: Signature, heads: bool) -> Callable[[int, int]
         value = value[None] if heads and value.dim() == 2 else value
         return value[..., keys - queries : keys, :keys]
 
-    return call
+    return call, f"it knows {most} tokens alone, of which the first are taken"
 
 
 def rows_of(value: Tensor, queries: int) -> Tensor:
@@ -195,16 +238,15 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
     code = settled(code, signature, H=heads_of(code))
     if {"h", "w"} <= set(signature.letters):
         return _of_window(code, signature, guessed)
-    call = _counted(code, signature, heads=True)
+    call, length = _counted(code, signature, heads=True)
     few, square = call(2, 3), call(5, 5)
     trained = code.module is not None and any(True for _ in code.module.parameters())
     if chosen(signature, of_lengths) and not trained and not (few.any() or square.any()):
         raise SignatureError(_nothing_added(signature))
     late = torch.ones(5, 5, dtype=torch.bool).triu(1)
-    more = "" if "r" in signature.letters else ONE_LENGTH
-    more = more and (_told_fixed(signature) or more)
+    more = told(length, signature)
     return Bias(
-        **common(code, signature, partial(bias, guessed=guessed), told(more, signature), guessed),
+        **common(code, signature, partial(bias, guessed=guessed), more, guessed),
         heads=few.shape[0],
         bias=call,
         causal=bool(torch.isneginf(square[:, late]).all()),
@@ -233,12 +275,6 @@ def _start(code: Code, signature: Signature) -> dict[str, str]:
     return {"start": left} if left else {}
 
 
-def _told_fixed(signature: Signature) -> str:
-    """What is done with code of one number of tokens, in words."""
-    most = fixed_size(result_axes(signature, returned(signature, ("out",))[0]))
-    return f"it knows {most} tokens alone, of which the first are taken" if most else ""
-
-
 def start_left_out(code: Code, signature: Signature) -> str:
     """The parameter that says where the first query stands, where few queries need it; else "".
 
@@ -255,7 +291,7 @@ def start_left_out(code: Code, signature: Signature) -> str:
     start = replace(START, name=left[0])
     placed = replace(signature, arguments=(*signature.arguments, start))
     try:
-        plain, moved = (_counted(code, one, heads=True) for one in (signature, placed))
+        plain, moved = (_counted(code, one, heads=True)[0] for one in (signature, placed))
         last = plain(7, 7)[..., 4:, :]
         moves = torch.equal(moved(3, 7), last) and not torch.equal(plain(3, 7), last)
     except Exception:  # noqa: BLE001 (the code may raise anything)
@@ -266,7 +302,7 @@ def start_left_out(code: Code, signature: Signature) -> str:
 def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
     """A mask: lengths of queries and keys -> (T, S).  Raises :class:`SignatureError`."""
     code = settled(code, signature, H=heads_of(code))
-    call = _counted(code, signature, heads=False)
+    call, length = _counted(code, signature, heads=False)
     kind = next((one.kind for one in signature.results if one.axes is not None), "")
 
     def read(queries: int, keys: int) -> Tensor:
@@ -274,10 +310,9 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
         return value if kind not in ("keep", "hide") or value.dtype == torch.bool else value != 0
 
     read(2, 3)
-    more = "" if "r" in signature.letters else ONE_LENGTH
-    more = more and (_told_fixed(signature) or more)
+    more = told(length, signature)
     return Mask(
-        **common(code, signature, partial(mask, guessed=guessed), told(more, signature), guessed),
+        **common(code, signature, partial(mask, guessed=guessed), more, guessed),
         mask=read,
         true_means="hidden" if kind == "hide" else "visible",
         adds=kind == "add",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -22,7 +22,7 @@ from .building import code_of, method_of
 from .code import Code, DoesNotFit, Options, can_be_called, source_of
 from .fitting import Fit, best, expanded, fitting, others, short, takes
 from .grammar import parse
-from .names import Parameter, order_in, parameters
+from .names import SEVERAL, Parameter, order_in, parameters
 from .roles import PLACES, role
 from .rotary import START, Rotating, as_rotary, ended, for_keys, of_length, sized, way_of
 from .subjects import Rotary
@@ -100,6 +100,11 @@ WHERE = (*HELD, "positions", "offset")  # parameters that say where a token stan
 FIRST = ("", "width", "embed", "length", "freqs")  # what a first parameter may be called like
 STEPS = re.compile(r"half|every_(two|other)")  # of a rotation: what it does inside
 METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
+OF_THREE = 24  # channels, of which a third has pairs
+LAYER = "layer_type"
+AXIS = "AXIS"  # in the place of a number: which axis is that of tokens
+OF_TOKENS = re.compile(r"(seq|sequence|tokens?|time|length)_(dim|axis)")
+OF_AXES = re.compile(r"_[xyzhw]$")
 ASSERTED = re.compile(r"assert self\.(\w+)")
 
 
@@ -124,18 +129,20 @@ def lines(
     if not vectors and known and known[0].required and known[0].role in FIRST:
         vectors = [known[0]]
     rest = [one for one in known if one not in vectors]
-    by = {one.role: one.name for one in rest if one.role not in ROTATED}
+    by = _by_role([one for one in rest if one.role not in ROTATED])
     plain = [
-        (one, plain_argument(one, code, counted=counted)) for one in rest if one.role not in WHERE
+        (one, AXIS if OF_TOKENS.fullmatch(one.name) else plain_argument(one, code, counted=counted))
+        for one in rest
+        if one.role not in WHERE
     ]
-    more = [told for one, told in plain if told and (one.required or one.name == "layer_type")]
+    more = [(one, told) for one, told in plain if told and (one.required or one.name == LAYER)]
     if not vectors or any(one.required and not told for one, told in plain):
         return
     wanted = {one.role for one in rest if one.required and one.role in WHERE}
     for form in FORMS:
         if not set(form.needs) <= set(by):
             continue
-        if "<angles>" in form.text and re.search("cis|complex", by["freqs"].lower()):
+        if "<angles>" in form.text and re.search("cis|complex", by["freqs"][0].lower()):
             continue  # its name says that it is given numbers of length 1, and no angles
         if not {*wanted, *(set(HELD) & set(by))} <= set(form.needs):
             continue
@@ -143,20 +150,61 @@ def lines(
             continue  # it is told where tokens stand; an offset may want more beside it
         if form.needs == ("offset",) and "positions" in by:
             continue
-        first = hinted.upper().replace("T", "n")
-        orders = sorted(VECTORS, key=lambda x: x.replace(" ", "") != first)
-        for order, beside in product(orders, expanded(form.text, CHOICES)):
-            if "B" not in order and re.search(r"\bB\b", beside):
-                continue
-            for keys in ("G", "H") if len(vectors) > 1 and "H" in order else ("H",):
-                said = [
-                    f"{one.name}: {order.replace('H', keys) if one.role == 'key' else order}"
-                    + ("" if one.role in ROTATED else " tokens")
-                    for one in vectors[:3]
-                ]
-                given = filter(None, [short(beside.format(**by)), *more])
-                back = ", ".join(v.name for v in vectors[:3])
-                yield form, f"{', '.join([*said, *given])} -> {back}"
+        yield from ((form, line) for line in _in_orders(form, vectors[:3], by, more, hinted))
+
+
+def _by_role(known: Sequence[Parameter]) -> dict[str, list[str]]:
+    """The parameter of each role, or several that are called like tables of several axes."""
+    by: dict[str, list[str]] = {}
+    for one in known:
+        by.setdefault(one.role, []).append(one.name)
+    several = {
+        role: [n for n in names if SEVERAL.fullmatch(n.lower())] for role, names in by.items()
+    }
+    return {
+        role: several[role] if len(several[role]) > 1 else names[-1:] for role, names in by.items()
+    }
+
+
+def _in_orders(
+    form: Form,
+    vectors: Sequence[Parameter],
+    by: Mapping[str, list[str]],
+    more: Sequence[tuple[Parameter, str]],
+    hinted: str,
+) -> Iterator[str]:
+    """The lines of a form, in each order of axes: that of the source first."""
+    first = hinted.upper().replace("T", "n")
+    orders = sorted(VECTORS, key=lambda x: x.replace(" ", "") != first)
+    for order, beside in product(orders, expanded(form.text, CHOICES)):
+        if "B" not in order and re.search(r"\bB\b", beside):
+            continue
+        for keys in ("G", "H") if len(vectors) > 1 and "H" in order else ("H",):
+            said = [
+                f"{one.name}: {order.replace('H', keys) if one.role == 'key' else order}"
+                + ("" if one.role in ROTATED else " tokens")
+                for one in vectors
+            ]
+            at = str(order.split().index("n"))
+            own = (told.replace(AXIS, f"{one.name} = {at}") for one, told in more)
+            given = filter(None, [short(_of_each(beside, by)), *own])
+            yield f"{', '.join([*said, *given])} -> {', '.join(v.name for v in vectors)}"
+
+
+def _of_each(beside: str, by: Mapping[str, list[str]]) -> str:
+    """What stands beside, for each parameter of a role: tables of axes are of a part of a vector.
+
+    >>> _of_each("{freqs}: n D/2 cis", {"freqs": ["freqs_x", "freqs_y"]})
+    'freqs_x: n D/4 cis, freqs_y: n D/4 cis'
+    """
+    found = []
+    for part in re.split(r", (?=\{)", beside) if beside else []:
+        names = by[re.findall(r"\{(\w+)\}", part)[0]]
+        parts = len(names) if len(names) > 1 and all(map(OF_AXES.search, names)) else 1
+        width = re.compile(r"\bD(?:/(\d))?\b")
+        told = width.sub(lambda s, n=parts: f"D/{n * int(s[1] or 1)}", part) if parts > 1 else part
+        found += [re.sub(r"\{\w+\}", name, told, count=1) for name in names]
+    return ", ".join(found)
 
 
 def _holding(known: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
@@ -179,6 +227,7 @@ def fit(code: Code) -> Rotary:
     failed: dict[str, str] = {}
     some = widths_of(code)
     some = some if code.module is not None else [some[0], *some[3:4]]  # of a function others alike
+    some += [OF_THREE] * (code.module is None and _of_three(code))
     for width in some if not makes_tables(code) else ():
         one = sized(code, width)
         for called, clause in _calls(one):
@@ -197,6 +246,14 @@ def fit(code: Code) -> Rotary:
         if found:
             return _chosen(one, found)
     raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
+
+
+def _of_three(code: Code) -> bool:
+    """Whether it takes three tables of a kind, one for each part of a vector."""
+    try:
+        return any(len(names) == 3 for names in _by_role(parameters(code.call)).values())
+    except DoesNotFit:
+        return False
 
 
 def _chosen(code: Code, found: list[Fit[Rotating]]) -> Rotary:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from itertools import takewhile
 from typing import Any
 
 from .signature import (
@@ -254,6 +255,7 @@ def _axis(tokens: list[str], whole: str) -> Axis:
     if tokens[0] != "(":
         return Axis((_product_of(tokens, whole, most=1),))
     tokens.pop(0)
+    slower = len(list(takewhile(lambda one: not one.isdigit(), tokens)))
     terms = [_product_of(tokens, whole)]
     while tokens[:1] in (["+"], ["-"]):
         sign = 1 if tokens.pop(0) == "+" else -1
@@ -263,7 +265,9 @@ def _axis(tokens: list[str], whole: str) -> Axis:
         raise SignatureError(f"wanted a parenthesis for each one that is opened, got {whole!r}")
     tokens.pop(0)
     by = _divisor(tokens, whole)
-    return Axis(tuple((factor / by, letters) for factor, letters in terms))
+    found = Axis(tuple((factor / by, letters) for factor, letters in terms))
+    apart = found.split is not None and found.terms[0][0] != 1  # the number is an axis too
+    return replace(found, slower=slower) if apart else found
 
 
 def _product_of(

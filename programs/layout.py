@@ -1,4 +1,4 @@
-"""Arrays with one axis for each letter, in the axes that a call wants, and back."""
+"""Arrays in the axes that a call wants, and back: an axis has a letter, or a place."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from torch import Tensor
 
 from .signature import Axis, SignatureError
 
+Label = str | int  # a letter, an axis as it is written, or its place among :func:`labels`
+
 
 def labels(axes: Sequence[Axis]) -> tuple[str, ...]:
     """What each axis holds, the slowest first: its letters, or itself where it is not a product."""
@@ -16,42 +18,50 @@ def labels(axes: Sequence[Axis]) -> tuple[str, ...]:
 
 
 def parts(axis: Axis) -> tuple[str, ...]:
-    """The letters of which an axis is the product; else the axis as it is written."""
+    """The factors of which an axis is the product; else the axis as it is written."""
     return (str(axis),) if axis.split is None else axis.split
 
 
-def laid_out(
-    x: Tensor, here: Sequence[str], axes: Sequence[Axis], lengths: Mapping[str, int]
-) -> Tensor:
-    """An array with the axes ``here`` in those of a call; along further letters it is repeated.
+def place_of(axes: Sequence[Axis], at: int) -> int:
+    """The place among the labels of the axis at ``at``."""
+    return len(labels(axes[:at]))
 
-    An axis of ``here`` that the call lacks must have length 1.  Raises :class:`SignatureError`.
+
+def laid_out(
+    x: Tensor, here: Sequence[Label], axes: Sequence[Axis], lengths: Mapping[str, int]
+) -> Tensor:
+    """An array with the axes ``here`` in those of a call; along further axes it is repeated.
+
+    Each axis of ``here`` is the first of its label that is left, or stands at its place.  One that
+    the call lacks must have length 1.  Raises :class:`SignatureError`.
 
     >>> import torch
     >>> from .grammar import parse
-    >>> axes = parse("x: n (H D) -> x").arguments[0].axes
-    >>> laid_out(torch.zeros(1, 2, 5, 4), ("B", "H", "n", "D"), axes, {}).shape
+    >>> def axes(line): return parse(f"x: {line} -> x").arguments[0].axes
+    >>> laid_out(torch.zeros(1, 2, 5, 4), ("B", "H", "n", "D"), axes("n (H D)"), {}).shape
     torch.Size([5, 8])
+    >>> laid_out(torch.zeros(5, 3, 2), ("n", 2, 1), axes("n 2 3 7"), {}).shape
+    torch.Size([5, 2, 3, 7])
     """
-    there = labels(axes)
-    twice = len(set(there)) < len(there)
-    if twice and there[-1].isdigit() and there[-1] not in here:  # of a matrix of 2 by 2
-        inner = laid_out(x, here, axes[:-1], lengths)
-        return inner.unsqueeze(-1).expand(*inner.shape, int(there[-1]))
-    if twice:
-        raise SignatureError(f"wanted each letter once in the axes of an array, got {told(axes)}")
-    for label in [c for c in here if c not in there]:
-        place = tuple(here).index(label)
-        if x.shape[place] != 1:
+    there, sizes = labels(axes), _Sizes(axes, lengths)
+    places = _places(here, there)
+    for at in reversed([k for k, place in enumerate(places) if place is None]):
+        if x.shape[at] != 1:
             raise SignatureError(
-                f"wanted an axis {label}, of length {x.shape[place]}, got {told(axes)}"
+                f"wanted an axis {here[at]}, of length {x.shape[at]}, got {told(axes)}"
             )
-        x, here = x.squeeze(place), tuple(c for c in here if c != label)
-    for label in [c for c in there if c not in here]:
-        count = int(label) if label.isdigit() else lengths[label]
-        x, here = x.unsqueeze(0).expand(count, *x.shape), (label, *here)
-    if tuple(here) != there:  # each operation of ours is one more in every graph and every field
-        x = x.permute(*(tuple(here).index(label) for label in there))
+        x = x.squeeze(at)
+    known = [place for place in places if place is not None]
+    for place, label in enumerate(there):
+        if place in known:
+            continue
+        if there.count(label) > 1 and not label.isdigit():
+            raise SignatureError(
+                f"wanted each letter once in the axes of an array, got {told(axes)}"
+            )
+        x, known = x.unsqueeze(0).expand(sizes[label], *x.shape), [place, *known]
+    if known != sorted(known):  # each operation of ours is one more in every graph and every field
+        x = x.permute(*(known.index(place) for place in range(len(there))))
     if _are_single(axes):
         return x
     shape, at = [], 0
@@ -62,37 +72,62 @@ def laid_out(
     return x.reshape(shape)
 
 
+def _places(wanted: Sequence[Label], there: Sequence[str]) -> list[int | None]:
+    """Where each label stands, those that stand twice one after the other; None where it does not.
+
+    >>> _places(("n", 2, "2"), ("n", "2", "2"))
+    [0, 2, 1]
+    """
+    taken = {one for one in wanted if isinstance(one, int)}
+    found: list[int | None] = []
+    for one in wanted:
+        free = (k for k, label in enumerate(there) if label == one and k not in taken)
+        place = one if isinstance(one, int) else next(free, None)
+        taken |= set() if place is None else {place}
+        found.append(place)
+    return found
+
+
+class _Sizes(dict[str, int]):
+    """The length of each label: a number is that, and what is no letter has that of its axis."""
+
+    def __init__(self, axes: Sequence[Axis], lengths: Mapping[str, int]) -> None:
+        super().__init__(lengths)
+        self.axes = {str(axis): axis for axis in axes}
+
+    def __missing__(self, label: str) -> int:
+        return int(label) if label.isdigit() else self.axes[label].size(self)
+
+
 def _are_single(axes: Sequence[Axis]) -> bool:
     """Whether each axis holds one letter, so that an array in them has as many axes as letters."""
     return all(len(parts(axis)) == 1 for axis in axes)
 
 
 def read_back(
-    x: Tensor, axes: Sequence[Axis], there: Sequence[str], lengths: Mapping[str, int]
+    x: Tensor, axes: Sequence[Axis], there: Sequence[Label], lengths: Mapping[str, int]
 ) -> Tensor:
-    """What a call returned in ``axes``, with one axis for each letter of ``there``.
+    """What a call returned in ``axes``, with the axes ``there``, as those of :func:`laid_out`.
 
     Raises :class:`SignatureError` where its shape is not what was told.
     """
-    split = [parts(axis) for axis in axes]
-    sizes = {
-        **{str(a): a.size(lengths) for a, s in zip(axes, split, strict=True) if str(a) in s},
-        **lengths,
-    }
-    wanted = tuple(math.prod(sizes[c] for c in letters) for letters in split)
+    sizes, here = _Sizes(axes, lengths), labels(axes)
+    wanted = tuple(math.prod(sizes[c] for c in parts(axis)) for axis in axes)
     if x.ndim != len(wanted) or any(a != b for a, b in zip(x.shape, wanted, strict=True)):
         raise SignatureError(f"wanted {wanted} back, which is {told(axes)}, got {tuple(x.shape)}")
-    here = labels(axes)
     if not _are_single(axes):
         x = x.reshape([sizes[c] for c in here])
-    for label in [c for c in there if c not in here]:
-        x, here = x.unsqueeze(0), (label, *here)
-    left = [c for c in here if c not in there]
-    if left or len(here) > len(there):
-        raise SignatureError(f"wanted what is returned in {' '.join(there)}, got {told(axes)}")
-    if here == tuple(there):
-        return x
-    return x.permute(*(here.index(label) for label in there))
+    places = _places(there, here)
+    known = [place for place in places if place is not None]
+    if len(known) < len(here):
+        raise SignatureError(
+            f"wanted what is returned in {' '.join(map(str, there))}, got {told(axes)}"
+        )
+    if known != sorted(known):
+        x = x.permute(*known)
+    for at, place in enumerate(places):
+        x = x.unsqueeze(at) if place is None else x
+    return x
 
 
 def told(axes: Sequence[Axis]) -> str:

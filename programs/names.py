@@ -81,6 +81,9 @@ CAPITALS = {
 INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")  # of one of several parts
 BESIDE = r"freqs?|rope|rotary|pos|positions?|cached?|table|emb|embeddings?|half|values?"
 TABLE = re.compile(rf"(?:(?:{BESIDE})_)*(cos|sin)(?:ines?)?(?:_(?:{BESIDE}))*")
+# One of several tables: of queries or of keys, or of an axis.
+SEVERAL = re.compile(r"((?:freqs?|cos|sin|cis|angles|rot(?:ary)?)(?:_\w+)?)_[qkxyzhw]")
+ARRAY = re.compile(r"\bTensor\b")  # a theta that is an array is one of angles, and no base
 MAXIMUM = re.compile(r"max(imum)?(_?\w+)?")
 CAPACITY = 2048  # tokens or positions, where a number of them is no more than the most there may be
 SUFFIX = re.compile(r"(?<=[a-z])_[A-Z]{2,6}$")  # of a name that says its axes, as q_BLHD does
@@ -114,12 +117,14 @@ def role_of(name: str) -> str:
     ('positions', 'base', 'embed', 'query')
     >>> role_of("cos_freqs"), role_of("rope_sin_table"), role_of("is_cos"), role_of("cos_sin")
     ('cos', 'sin', '', 'pair')
+    >>> role_of("freqs_cis_q"), role_of("cos_x"), role_of("cache_k")
+    ('freqs', 'cos', '')
     """
     word = SUFFIX.sub("", name).lower()
     one = word[:-1] if word.endswith(("dims", "sizes")) else word
     known = CAPITALS.get(name) or BY_WORD.get(word) or BY_WORD.get(one, "")
-    table = TABLE.fullmatch(word)
-    return known or (table[1] if table else "")
+    table, several = TABLE.fullmatch(word), SEVERAL.fullmatch(word)
+    return known or (table[1] if table else role_of(several[1]) if several else "")
 
 
 def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
@@ -129,6 +134,7 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
     """
     module = hasattr(call, "forward") and not inspect.isclass(call)
     target = getattr(call, "forward") if module else call  # noqa: B009
+    target = getattr(target, "_torchdynamo_inline", target)  # what was scripted
     try:
         found = tuple(inspect.signature(target).parameters.values())
         found = _handed_on(call, found, "__init__") if inspect.isclass(call) else found
@@ -140,7 +146,9 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
     return tuple(
         Parameter(
             p.name,
-            role_of(p.name),
+            "freqs"
+            if role_of(p.name) == "base" and ARRAY.search(str(p.annotation))
+            else role_of(p.name),
             p.default is p.empty,
             None if p.default is p.empty else p.default,
             None if p.annotation is p.empty else p.annotation,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import torch
@@ -22,6 +23,9 @@ from .subjects import Subject
 ROTATED = ("query", "key", "value", "tokens")
 TABLES = ("cos", "sin", "angles", "cis", "cos_sin", "sin_cos", "matrices")
 PLACES = ("positions", "coordinates")
+BOTH = ("cos_sin", "sin_cos")  # of which cosines and sines stand in one array
+PAIR = Axis(((Fraction(2), ()),))
+ROWS = {*"BHGnmrhwt"}  # letters of axes that no angle has
 COUNTED = ("length", "keys", "heads", "groups", "width", "embed", "rows", "offset", "rotated")
 MASKS = ("keep", "hide", "ones", "add")
 SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
@@ -42,11 +46,12 @@ def role(one: Argument) -> str:
     if one.kind:
         return one.kind
     found = role_of(one.name)
-    if found in COUNTED and {"D", "E"} & set(one.letters):
+    axes = [str(axis) for axis in one.axes or ()]
+    wide = len(axes) > 2 and axes[-1].isdigit() and axes[-1] != "1"
+    if found in COUNTED and (wide or {"D", "E"} & set(one.letters)):
         return "tokens"
     if len(one.name) == 1 and found in ("cos", "sin") and "E" in one.letters:
         return "tokens"
-    axes = [str(axis) for axis in one.axes or ()]
     if not found and len(axes) == 4 and axes[1:3] == ["n", "n"]:
         return "constant"  # of pairs of tokens
     if axes[-2:] == ["2", "2"] and ("D" in one.letters or found in ("pair", "freqs")):
@@ -55,6 +60,26 @@ def role(one: Argument) -> str:
     if halves and "D" in one.letters and "E" not in one.letters:
         return "sin_cos" if one.name.lower().startswith("sin") else "cos_sin"
     return found
+
+
+def axes_of_table(table: Argument) -> tuple[int, ...]:
+    """Where its axes stand that no position has: that of angles, then those of 2, if there are any.
+
+    Cosines and sines may have an axis of 2 before their angles, or behind; a matrix has two.
+
+    >>> from .grammar import parse
+    >>> [axes_of_table(parse(f"t: {axes} -> 1").arrays[0]) for axes in (
+    ...     "2 B 1 n D/2 cos_sin", "2 n 2 cos_sin", "n 2 2 cos_sin", "n 4 2 2 matrices")]
+    [(4, 0), (2, 0), (1, 2), (1, 2, 3)]
+    """
+    axes = table.axes or ()
+    many = {"matrices": 2}.get(role(table), 1 if role(table) in BOTH else 0)
+    twos = [k for k, axis in enumerate(axes) if axis == PAIR]
+    if many == 1 and len(twos) > 1 and ROWS & {*axes[-2].letters}:
+        twos = twos[:1]  # before rows of one pair
+    own = twos[-many:] if many and len(twos) >= many else []
+    left = [k for k in range(len(axes)) if k not in own]
+    return (*left[-1:], *own)
 
 
 def lengths_of(signature: Signature, **known: int) -> dict[str, int]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .code import Code
-from .layout import labels, laid_out, read_back
+from .layout import Label, labels, laid_out, read_back
 from .meaning import require_meaning
 from .names import parameters
 from .placing import at_offsets, at_start, in_grid, rotating
@@ -36,13 +36,11 @@ from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
 from .tables import (
     Made,
-    apart,
-    axes_of_table,
     beside,
-    joined,
     made_by,
     many,
     of_grid,
+    places_of_table,
     table_widths,
     tables,
     widths_of,
@@ -356,12 +354,12 @@ class Rotating:
                 continue
             if self.signature.source is None:
                 value = value.to(torch.complex64 if value.is_complex() else like.dtype)
-            last = axes_of_table(one)
-            own = (*((whole,) if whole else here), *labels(last))
-            if value.ndim != len(own):
-                raise SignatureError(f"wanted {' '.join(own)} in {one}, got {tuple(value.shape)}")
+            rows: tuple[Label, ...] = (whole,) if whole else here
+            own_axes = (*rows, *places_of_table(one))
+            if value.ndim != len(own_axes):
+                raise SignatureError(f"wanted as many axes as {one} has, got {tuple(value.shape)}")
             sizes = {**lengths, whole: at.shape[0]}
-            found[one.name] = apart(one, laid_out(value, own, joined(one), sizes))
+            found[one.name] = laid_out(value, own_axes, one.axes or (), sizes)
         return found
 
 

@@ -77,6 +77,7 @@ KINDS = {
     "ones": "a mask of integers, 1 where a key is seen and 0 where it is hidden",
     "add": "numbers that are added to the scores",
 }
+ROWS = {"B", "H", "G"}  # letters beside which a number in a product is an axis of its own
 TOKEN = re.compile(r"\s*([A-Za-z_]\w*'*|\d+|[()+/-])")
 
 
@@ -96,6 +97,7 @@ class Axis:
 
     terms: tuple[tuple[Fraction, tuple[str, ...]], ...]
     fold: str = ""  # a number, or G: the call has two axes for it, of which this is the slower
+    slower: int = 0  # of a product with a number, how many of its letters are slower than that
 
     def folded(self, size: int, lengths: Mapping[str, int]) -> tuple[int, ...]:
         """The axes that a call has for this one, of so many entries."""
@@ -114,12 +116,18 @@ class Axis:
 
     @cached_property
     def split(self) -> tuple[str, ...] | None:
-        """The letters of which it is the product, () for 1; None where it is something else."""
-        if self == ONE:
-            return ()
-        if len(self.terms) == 1 and self.terms[0][0] == 1:
-            return self.terms[0][1]
-        return None
+        """The factors of which it is the product, () for 1; None where it is something else.
+
+        A number beside rows and heads is an axis of its own, and one beside tokens counts them.
+        """
+        (number, letters), *more = self.terms
+        if more or number.denominator != 1:
+            return None
+        if number == 1:
+            return letters
+        if not letters or not {*letters} <= ROWS:
+            return None
+        return (*letters[: self.slower], str(number), *letters[self.slower :])
 
     def size(self, lengths: Mapping[str, int]) -> int:
         """Its length.  Raises :class:`SignatureError` where that is not a whole number."""
@@ -142,6 +150,7 @@ class Axis:
     def told(self) -> str:
         """The axis as it is written."""
         told = " + ".join(map(_product, self.terms)).replace("+ -", "- ")
+        told = " ".join(self.split) if self.slower and self.split else told
         if self.fold:
             return f"{self.fold} {told}"
         return told if TOKEN.fullmatch(told) or re.fullmatch(r"\S+/\d+", told) else f"({told})"

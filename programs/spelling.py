@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from .roles import PLACES, ROTATED, TABLES, role
+from .roles import PLACES, ROTATED, TABLES, axes_of_table, role
 from .signature import Argument, Axis, Signature
 
 Sizes = dict[str, int]
@@ -22,8 +22,11 @@ ROWS = "W"  # of one token: code that wants so many rows is given them alike
 TOKENS = {"r", "n"}
 
 
-def in_letters(signature: Signature) -> tuple[Signature, Sizes]:
+def in_letters(signature: Signature, *, rotates: bool | None = None) -> tuple[Signature, Sizes]:
     """The call with letters for numbers of features and of heads, and what lengths these have.
+
+    ``rotates``: whether it is rotary code, in which a number behind tokens is one of heads; where
+    nobody says so, it is what hands on by its name what it was given.
 
     >>> from .grammar import parse
     >>> call, sizes = in_letters(parse("x: B 2 2 n 16, at: B n positions -> x"))
@@ -33,7 +36,9 @@ def in_letters(signature: Signature) -> tuple[Signature, Sizes]:
     (('H', 4), ('D', 16))
     """
     sizes: Sizes = {}
-    found = _headed(_with_tokens(signature), sizes)
+    if rotates is None:
+        rotates = any(signature.named(one.name) for one in signature.results if one.axes)
+    found = _headed(_single(_with_tokens(signature)), sizes, rotates=rotates)
     found = _featured(_gridded(_repeated(found, sizes), sizes), sizes)
     told = {OPTIONS[letter]: n for letter, n in sizes.items() if letter in OPTIONS}
     return replace(found, sizes=tuple(sizes.items())), told
@@ -57,7 +62,25 @@ def _number(axis: Axis) -> int:
     return 0 if axis.letters else axis.size({})
 
 
-def _headed(signature: Signature, sizes: Sizes) -> Signature:
+def _single(signature: Signature) -> Signature:
+    """A single row that goes in beside tokens, such as the one query of a context, is drawn here.
+
+    >>> from .grammar import parse
+    >>> str(_single(parse("hidden: B 1 8, context: B n 16 -> B 1 8")))
+    'hidden: B 1 8 constant, context: B n 16 -> B 1 8'
+    """
+    tokens = [one for one in signature.arrays if role(one) in ROTATED and TOKENS & {*one.letters}]
+
+    def changed(one: Argument) -> Argument:
+        axes = list(map(str, one.axes or ()))
+        alone = len(axes) == 3 and axes[:2] == ["B", "1"] and axes[2].isdigit()
+        single = alone and role(one) in ("query", "tokens", "")
+        return replace(one, kind="constant") if single and one in signature.arrays else one
+
+    return _each(signature, changed) if tokens else signature
+
+
+def _headed(signature: Signature, sizes: Sizes, *, rotates: bool) -> Signature:
     """Numbers before the tokens, of vectors and of scores, are heads.
 
     A number before the tokens of three axes is, where there are queries and keys, or scores, or it
@@ -66,6 +89,7 @@ def _headed(signature: Signature, sizes: Sizes) -> Signature:
     if any("H" in one.letters for one in (*signature.arrays, *signature.results)):
         return signature
     roles = {role(one) for one in signature.arrays}
+    rotates = rotates or "query" in roles or _is_placed(signature)
     scored = any(map(_of_scores, (*signature.arrays, *signature.results)))
     least = 3 if ("query" in roles and ("key" in roles or scored)) or _is_placed(signature) else 4
 
@@ -74,7 +98,7 @@ def _headed(signature: Signature, sizes: Sizes) -> Signature:
         tokens = TOKENS & set(axes[-2].letters) if len(axes) >= least else set()
         vector = role(one) in ROTATED or (one in signature.results and "H" in sizes)
         vectors = vector and bool(tokens)
-        behind = vector and len(axes) == 4 and TOKENS & set(axes[1].letters)
+        behind = rotates and vector and len(axes) == 4 and TOKENS & set(axes[1].letters)
         if behind and _number(axes[2]) > 1:  # heads behind the tokens
             letter = _heads(one, _number(axes[2]), sizes)
             return replace(one, axes=(*axes[:2], _axis(letter), axes[3])) if letter else one
@@ -163,12 +187,20 @@ def _letters(one: Argument, place: int) -> tuple[str, ...]:
 
 
 def _featured(signature: Signature, sizes: Sizes) -> Signature:
-    """A number in the last axis of what is mapped is that of features: of queries r, if any."""
+    """A number in the last axis of what is mapped is that of features: of queries r, if any.
+
+    One before it, behind tokens, is that of features too, which then have two axes.
+
+    >>> from .grammar import parse
+    >>> call, _ = in_letters(parse("x: B n 2 16 -> B n 2 16"))
+    >>> call.sizes, call.arrays[0].axes[-1].folded(32, {})
+    ((('E', 32),), (2, 16))
+    """
     arrays = (*signature.arrays, *signature.results)
     if any({"D", "E"} & set(one.letters) for one in arrays):
-        return signature
+        return _each(signature, _on_two_axes)
     rotated = [one for one in signature.arrays if role(one) in ROTATED and one.axes]
-    rotated.sort(key=lambda one: "r" not in one.letters)
+    rotated.sort(key=lambda one: (not TOKENS & {*one.letters}, "r" not in one.letters))
     mapped = next(iter(rotated), None)
     if mapped is None and any(role(one) in PLACES for one in signature.arrays):
         mapped = next((one for one in signature.results if one.axes), None)  # a table is made
@@ -180,16 +212,35 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
     halves = (size, size // 2) if size >= LEAST else (size,)
     vectors = "H" in mapped.letters or (_is_placed(signature) and len(mapped.axes or ()) > 3)
     letter = "D" if vectors else "E"
-    sizes[letter] = size
+    fold = _number((mapped.axes or ())[-2]) if _behind(mapped) else 0
+    sizes[letter] = size * max(fold, 1)
 
     def changed(one: Argument) -> Argument:
         axes = list(one.axes or ())
-        last = _number(axes[-1]) if axes else 0
-        if last in halves:
-            axes[-1] = _axis(letter, last, size)
+        at = axes_of_table(one)[0] if axes and role(one) in TABLES else len(axes) - 1
+        last = _number(axes[at]) if axes else 0
+        if fold:
+            own = _behind(one) and (_number(axes[-2]), last) == (fold, size)
+            axes[-2:] = [replace(_axis(letter), fold=str(fold))] if own else axes[-2:]
+        elif last in halves:
+            axes[at] = _axis(letter, last, size)
         return replace(one, axes=tuple(axes)) if axes else one
 
     return _each(signature, changed)
+
+
+def _behind(one: Argument) -> bool:
+    """Whether a number stands between its tokens and its features."""
+    axes = one.axes or ()
+    return len(axes) > 2 and bool(TOKENS & {*axes[-3].letters}) and _number(axes[-2]) > 1
+
+
+def _on_two_axes(one: Argument) -> Argument:
+    """What is mapped, with features that have a number before them as one axis of all of them."""
+    axes = one.axes or ()
+    if not _behind(one) or str(axes[-1]) != "E" or role(one) not in (*ROTATED, ""):
+        return one
+    return replace(one, axes=(*axes[:-2], replace(axes[-1], fold=str(_number(axes[-2])))))
 
 
 def _each(signature: Signature, changed: Callable[[Argument], Argument]) -> Signature:

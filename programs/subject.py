@@ -13,7 +13,7 @@ from .additive import additive
 from .building import code_of
 from .code import Ambiguous, Code, DoesNotFit, Options, place_of
 from .count_forms import fit_additive, fit_bias, fit_mask
-from .counts import bias, fixed_size, mask
+from .counts import bias, fixed_size, mask, more_of
 from .declarations import Declared, sizes_declared
 from .grammar import parse
 from .no_adapter import BUILDING, NoAdapter
@@ -63,7 +63,11 @@ def subject_of(
     >>> subject_of(rotated, "x: B n H D, cos: n 1 D/2, sin: n 1 D/2 -> x").kind
     'rotary'
     """
-    signature, sizes = in_letters(parse(call) if isinstance(call, str) else call)
+    signature = parse(call) if isinstance(call, str) else call
+    own = f"{name or getattr(thing, '__name__', type(thing).__name__)} {signature.method}"
+    words = [one for one in ("rotary", "attention") if re.search(WORDS[one], own, re.IGNORECASE)]
+    rotates = kind == "rotary" if kind else words[0] == "rotary" if words else None
+    signature, sizes = in_letters(signature, rotates=rotates)
     options = {**sizes, **options}
     settings = options.pop("settings", {})
     thing, settings = resolved(thing, kind or kind_of(signature, name), settings)
@@ -173,6 +177,7 @@ def _scores(signature: Signature) -> bool:
     back = next(one for one in signature.results if one.axes is not None)
     axes = [str(one) for one in back.axes or ()]
     whole = {"D", "E"} & set(back.letters)
-    square = "n" in axes or axes.count("(h w)") == 2 or bool(fixed_size(back.axes or ()))
+    square = "n" in axes or axes.count("(h w)") == 2
+    square |= bool(fixed_size(back.axes or ()) or more_of(back.axes or ()))
     row = any(role(one) in PLACES for one in signature.arrays) and axes[-1].isdigit()
     return not whole and not row and square  # a row of numbers for each place is a table

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -17,11 +18,11 @@ from .building import code_of
 from .code import Code, DoesNotFit, Options
 from .fitting import short
 from .grammar import parse
-from .layout import labels, laid_out, read_back
+from .layout import Label, labels, laid_out, place_of, read_back
 from .names import CAPACITY, Parameter, parameters, sizes_of
 from .placing import held
 from .pretrained import sections_of
-from .roles import PLACES, ROTATED, TABLES, lengths_of, role, runs
+from .roles import BOTH, PAIR, PLACES, ROTATED, TABLES, axes_of_table, lengths_of, role, runs
 from .signature import Argument, Axis, Signature, SignatureError, Source
 
 # What tables hold at positions of any shape, by name; their angles are found once for all of them.
@@ -32,7 +33,7 @@ MAKES = re.compile(
 APPLIES = re.compile(r"apply|rotate_|rope|rotary|rot_emb", re.IGNORECASE)
 FLAG = re.compile(r"(is|use)_|interleaved?$|inverse$|conj(ugate)?$", re.IGNORECASE)
 BASE = 10000.0
-WIDTHS = (8, 16, 32, 64, 128, 4)  # those that are usual
+WIDTHS = (8, 16, 32, 64, 128, 4, 24)  # those that are usual, and one of three parts
 _VALUE: dict[str, Callable[[Tensor], Tensor]] = {
     "cos": torch.cos,
     "sin": torch.sin,
@@ -42,11 +43,8 @@ _VALUE: dict[str, Callable[[Tensor], Tensor]] = {
     "sin_cos": lambda angles: torch.stack((angles.sin(), angles.cos()), -1),
     "matrices": lambda angles: torch.stack(
         (angles.cos(), -angles.sin(), angles.sin(), angles.cos()), -1
-    ),
+    ).reshape(*angles.shape, 2, 2),
 }
-PAIR = parse("-> 2").results[0].axes[0]  # type: ignore[index]
-FOUR = parse("-> 4").results[0].axes[0]  # type: ignore[index]
-BOTH = ("cos_sin", "sin_cos")  # of which cosines and sines stand in one array
 
 
 def tables(
@@ -61,8 +59,9 @@ def tables(
     """Angles for each position as the call wants them: of pairs, or of channels in either order.
 
     D/2 angles are one of each pair; or each of two tables is of the channels of half a vector, but
-    not where the call is ``guessed``.  ``then``: they are made by the code itself, and
-    what is called is given them; ``cuts``: whether that takes the first rows of longer ones.
+    not where the call is ``guessed``.  Several tables may each be of a part of a vector.
+    ``then``: they are made by the code itself, and what is called is given them; ``cuts``: whether
+    that takes the first rows of longer ones.
     """
     wanted = [one for one in signature.arrays if role(one) in TABLES]
     if not wanted and signature.source is None:
@@ -73,30 +72,12 @@ def tables(
         yield str(signature.source), made_by(code, signature.source, width, then=then, cuts=cuts)
         return
     wide = {_angles(one, lengths_of(signature, D=width)) for one in wanted if one.axes}
-    if wide not in ({width}, {width // 2}):
+    shapes = _ladders(width, next(iter(wide)), wanted, guessed) if len(wide) == 1 else {}
+    if not shapes:
         raise SignatureError(
-            f"wanted tables with D or D/2 numbers for each position, got {signature}"
+            "wanted tables with D or D/2 numbers for each position, or several of a part of these, "
+            f"got {signature}"
         )
-
-    def angles(positions: Tensor, wide: int = width) -> Tensor:
-        ladder = BASE ** (-torch.arange(0, wide, 2, dtype=torch.float64) / wide)
-        return positions.to(torch.float64)[..., None] * ladder.to(positions.device)
-
-    def halves(positions: Tensor, wide: int = width) -> Tensor:
-        half = angles(positions, wide)
-        return torch.cat((half, half), -1)
-
-    def neighbours(positions: Tensor, wide: int = width) -> Tensor:
-        return angles(positions, wide).repeat_interleave(2, -1)
-
-    channels = {"channel, halves alike": halves, "channel, neighbours alike": neighbours}
-    shapes: dict[str, Callable[[Tensor], Tensor]] = {**channels}
-    if wide == {width // 2}:
-        parts = len(wanted) > 1 and width % 4 == 0 and not guessed
-        own = {
-            f"{told} in half a vector": partial(f, wide=width // 2) for told, f in channels.items()
-        }
-        shapes = {"pair": angles, **(own if parts else {})}
     for told, shape in shapes.items():
 
         def made(
@@ -106,6 +87,41 @@ def tables(
             return {one.name: _in_one(one, _VALUE[role(one)](found)) for one in those}
 
         yield f"a table of each {told}, base {BASE:g}, made here", made
+
+
+def _ladders(
+    width: int, wide: int, wanted: Sequence[Argument], guessed: bool
+) -> dict[str, Callable[[Tensor], Tensor]]:
+    """Positions -> ``wide`` angles, in each way in which the tables may be of a vector.
+
+    >>> [[*_ladders(8, wide, parse(f"{x}: n 1 angles, {y}: n 1 angles -> 1").arrays, False)]
+    ...  for x, y, wide in (("freqs_x", "freqs_y", 2), ("freqs_x", "freqs_y", 3))]
+    [['pair of a part'], []]
+    """
+    many = max(Counter(map(role, wanted)).values())  # as of rows and of columns
+
+    def angles(positions: Tensor, of: int) -> Tensor:
+        ladder = BASE ** (-torch.arange(0, of, 2, dtype=torch.float64) / of)
+        return positions.to(torch.float64)[..., None] * ladder.to(positions.device)
+
+    def halves(positions: Tensor) -> Tensor:
+        return torch.cat((angles(positions, wide),) * 2, -1)
+
+    def neighbours(positions: Tensor) -> Tensor:
+        return angles(positions, wide).repeat_interleave(2, -1)
+
+    channels = {"channel, halves alike": halves, "channel, neighbours alike": neighbours}
+    of_parts = (many > 1 or (len(wanted) > 1 and not guessed)) and wide % 2 == 0
+    if wide == width:
+        return {**channels}
+    if 2 * wide == width:
+        own = {f"{told} in half a vector": f for told, f in channels.items()}
+        return {"pair": partial(angles, of=width), **(own if of_parts else {})}
+    if many > 1 and 2 * wide * many == width:
+        return {"pair of a part": partial(angles, of=2 * wide)}
+    if of_parts and many > 1 and wide * many == width:
+        return {f"{told} in a part of a vector": f for told, f in channels.items()}
+    return {}
 
 
 def _require_results(signature: Signature, source: Source) -> None:
@@ -120,44 +136,30 @@ def _require_results(signature: Signature, source: Source) -> None:
         )
 
 
-def axes_of_table(table: Argument) -> tuple[Axis, ...]:
-    """The axes of a table that no position has, its angles first: of two halves one of 2 is last.
-
-    >>> [str(a) for a in axes_of_table(parse("t: 2 B 1 n D/2 cos_sin -> 1").arrays[0])]
-    ['D/2', '2']
-    """
-    axes = joined(table)
-    own = FOUR if role(table) == "matrices" else PAIR
-    if role(table) not in (*BOTH, "matrices") or own not in axes:
-        return axes[-1:]
-    return [one for one in axes if one != own][-1], own
+def places_of_table(table: Argument) -> tuple[int, ...]:
+    """The places of the axes of a table that no position has, its angles first."""
+    return tuple(place_of(table.axes or (), k) for k in axes_of_table(table))
 
 
-def joined(table: Argument) -> tuple[Axis, ...]:
-    """The axes of a table, the two of a matrix of 2 by 2 as one of 4: no letter stands twice."""
-    axes = table.axes or ()
-    return (*axes[:-2], FOUR) if role(table) == "matrices" and axes[-2:] == (PAIR, PAIR) else axes
-
-
-def apart(table: Argument, value: Tensor) -> Tensor:
-    """What has the axes of :func:`joined`, in those of the table."""
-    return value if joined(table) == (table.axes or ()) else value.reshape(*value.shape[:-1], 2, 2)
+def _of_two(table: Argument) -> bool:
+    """Whether cosines and sines, or the entries of matrices, have axes of their own."""
+    return len(axes_of_table(table)) > 1
 
 
 def _channels(table: Argument) -> Axis:
     """The axis of a table that runs along its angles."""
-    return axes_of_table(table)[0]
+    return (table.axes or ())[axes_of_table(table)[0]]
 
 
 def _angles(table: Argument, lengths: Mapping[str, int]) -> int:
     """How many angles it has for a position."""
     size = _channels(table).size(lengths)
-    return size // 2 if role(table) in BOTH and PAIR not in (table.axes or ()) else size
+    return size // 2 if role(table) in BOTH and not _of_two(table) else size
 
 
 def _in_one(table: Argument, value: Tensor) -> Tensor:
     """Cosines and sines behind one another, where no axis holds the two."""
-    behind = role(table) in BOTH and PAIR not in (table.axes or ())
+    behind = role(table) in BOTH and not _of_two(table)
     return torch.cat(value.unbind(-1), -1) if behind else value
 
 
@@ -244,27 +246,19 @@ def made_by(
             key = result.name or [*back][number]
             axes = result.axes or ()
             value = _asked(back[key], axes, lengths, cuts)
-            if role(one) == "matrices" and axes[-2:] == (PAIR, PAIR):
-                axes, value = (*axes[:-2], FOUR), value.flatten(-2)
             if not {"m", "n", "h", "w"} & set(one.letters) and one.kind != "cis":
                 return value  # at every position
-            ends = [str(PAIR)] if role(one) in BOTH else []
-            ends = [str(FOUR)] if role(one) == "matrices" else ends
+            there = labels(axes)
+            row = next((c for c in there if c in ("m", "n")), "m")
+            rows = ("B", "h", "w") if grid else ("B", row) if placed is None else here
+            ends = places_of_table(replace(result, kind=role(one)))[1:]
+            left = [k for k, c in enumerate(there) if c not in rows and k not in ends]
+            wanted: tuple[Label, ...] = (*rows, *left, *ends)
+            found = read_back(value, axes, wanted, lengths)
             if grid:
-                rest = tuple(c for c in labels(axes) if c not in ("h", "w", "B", *ends))
-                rest += tuple(c for c in ends if c in labels(axes))
-                found = read_back(value, axes, ("B", "h", "w", *rest), lengths)[0]
-                return found[at[..., 0].long(), at[..., 1].long()]
+                return found[0, at[..., 0].long(), at[..., 1].long()]
             if placed is None:
-                row = next((c for c in labels(axes) if c in ("m", "n")), "m")
-                rest = tuple(c for c in labels(axes) if c not in (row, "B", *ends))
-                rest += tuple(c for c in ends if c in labels(axes))
-                found = read_back(value, axes, ("B", row, *rest), lengths)[0]
-                found = found[at.flatten().long()]
-                return found.reshape(*at.shape, *found.shape[1:])
-            rest = tuple(c for c in labels(axes) if c not in (*here, *ends))
-            rest += tuple(c for c in ends if c in labels(axes))
-            found = read_back(value, axes, (*here, *rest), lengths)
+                return found[0, at.flatten().long()].reshape(*at.shape, *found.shape[2:])
             if ahead < len(here):
                 return found[0]
             if ahead == len(here):
@@ -346,14 +340,16 @@ class Origin:
         )
 
     def _names(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> list[str]:
-        by = {one.role: one.name for one in known}
+        by = {one.role: [p.name for p in known if p.role == one.role] for one in known}
         roles = ("cos", "sin") if self.kind == "pair" else needs[:1]
-        return [by[role] if role in needs else role for role in roles]
+        found = [by[role] if role in needs else [role] for role in roles]
+        return found[0] if len(found) == 1 else [names[0] for names in found]
 
     def told(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> str:
         """What stands behind the semicolon."""
         names = self._names(needs, known)
-        back = ", ".join([self.axes] * len(names) + ["_"] * self.rest)
+        many = 2 if self.kind == "pair" else 1
+        back = ", ".join([self.axes] * many + ["_"] * self.rest)
         return f"{', '.join(names)} from {self.name}({self.given} -> {back})"
 
     def first(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> str:
@@ -380,7 +376,7 @@ def sources(code: Code) -> Iterator[Origin]:
         yield from origins(made, name, code.options.width)
 
 
-ROWS = ("B n", "n")
+PLACED = ("B n", "n")
 COORDINATES = ("3 B n", "B n 3", "3 n", "n 3", "2 B n", "B n 2", "2 n", "n 2")
 
 
@@ -438,7 +434,7 @@ def _tables_of(
         if sum(one.role in ROTATED and one.required for one in known) > 1:
             return  # of vectors and their like no tables are made
         placed = any(one.role == "positions" for one in known)
-        rows = (*ROWS, *(COORDINATES if many_axes else ())) if placed else ("m",)
+        rows = (*PLACED, *(COORDINATES if many_axes else ())) if placed else ("m",)
         calls = [
             [call for one in rows for call in _given(made, known, one, placed, counted=counted)]
             for counted in (False, True)

@@ -39,7 +39,7 @@ from .states import stepping
 from .subjects import Attention, Layer
 from .supplied_inputs import of_image
 from .tables import tables
-from .token_axes import TOKENS, encoding, mapped, of_one_length, times, whole_of
+from .token_axes import ROWS, TOKENS, encoding, mapped, of_one_length, times, whole_of
 
 PLACED = {"encoding": "positions", "offsets": "offsets"}
 MADE = tuple(PLACED)
@@ -357,7 +357,7 @@ def _traced() -> bool:
 def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
     on, width = _called(code, signature)
     code = on.code
-    if on(torch.zeros(1, 2, width)).shape[-1] != width:
+    if on(torch.zeros(1, 2, width)).shape[-1] != width and not on.pooled:
         raise SignatureError(f"wanted as many features back as go in, {width}, got {signature}")
     causal = any(telling(one) for one in on.masks)
     tables = any(role(one) in TABLES for one in signature.arrays)
@@ -369,8 +369,9 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
     told += [f"with a sinusoidal table of {PLACED[one]} made here" for one in dict.fromkeys(made)]
     told += _one_length(on)
-    same = [one.name for one in on.line.arrays if role(one) == "constant"]
-    told += [f"{one} is the same for each row, token and pair" for one in same]
+    same = [one for one in on.line.arrays if role(one) == "constant"]
+    told += [f"{one.name} is the same for each row, token and pair" for one in same]
+    of_tokens = [one.name for one in same if ROWS & {*one.letters}]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
     declared = (
         DeclaredAttention(
@@ -406,7 +407,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
             **({"context": on.context} if on.context else {}),
             **({"mask": "a causal mask made here"} if causal else {}),
             **({} if causal else masks_given(code, on.masks, on.spare)),
-            **({"constants": ", ".join(same)} if same else {}),
+            **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
             **of_image(on.line),
         },
     )
@@ -481,7 +482,9 @@ def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:
 def _of_features(on: OnTokens) -> tuple[OnTokens, int]:
     """The call, and the features of a token: what is told, else the first size that works."""
     failed = ""
-    for width in widths_of_tokens(on.code):
+    folds = [int(axis.fold) for axis in on.tokens.axes or () if axis.fold.isdigit()]
+    apart = folds[0] if folds and not on.code.options.embed else 1
+    for width in (apart * width for width in widths_of_tokens(on.code)):
         try:
             made = replace(on, code=settled(on.code, on.signature, **{on.feature: width}))
             made(torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)))
