@@ -18,7 +18,7 @@ from torch import Tensor
 from .attention import takes_mask
 from .code import Code, DoesNotFit
 from .grammar import parse
-from .names import CAPACITY, Parameter
+from .names import CAPACITY, SIDES, Parameter
 
 # What else code must be given, by its role: axes, or a value.
 BESIDE: dict[str, str] = {
@@ -55,7 +55,6 @@ CACHES = (
 KINDS = ("keep", "add", "ones")  # hide is what shows under keep
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
 SIZES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")  # of an image: it is one row of tokens
-SIDES = (("h", "w"), ("H", "W"), ("height", "width"))
 LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
 CONDITIONS = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
 Marks = Callable[..., str]  # of code and its call; least: the number that hides a key

@@ -24,7 +24,7 @@ from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
 from .fitting import Fit, best, fitting, others, short
 from .grammar import parse
-from .names import CAPACITY, Parameter, order_in, parameters, role_of
+from .names import CAPACITY, SIDES, Parameter, order_in, parameters, role_of
 from .roles import SIZES, lengths_of, raised, role, runs, said
 from .signature import Signature, SignatureError
 from .subjects import Additive, Bias, Mask
@@ -60,7 +60,6 @@ LONGEST = 4096
 LOW = -100.0  # what is added to hide a key is lower
 OFFSETS = "(2 n - 1)"  # a row for each offset, that of the first query and the last key first
 SIGNED = "(2 n)"  # the same, from -n on
-SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
 OF_TABLES = {"rows": "B", "width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
 IMAGES = ["B E n", "B E h w", "B 3 h w", "B h w E", "B t h w E"]
 GRIDS = re.compile(r"(grid|image|img|patch|feature|feat|spatial)_?(size|shape|sizes)|grid|hw|shape")

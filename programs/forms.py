@@ -22,7 +22,7 @@ from .building import code_of, method_of
 from .code import Code, DoesNotFit, Options, can_be_called, source_of
 from .fitting import Fit, best, expanded, fitting, others, short, takes
 from .grammar import parse
-from .names import SEVERAL, Parameter, order_in, parameters
+from .names import SEVERAL, SIDES, Parameter, order_in, parameters, role_of
 from .roles import PLACES, role
 from .rotary import START, Rotating, as_rotary, ended, for_keys, of_length, sized, way_of
 from .subjects import Rotary
@@ -100,6 +100,7 @@ WHERE = (*HELD, "positions", "offset")  # parameters that say where a token stan
 FIRST = ("", "width", "embed", "length", "freqs")  # what a first parameter may be called like
 STEPS = re.compile(r"half|every_(two|other)")  # of a rotation: what it does inside
 METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
+PLACES_OF_GRIDS = ("B H (h w) D", "B (h w) H D", "B (h w) D")
 OF_THREE = 24  # channels, of which a third has pairs
 LAYER = "layer_type"
 AXIS = "AXIS"  # in the place of a number: which axis is that of tokens
@@ -245,7 +246,49 @@ def fit(code: Code) -> Rotary:
         found = _made_first(one, failed)
         if found:
             return _chosen(one, found)
+    for one, line in _of_grids(code):
+        found = fitting([line], lambda line, one=one: _tried(one.again(), line), code, failed)
+        if found:
+            return _chosen(one, found)
     raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
+
+
+def _of_grids(code: Code) -> Iterator[tuple[Code, str]]:
+    """Code that rotates the places of a grid, and is told its sides in a call, or when it is built.
+
+    A module that holds a row of a table for each place of a square takes no other; the side of the
+    square, and the channels of a row, are what it was built with.
+    """
+    known = [one for one in parameters(code.call) if one.required]
+    vectors = [one for one in known if one.role in ROTATED] or known[:1]
+    beside = {one.name for one in known if one not in vectors}
+    sides = next((pair for pair in SIDES if {*pair} == beside), None)
+    names = [one.name for one in vectors]
+    lines = [
+        ", ".join(f"{one.name}: {x}{' tokens' * (one.role not in ROTATED)}" for one in vectors)
+        for x in PLACES_OF_GRIDS
+    ]
+    back = ", ".join(names)
+    if sides is not None:
+        given = f"{sides[0]} = h, {sides[1]} = w"
+        wide = widths_of(code)[:2]
+        yield from (
+            (sized(code, width), f"{line}, {given} -> {back}")
+            for width, line in product(wide, lines)
+        )
+    if beside or code.module is None:
+        return
+    built = {one.name: code.built.get(one.name, one.default) for one in parameters(type(code.call))}
+    numbers = {name: n for name, n in built.items() if type(n) is int and n > 1}
+    shapes = {tuple(x.shape) for x in code.module.buffers() if x.dim() == 2}
+    for (rows, wide), line in product(shapes, lines):
+        sides = [name for name, n in numbers.items() if n * n == rows]
+        widths = [name for name, n in numbers.items() if role_of(name) and wide in (n, 2 * n)]
+        for side, width in product(sides, widths):
+            part = "D" if wide == numbers[width] else "D/2"
+            if side != width:
+                clause = f"built with {width} = {part}, {side} = h"
+                yield sized(code, wide), f"{line} -> {back}; {clause}"
 
 
 def _of_three(code: Code) -> bool:
@@ -495,7 +538,7 @@ def _tried(code: Code, line: str) -> Fit[Rotating]:
     generator = torch.Generator().manual_seed(0)
     # more than tokens, so that what is rotated along another axis shows, and no other length
     heads = 7 if subject.width not in (7, 14) else 11
-    way.require_meaning(B=6, H=heads, n=5, G=9)
+    way.require_meaning(B=6, H=heads, n=9 if way.grid else 5, G=8)
     x = torch.randn(6, heads, 5, subject.width, generator=generator)
     at = torch.arange(5) + 2 * torch.arange(6)[:, None]
     moved = at.clone()

@@ -83,6 +83,8 @@ BESIDE = r"freqs?|rope|rotary|pos|positions?|cached?|table|emb|embeddings?|half|
 TABLE = re.compile(rf"(?:(?:{BESIDE})_)*(cos|sin)(?:ines?)?(?:_(?:{BESIDE}))*")
 # One of several tables: of queries or of keys, or of an axis.
 SEVERAL = re.compile(r"((?:freqs?|cos|sin|cis|angles|rot(?:ary)?)(?:_\w+)?)_[qkxyzhw]")
+# What the sides of a grid are called.
+SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("rows", "cols"))
 ARRAY = re.compile(r"\bTensor\b")  # a theta that is an array is one of angles, and no base
 MAXIMUM = re.compile(r"max(imum)?(_?\w+)?")
 CAPACITY = 2048  # tokens or positions, where a number of them is no more than the most there may be
