@@ -35,6 +35,7 @@ BESIDE: dict[str, str] = {
     "positions": ": B n positions",
     "offset": " = p",
     "scale": ": scale",
+    "freqs": " = None",
     "cos": " = None",
     "sin": " = None",
     "encoding": ": <x> encoding",

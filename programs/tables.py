@@ -309,6 +309,12 @@ class Origin:
     rest: bool = False
     unit: bool = False  # of one array: it holds cosines and sines, whose squares add up to 1
 
+    @property
+    def holds(self) -> str:
+        """What stands in the one array that it makes; "" where it makes two."""
+        kinds = {"complex": "cis", "matrices": "matrices", "pair": ""}
+        return kinds.get(self.kind, "cos_sin" if self.unit else "angles")
+
     def gives(self, text: str) -> bool:
         """Whether a form wants such tables."""
         return {
@@ -402,12 +408,14 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
 def _unit(table: Tensor) -> bool:
     """Whether an array has cosines and sines, in an axis of 2 or one behind the other."""
     even = table.shape[-1] % 2 == 0
+    off = max(1e-3, 4 * torch.finfo(table.dtype).eps)
+    table = table.double()
     halves = [
         *([table.unbind(-1)] if table.shape[-1] == 2 else []),
         *([table.unbind(0)] if table.shape[0] == 2 else []),
         *([table.chunk(2, -1)] if even else []),
     ]
-    return any(bool(((u * u + v * v - 1).abs() < 1e-3).all()) for u, v in halves)
+    return any(bool(((u * u + v * v - 1).abs() < off).all()) for u, v in halves)
 
 
 def makes_tables(made: Code) -> bool:
@@ -508,6 +516,7 @@ PLAIN = {
     "width": "D",
     "embed": "D",
     "base": "10000.0",
+    "offset": "0",
     "device": "'cpu'",
     "dtype": "torch.float32",
 }

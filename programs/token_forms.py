@@ -68,6 +68,7 @@ LEAST, SOME = 6, 1024  # tokens, of code that takes one number of them
 PADDING = ("B n", "B 1 1 n", "B 1 n", "B r n")
 CAUSAL = ("B 1 n n", "n n", "B n n")
 ROWS = ("1 n D", "n D", "B n D", "1 n D/2", "n D/2")
+IN_ONE = ("n D/2 cis", "n D/2 2 cos_sin", "n D/2 angles")
 OFFSETS = ("1 (2 n - 1) E", "(2 n - 1) 1 E", "(2 n - 1) E", "n 1 E")
 Part = tuple[str, str]  # what is given beside the tokens, and the clause that says what makes it
 
@@ -337,9 +338,22 @@ def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Par
             own = (one for one in made if one.suits(f"{given} -> 1"))
             yield from ((short(given), f"; {one.told(('cos', 'sin'), known)}") for one in own)
             yield short(given), ""
+    freqs = next((one for one in known if one.role == "freqs" and one.required), None)
+    if freqs is not None:
+        yield from _in_one_table(code, freqs, known)
     yield "", ""
     if pair is not None and pair.required:
         yield from ((f"{pair.name}: {axes} offsets", "") for axes in OFFSETS)
+
+
+def _in_one_table(code: Code, freqs: Parameter, known: tuple[Parameter, ...]) -> Iterator[Part]:
+    """One table of what turns each pair: as code of the file makes it, else made here."""
+    width = OnTokens(code, parse("x: B n E -> x")).rotated
+    for made in sources(replace(code, options=replace(code.options, width=width))):
+        if kind := made.holds:
+            axes = made.axes.replace("m", "n")
+            yield short(f"{freqs.name}: {axes} {kind}"), f"; {made.told(('freqs',), known)}"
+    yield from ((f"{freqs.name}: {axes}", "") for axes in IN_ONE)
 
 
 def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]:

@@ -280,6 +280,7 @@ class OnTokens:
                 arrays[one.name] = self._other(one, here, lengths, x)
         arrays[self.tokens.name] = laid_out(x, here, self.tokens.axes or (), lengths)
         if self.rotating is not None:
+            lengths |= {"D": self.rotating.width} if self.feature != "D" else {}
             arrays |= self._placed(self.rotating, past, lengths, x)
         return arrays, lengths
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.names import parameters
+from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
 from tests.programs import test_rotary_tables
@@ -77,6 +78,102 @@ def test_the_bare_name_is_enough(code: Callable[..., object], said: str) -> None
     assert isinstance(subject, Rotary)
     assert said in subject.line
     assert broken(subject) == []
+
+
+class OfASquare(nn.Module):
+    """Rotates all places of a square, of which it holds the tables; half a vector by each side."""
+
+    def __init__(self, dim: int, pt_seq_len: int = 4, by: int = 1) -> None:
+        super().__init__()
+        angles = torch.outer(torch.arange(pt_seq_len), 100.0 ** (-torch.arange(0, dim, 2) / dim))
+        angles = angles.repeat_interleave(2, -1)
+        pair = torch.broadcast_tensors(angles[:, None], angles[None])
+        whole = torch.cat(pair, -1).reshape(pt_seq_len**2, 2 * dim)
+        self.register_buffer("cos", whole.cos())
+        self.register_buffer("sin", by * whole.sin())
+
+    def forward(self, t: Tensor) -> Tensor:
+        u, v = t[..., ::2], t[..., 1::2]
+        other = torch.stack((-v, u), -1).flatten(-2)
+        out: Tensor = t * self.cos + other * self.sin
+        return out
+
+
+class OfAStretchedSquare(OfASquare):
+    """The same, and no rotation."""
+
+    def __init__(self, dim: int, pt_seq_len: int = 4) -> None:
+        super().__init__(dim, pt_seq_len, by=2)
+
+
+class OfAGrid(nn.Module):
+    """The same, of sides that it is told in a call."""
+
+    def __init__(self, head_dim: int) -> None:
+        super().__init__()
+        self.head_dim = head_dim
+
+    def forward(self, q: Tensor, k: Tensor, grid_h: int, grid_w: int) -> tuple[Tensor, Tensor]:
+        assert q.shape[-2] == grid_h * grid_w
+        half = self.head_dim // 2
+        ladder = 100.0 ** (-torch.arange(0, half, 2) / half)
+        y, x = torch.meshgrid(torch.arange(grid_h), torch.arange(grid_w), indexing="ij")
+        angles = torch.cat((y.reshape(-1, 1) * ladder, x.reshape(-1, 1) * ladder), -1)
+        return turned(q, angles), turned(k, angles)
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (OfASquare, "t: B H (h w) D -> t; built with dim = D/2, pt_seq_len = h"),
+        (OfAGrid, "q: B H (h w) D, k: B H (h w) D, grid_h = h, grid_w = w -> q, k"),
+    ],
+)
+def test_grids_are_called_by_the_bare_name(code: type[nn.Module], line: str) -> None:
+    subject = adapted_as(code, kind="rotary")
+    assert isinstance(subject, Rotary)
+    assert (subject.line, subject.axes, broken(subject)) == (line, 2, [])
+
+
+def test_a_square_that_is_no_rotation_breaks_its_law() -> None:
+    subject = adapted_as(OfAStretchedSquare, kind="rotary")
+    assert isinstance(subject, Rotary)
+    assert "norm" in broken(subject)
+
+
+def precompute_cis(dim: int, end: int) -> Tensor:
+    angles = torch.outer(torch.arange(end), 10000.0 ** (-torch.arange(0, dim, 2) / dim))
+    return torch.polar(torch.ones_like(angles), angles)
+
+
+class WithATable(nn.Module):
+    """Attention that must be given the complex table by which it rotates queries and keys."""
+
+    def __init__(self, dim: int = 16) -> None:
+        super().__init__()
+        self.head_dim = 8
+        self.maps = nn.Linear(dim, 3 * dim)
+
+    def forward(self, x: Tensor, freqs_cis: Tensor) -> Tensor:
+        shape = (*x.shape[:2], -1, self.head_dim)
+        q, k, v = (y.reshape(shape).transpose(1, 2) for y in self.maps(x).chunk(3, -1))
+
+        def rotated(y: Tensor) -> Tensor:
+            pairs = torch.view_as_complex(y.reshape(*y.shape[:-1], -1, 2))
+            return torch.view_as_real(pairs * freqs_cis).flatten(-2)
+
+        out: Tensor = (rotated(q) @ rotated(k).mT / 8**0.5).softmax(-1) @ v
+        return out.transpose(1, 2).reshape(x.shape)
+
+
+def test_a_layer_is_given_the_table_of_its_file() -> None:
+    subject = adapted_as(WithATable, kind="attention")
+    made = "freqs_cis from precompute_cis(dim = D, end = m -> m D/2)"
+    assert subject.line == f"x: B n E, freqs_cis: n D/2 cis -> B n E; {made}"
+    (found,) = examine(subject, laws=("rows-of-batch-apart",))
+    assert found.verdict == "holds"
+    with pytest.raises(SignatureError):
+        adapted_as(WithATable, subject.line.replace("n D/2 cis", "n D cis"))
 
 
 def test_what_does_not_rotate_is_not_called_right() -> None:
