@@ -12,6 +12,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -247,7 +248,7 @@ def fit(code: Code) -> Rotary:
         if found:
             return _chosen(one, found)
     for one, line in _of_grids(code):
-        found = fitting([line], lambda line, one=one: _tried(one.again(), line), code, failed)
+        found = fitting([line], partial(_tried, one.again()), code, failed)
         if found:
             return _chosen(one, found)
     raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
@@ -262,33 +263,31 @@ def _of_grids(code: Code) -> Iterator[tuple[Code, str]]:
     known = [one for one in parameters(code.call) if one.required]
     vectors = [one for one in known if one.role in ROTATED] or known[:1]
     beside = {one.name for one in known if one not in vectors}
-    sides = next((pair for pair in SIDES if {*pair} == beside), None)
-    names = [one.name for one in vectors]
+    back = ", ".join(one.name for one in vectors)
     lines = [
         ", ".join(f"{one.name}: {x}{' tokens' * (one.role not in ROTATED)}" for one in vectors)
         for x in PLACES_OF_GRIDS
     ]
-    back = ", ".join(names)
-    if sides is not None:
-        given = f"{sides[0]} = h, {sides[1]} = w"
-        wide = widths_of(code)[:2]
-        yield from (
-            (sized(code, width), f"{line}, {given} -> {back}")
-            for width, line in product(wide, lines)
-        )
-    if beside or code.module is None:
-        return
+    told = next((pair for pair in SIDES if {*pair} == beside), None)
+    if told is not None:
+        for head, line in product(widths_of(code)[:2], lines):
+            yield sized(code, head), f"{line}, {told[0]} = h, {told[1]} = w -> {back}"
+    elif not beside and code.module is not None:
+        for (wide, clause), line in product(_of_squares(code, code.module), lines):
+            yield sized(code, wide), f"{line} -> {back}; {clause}"
+
+
+def _of_squares(code: Code, module: nn.Module) -> Iterator[tuple[int, str]]:
+    """How wide the rows of a table of a square are, and what its sides and its width are called."""
     built = {one.name: code.built.get(one.name, one.default) for one in parameters(type(code.call))}
     numbers = {name: n for name, n in built.items() if type(n) is int and n > 1}
-    shapes = {tuple(x.shape) for x in code.module.buffers() if x.dim() == 2}
-    for (rows, wide), line in product(shapes, lines):
+    for rows, wide in {tuple(x.shape) for x in module.buffers() if x.dim() == 2}:
         sides = [name for name, n in numbers.items() if n * n == rows]
         widths = [name for name, n in numbers.items() if role_of(name) and wide in (n, 2 * n)]
         for side, width in product(sides, widths):
             part = "D" if wide == numbers[width] else "D/2"
             if side != width:
-                clause = f"built with {width} = {part}, {side} = h"
-                yield sized(code, wide), f"{line} -> {back}; {clause}"
+                yield wide, f"built with {width} = {part}, {side} = h"
 
 
 def _of_three(code: Code) -> bool:

@@ -83,11 +83,14 @@ def test_the_bare_name_is_enough(code: Callable[..., object], said: str) -> None
 class OfASquare(nn.Module):
     """Rotates all places of a square, of which it holds the tables; half a vector by each side."""
 
+    cos: Tensor
+    sin: Tensor
+
     def __init__(self, dim: int, pt_seq_len: int = 4, by: int = 1) -> None:
         super().__init__()
         angles = torch.outer(torch.arange(pt_seq_len), 100.0 ** (-torch.arange(0, dim, 2) / dim))
         angles = angles.repeat_interleave(2, -1)
-        pair = torch.broadcast_tensors(angles[:, None], angles[None])
+        pair = (angles[:, None] + 0 * angles, angles + 0 * angles[:, None])
         whole = torch.cat(pair, -1).reshape(pt_seq_len**2, 2 * dim)
         self.register_buffer("cos", whole.cos())
         self.register_buffer("sin", by * whole.sin())
@@ -173,7 +176,7 @@ def test_a_layer_is_given_the_table_of_its_file() -> None:
     (found,) = examine(subject, laws=("rows-of-batch-apart",))
     assert found.verdict == "holds"
     with pytest.raises(SignatureError):
-        adapted_as(WithATable, subject.line.replace("n D/2 cis", "n D cis"))
+        adapted_as(WithATable, "x: B n E, freqs_cis: n D cis -> B n E")
 
 
 def test_what_does_not_rotate_is_not_called_right() -> None:
