@@ -19,6 +19,10 @@ NOT_READ = (
     "the code takes tokens: a row of padding alone, which nobody reads, is asked about where "
     "attention:hidden_row=zero says that it is no NaN"
 )
+NUMBERS_ALONE = (
+    "its mask is numbers that it adds: whether a row of them is −inf is for the caller to say, or "
+    "for attention:hidden_row=zero"
+)
 IN_ORDER = ("permutation", "order-of-keys")
 
 # What code lacks of which a law speaks; the field of the subject that would hold it.
@@ -182,7 +186,10 @@ def _no_rows(subject: Attention) -> str:
     if subject.attend is None and subject.hide is not None:
         told = declared_of(subject).hidden_row in ("zero", "mean")
         return "" if told else NOT_READ
-    return "" if subject.attend is not None and subject.masks else "the code takes no mask"
+    if subject.attend is None or not subject.masks:
+        return "the code takes no mask"
+    told = "bool" in subject.masks or declared_of(subject).hidden_row != "any"
+    return "" if told else NUMBERS_ALONE
 
 
 def _no_padding(subject: Attention) -> str:

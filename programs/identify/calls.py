@@ -213,6 +213,9 @@ def _with_masks(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -
     }
     if subject.masks:
         found["attend_masked"] = [_under(call, forms[name]) for name in subject.masks]
+        said = declared_of(subject).hidden_row != "any"
+        asked = [name for name in subject.masks if said or name == "bool"]
+        found["attend_blinded"] = [_under(call, forms[name]) for name in asked]
     if "float" in subject.masks:
         found |= {
             "attend_added": _under(call, forms["bool"]),

@@ -199,6 +199,27 @@ def test_which_convention_a_hidden_row_follows_is_told_of_what_it_is() -> None:
     assert found(code("nan-rows", allowed, masks=("bool",)), "hidden-rows").verdict == "holds"
 
 
+def test_numbers_alone_are_what_the_caller_adds() -> None:
+    """A row of −inf is nothing that the code said; where it is declared, and of truth, it is asked."""
+    assert found(code("nan-rows", FULL, masks=("float",)), "hidden-rows").verdict == "not asked"
+    zero = DeclaredAttention(causal=False, hidden_row="zero")
+    for masks, declared in ((("float",), zero), (("bool",), FULL), (("bool", "float"), FULL)):
+        one = found(code("nan-rows", declared, masks=masks), "hidden-rows")
+        assert one.verdict == "broken", (masks, one.why)
+
+    good, plain = code().attend, code("nan-rows").attend
+
+    def eager(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        told = good if mask is not None and mask.dtype == torch.bool else plain
+        assert told is not None
+        return told(q, k, v, mask)
+
+    both = Attention(
+        name="a", attend=eager, heads=4, width=8, masks=("bool", "float"), declared=FULL
+    )
+    assert found(both, "hidden-rows").verdict == "holds"
+
+
 def test_alignment_is_a_convention_where_nothing_is_declared() -> None:
     one = found(Attention(name="sdpa", attend=sdpa_causal, heads=4, groups=4), "alignment")
     assert one.verdict == "not asked"

@@ -41,6 +41,7 @@ READ_OFF = {
     "attend_added": "attend",
     "attend_keeping": "attend",
     "attend_masked": "attend",
+    "attend_blinded": "attend",
     "reached": "layer",
 }
 PROOF = 2.0  # seconds: those of the right programs are found in less

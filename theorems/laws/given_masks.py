@@ -171,7 +171,7 @@ def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
 
 @HIDDEN_ROWS.of(
     "attention",
-    "attend_masked",
+    "attend_blinded",
     floats=True,
     **KEPT,
     names=(
@@ -187,7 +187,7 @@ def hidden_rows(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     blind = (batch == 0) & ((query == 1) | (query >= 0 if f.by_key else query < 0))
     left: list[Any] = []
     right: list[Any] = []
-    for call in f.attend_masked:
+    for call in f.attend_blinded:
         found = call(q, k, v, full & ~blind)
         any_number = 0 * found if f.hidden_row == "any" else found
         left += [xp.where(blind, any_number, zero), xp.where(blind, zero, found)]
