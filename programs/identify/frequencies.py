@@ -212,7 +212,7 @@ def _base(code: Rotary, draw: Draw, last: int) -> tuple[float, int] | None:
     seen = images(code, places(last)[1:], draw, with_last=last)
     pairs = [(i, min(p)) for i, p in enumerate(seen.partners()) if p and i < min(p)]
     blocks = seen.blocks(pairs)
-    noise = reading_error(stored_in(blocks, draw.dtype))
+    noise = reading_error(stored_in(blocks.numbers, draw.dtype))
     way = follow(blocks.positions, blocks.angles, noise)
     one = fit(Known(way.omega.abs(), way.radius))
     if one is None or one.base is None or one.scaling not in ("", "ntk"):

@@ -162,7 +162,7 @@ def _read(
         seen = "no channel takes from another at any position"
         return Identity("rotary", (Part("layout", "none", "which rotates no channels", seen),))
     blocks = [one.blocks(pairs) for one in every]
-    table = stored_in(blocks[0], draw.dtype)
+    table = stored_in(blocks[0].numbers, draw.dtype)
     noise = reading_error(table)
     channels = sorted(c for pair in pairs for c in pair)
     parts = [_layout(pairs), _width(code, channels)]

@@ -150,9 +150,9 @@ def of_its_shape(result: Tensor, x: Tensor) -> Tensor:
     return result
 
 
-def stored_in(blocks: Blocks, data: torch.dtype) -> torch.dtype:
+def stored_in(numbers: Tensor, data: torch.dtype) -> torch.dtype:
     """The shortest dtype that has all cosines and sines that were met: that of the table."""
-    numbers = blocks.numbers[(blocks.numbers.abs() > 0) & (blocks.numbers.abs() < 1)]
+    numbers = numbers[(numbers.abs() > 0) & (numbers.abs() < 1)]
     if numbers.numel() < 16:
         return data
     for dtype in SHORT:

@@ -16,7 +16,7 @@ from ...numeric.rotary_precision.extraction import Rotated, frequencies_of, pair
 from ..declarations import DeclaredRotary
 from ..draw import Draw
 from ..identify import scalings
-from ..identify.rotations import Blocks, Images
+from ..identify.rotations import Blocks, Images, stored_in
 from ..rotary_matrices import matrices, order_of, point, reach_of, speeds
 from ..subjects import Rotary
 from ..tolerance import Rounding, rounding_of
@@ -106,7 +106,7 @@ def rotates_of(
     stays = (matrix == torch.eye(subject.width, dtype=torch.float64)).all(-1).all(0)
     moving = tuple(int(i) for i in (~stays).nonzero().flatten())
     length = float(matrix[0, list(moving)].norm(dim=-1).mean()) if moving else 1.0
-    rounding = rounding_of(draw.dtype, angles)
+    rounding = rounding_of(stored_in(matrix[matrix.isfinite()], draw.dtype), angles)
     if reach.low != 0:  # angles are counted from the first position
         matrix = matrix[:1].mT @ matrix / (length**2 or 1.0)
         matrix[:, stays], matrix[:, :, stays] = 0, 0

@@ -69,6 +69,27 @@ def test_frequencies_rounded_to_bfloat16_are_found_without_a_cast() -> None:
     assert verdict("frequencies-as-declared", rounded).verdict == "broken"
 
 
+@pytest.mark.parametrize("table", [torch.bfloat16, torch.float16])
+def test_a_table_that_is_kept_short_is_read_as_exactly_as_it_is(table: torch.dtype) -> None:
+    """nanochat's cosines and sines are bfloat16, whatever is rotated; its angles are float32."""
+
+    def tables(change: Callable[[Tensor], Tensor], omega: Tensor = OMEGA) -> Rotary:
+        def rotate(x: Tensor, positions: Tensor) -> Tensor:
+            angles = change(positions[:, None, :, None].float() * omega)
+            cos, sin = angles.cos().to(table), angles.sin().to(table)
+            a, b = x.chunk(2, -1)
+            return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+
+        return code(rotate)
+
+    right, short = tables(lambda a: a), tables(lambda a: a.to(table).float())
+    for law in ("angles-are-exact", "frequencies-as-declared"):
+        assert verdict(law, right).verdict == "holds", law
+    assert verdict("angles-are-exact", short).verdict == "broken"
+    other = tables(lambda a: a, OMEGA * torch.tensor([1.0, 1.0, 0.98, 1.0]))
+    assert verdict("frequencies-as-declared", other).verdict == "broken"
+
+
 def test_a_scaling_that_is_not_used_is_named() -> None:
     assert "without the scaling" in verdict("frequencies-as-declared", llama3(scaled=False)).why
 
