@@ -296,7 +296,7 @@ def _base(
             "the number in its source",
             f"base {told(base)}{_relation(base, slip[0])}",
         )
-    elif _digits(base) > FEW_DIGITS or base < LEAST_BASE:
+    elif (_digits(base) > FEW_DIGITS or base < LEAST_BASE) and not said.computes(OF_BASE):
         yield Remark(
             "base",
             "a base of one or two digits such as 10000 or 500000",

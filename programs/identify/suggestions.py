@@ -70,6 +70,42 @@ class Suggestions:
             and (kinds is bool or not isinstance(one.value, bool))
         ]
 
+    def computes(self, names: Collection[str]) -> bool:
+        """Whether the source gives one of these names a number that it makes of others.
+
+        A tensor of frequencies has such a name too: it is made by torch, or is 1 over powers.
+
+        >>> made = "base = math.ceil((n / 6.28) ** (d / (d - 2)))"
+        >>> Suggestions(source=made).computes(("base",))
+        True
+        >>> Suggestions(source="theta = 1.0 / base ** (torch.arange(0, d, 2) / d)").computes(
+        ...     ("base", "theta")
+        ... )
+        False
+        """
+        for node in _walked(self.source):
+            if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
+                continue
+            into = node.targets if isinstance(node, ast.Assign) else [node.target]
+            value = node.value
+            if not any(_called(one) in names for one in into):
+                continue
+            if isinstance(value, ast.BinOp | ast.Call) and "torch." not in ast.unparse(value):
+                return True
+        return False
+
+
+def _called(node: ast.expr) -> str:
+    """The name that is assigned to, of an object or not."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _walked(text: str) -> Iterator[ast.AST]:
+    try:
+        yield from ast.walk(ast.parse(text))
+    except SyntaxError:
+        return
+
 
 def _words(name: str) -> str:
     """A name in lower case, its words parted by spaces.
@@ -174,11 +210,7 @@ def _plain(values: Mapping[str, Any], where: str) -> Iterator[Setting]:
 
 def _numbers(text: str) -> Iterator[float]:
     """The numbers that are written in source code, powers of two of them among these."""
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return
-    for node in ast.walk(tree):
+    for node in _walked(text):
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             yield float(node.value)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,29 @@ def test_exponents_over_the_head_where_half_of_it_rotates() -> None:
 def test_a_base_that_is_set_and_not_used() -> None:
     assert about(Partial(8, theta=1e6, used=1e6)) == []
     assert about(Partial(8, theta=1e6)) == ["base"]
+
+
+class OfItsContext(Partial):
+    """Its base follows from the length of the context, as in ProtHash."""
+
+    def __init__(self, over: int) -> None:
+        super().__init__(over)
+        base = math.ceil((2048 / math.tau) ** (over / (over - 2)))
+        self.frequencies = base ** (-torch.arange(0, 8, 2) / over)
+        del self.rope_theta
+
+
+class Slipped(OfItsContext):
+    """A base that nobody wrote down, of code that computes none."""
+
+    def __init__(self) -> None:
+        super().__init__(8)
+        self.frequencies = torch.exp(-9.3 * torch.arange(0, 8, 2) / 8)
+
+
+def test_a_base_that_is_computed_has_any_digits() -> None:
+    assert about(OfItsContext(8)) == []
+    assert about(Slipped()) == ["base"]
 
 
 def test_a_width_that_is_set_and_not_used() -> None:
