@@ -67,7 +67,7 @@ WORDS: dict[str, Any] = {
     r"(dim|d)_(in|out|model|emb\w*)|(\w+_)?feats?": SIZES["embed"],
     r"(\w+_)?(vocab(ulary)?|num_embeddings|n_words)(_size)?": 50,
     r"(\w+_)?eps(ilon)?": 1e-6,
-    r"(\w+_)?max_(\w+_)?(len|length|pos|positions)": SIZES["length"],
+    r"(\w+_)?max_(\w+_)?(len|length|pos|positions|tokens|patches|frames|steps)": SIZES["length"],
     r"(\w+_)?act(ivation)?(_fn|_function|_type)?": "gelu",
 }
 COUNTS = ("dim_pos", "pos_dim", "ndim", "n_dims", "num_axes", "spatial_dims")  # of coordinates

@@ -558,7 +558,14 @@ def _adding(code: Code, line: str) -> Fit[Additive]:
             f"called as {line}, it gives angles, place times frequency, of which "
             f"others take cosines and sines, and nothing that is added"
         )
-    apart = bool((made[:, 1:] != made[:, :1]).any()) and torch.equal(made[0], made[1])
+    alike = torch.equal(made[0], made[1])
+    apart = bool((made[:, 1:] != made[:, :1]).any()) and alike
+    guessed = ": n B E" in line and order_in(code.text)[:1] != "t"  # else it is a fault
+    if guessed and not alike and torch.equal(made, made[:, :1].expand_as(made)):
+        raise DoesNotFit(
+            f"called as {line}, each row of the batch has a place and all its tokens have the "
+            "same: other axes are those of tokens"
+        )
     if not apart and any(role(one) == "ids" for one in parse(line).arrays):
         raise DoesNotFit(
             f"called as {line}, it gives each id its row, wherever that stands: it "

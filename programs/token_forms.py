@@ -100,13 +100,15 @@ def _line(code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, k
                 line = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
                 if line and (rows := _of_rows(code, line, text, embed)) != text:
                     line = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
+                alike = bool(line) and _rows_alike(code, line, embed)
+                if alike and (not keeps or _mixes(code, line, embed)):
+                    return _stepped(code, _masked(code, line, known, embed), known, embed)
+                # rows that differ are a fault of code that takes them first, else other axes
                 if (
                     line
-                    and _rows_alike(code, line, embed)
-                    and (not keeps or _mixes(code, line, embed))
+                    and (alike or ": n B E" not in line or _tokens_first(code))
+                    and (alone is None or _crosses(line) > _crosses(alone[0]))
                 ):
-                    return _stepped(code, _masked(code, line, known, embed), known, embed)
-                if line and (alone is None or _crosses(line) > _crosses(alone[0])):
                     alone = line, embed
     if alone is not None:
         line, embed = alone

@@ -326,6 +326,27 @@ def test_a_mask_may_stand_in_rows_and_heads() -> None:
         adapted_as(of_each_head, line, kind="mask")
 
 
+class OfPatches(nn.Module):
+    """A learned table with one row more than it says, as of patches behind a prefix."""
+
+    def __init__(self, max_patches: int) -> None:
+        super().__init__()
+        self.rows = nn.Embedding(max_patches + 1, 16)
+
+    def forward(self, seq: Tensor) -> Tensor:
+        out: Tensor = seq + self.rows(torch.arange(seq.shape[1]))
+        return out
+
+
+def test_rows_of_a_batch_are_not_taken_for_tokens_where_a_table_is_short() -> None:
+    """With fewer rows than the tokens that are tried, the axis of rows alone fitted it."""
+    found: Any = adapted_as(OfPatches)
+    assert examine(found, laws=("rows-of-batch-apart",))[0].verdict == "holds"
+    for kind in (None, "additive", "layer"):
+        with pytest.raises(NoAdapter):
+            adapted_as(OfPatches(2), kind=kind)
+
+
 def test_complex_numbers_are_no_table_that_is_added() -> None:
     with pytest.raises(NoAdapter, match="complex numbers, and no table that is added"):
         adapted_as(rotates, kind="additive")

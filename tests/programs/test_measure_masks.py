@@ -200,7 +200,7 @@ def test_which_convention_a_hidden_row_follows_is_told_of_what_it_is() -> None:
 
 
 def test_numbers_alone_are_what_the_caller_adds() -> None:
-    """A row of −inf is nothing that the code said; where it is declared, and of truth, it is asked."""
+    """A row of −inf is nothing that the code said: it is asked of truth values, or declared."""
     assert found(code("nan-rows", FULL, masks=("float",)), "hidden-rows").verdict == "not asked"
     zero = DeclaredAttention(causal=False, hidden_row="zero")
     for masks, declared in ((("float",), zero), (("bool",), FULL), (("bool", "float"), FULL)):
