@@ -236,8 +236,8 @@ def _tokens_lines(
     orders = ("n B E",) if _tokens_first(code) else (*_of_one_number(code), *ORDERS)
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
         taken = known[:count]
-        # queries and keys that are handed apart are no images
-        given_so = [x for x in orders if count == 1 or "h w" not in x]
+        # queries and keys that are handed apart are no images, and their other axes are heads
+        given_so = [x for x in orders if count == 1 or not {"h", "V"} & {*x.split()}]
         for counted, x in product(counts_of(known), given_so):
             given = ", ".join(
                 f"{one.name}: {x}" + ("" if one.role in ROTATED else " tokens") for one in taken

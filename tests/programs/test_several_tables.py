@@ -8,11 +8,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.building import code_of
+from attnproof.programs.code import Options
+from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.names import parameters
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
+from attnproof.programs.token_forms import _tokens_lines
 from tests.programs import test_rotary_tables
 
 precompute_matrices = test_rotary_tables.precompute_matrices  # of this file too
@@ -198,3 +202,15 @@ def test_a_scripted_function_has_the_parameters_of_what_was_scripted() -> None:
         return 2 * x + angles
 
     assert [one.name for one in parameters(torch.jit.script(doubled))] == ["x", "angles"]
+
+
+def of_three(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    return a + b + c
+
+
+@pytest.mark.parametrize(("code", "images"), [(of_three, False), (lambda x: x, True)])
+def test_three_arrays_are_no_images(code: Callable[..., Tensor], images: bool) -> None:
+    made = code_of(code, "code", Options())
+    tried = [parse(f"{one} -> 1") for one in _tokens_lines(made, parameters(code), {})]
+    for letter in ("h", "V"):
+        assert any(letter in one.letters for one in tried) == images
