@@ -198,6 +198,8 @@ def _mask_declared(known: dict[str, Any], *, sides: bool) -> dict[str, Any]:
             return {"causal": "false"}
         case {"rule": "causal", "after": 0}:
             told = {"causal": "true"}
+        case {"rule": "window", "before": 0, "after": 0}:
+            return {}  # tokens that never meet are nothing that is meant
         case {"rule": "window", "before": int(before), "after": 0}:
             told = {"causal": "true", "window": str(before + 1)}
         case {"rule": "window", "before": int(before), "after": after} if sides and after == before:

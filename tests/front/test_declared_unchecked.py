@@ -195,9 +195,10 @@ def test_a_field_that_nothing_reads_does_not_pass_beside_a_law_that_holds() -> N
         (check_mask, both_sides, "mask:causal=false,window=3"),
         (check_mask, at_start, "mask:causal=true,alignment=start"),
         (check_mask, strict, ""),
+        (check_mask, lambda n: torch.eye(n).bool(), ""),
         (check_attention, attention(), "attention:causal=false"),
     ],
-    ids=["causal", "window", "both sides", "at start", "strict", "attention"],
+    ids=["causal", "window", "both sides", "at start", "strict", "itself", "attention"],
 )
 def test_what_is_advised_works(check: Callable[..., Any], code: Any, wanted: str) -> None:
     told = declaring(check(code, methods=["measured", "identity"]))
