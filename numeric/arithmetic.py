@@ -56,9 +56,10 @@ class Arithmetic(Moves):
 
         Beyond the largest number of the dtype nothing is known of it.
         """
+        own = None
         if not exact:
             own = value.abs().mul_(unit).add_(self.profile.least)
-            radius = own if radius is None else own.add_(radius, alpha=1 + unit)
+            radius = own if radius is None else torch.add(own, radius, alpha=1 + unit)
         total = 0.0 if radius is None else float(radius.sum())
         largest = self.largest(unit)
         if radius is not None and not total < largest * unit:  # no |value| is above total / unit
@@ -68,7 +69,10 @@ class Arithmetic(Moves):
             radius = torch.where(beyond, math.inf, radius)
             radius = radius.nan_to_num(nan=math.inf, posinf=math.inf)
             radius = torch.where(value.isinf(), 0.0, radius)
-        return Rounded(self, value, radius, unit)
+        result = Rounded(self, value, radius, unit)
+        if own is not None and self.spreads:
+            result.knows("storing", unit, own)
+        return result
 
     def largest(self, unit: float) -> float:
         """The largest number of the dtype with this unit roundoff, or of one with less."""

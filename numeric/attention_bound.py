@@ -115,15 +115,23 @@ class Scores:
         """Where a weight is 0."""
         return self.weights == 0
 
+    @cached_property
+    def hidden(self) -> Tensor | None:
+        """Where a key is hidden, if any is."""
+        found = self.scores.isinf()
+        return found if bool(found.any()) else None
+
     @property
     def sizes(self) -> Tensor:
         """|s|, and 0 of keys that are hidden."""
-        return torch.where(self.scores.isinf(), 0.0, self.scores.abs())
+        found = self.scores.abs()
+        return found if self.hidden is None else found.masked_fill_(self.hidden, 0.0)
 
     @property
     def below(self) -> Tensor:
         """How far scores are below the largest of the row; 0 of keys that are hidden."""
-        return torch.where(self.scores.isinf(), 0.0, self.top - self.scores)
+        found = self.top - self.scores
+        return found if self.hidden is None else found.masked_fill_(self.hidden, 0.0)
 
     @cached_property
     def eta(self) -> Tensor:
@@ -138,6 +146,21 @@ class Scores:
             total.add_(self.sizes, alpha=u)
         return total
 
+    def weighed(self, of_norms: float, of_scores: float) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Σ p e, Σ p e² and Σ p (1 + e) Δv with these factors of A and |s| in η, and c = 0."""
+
+        def compute() -> tuple[Tensor, Tensor, Tensor | None]:
+            eta = torch.addcmul(self.eta, *self.norms, value=of_norms)
+            if of_scores:
+                eta.add_(self.sizes, alpha=of_scores)
+            e = eta.expm1_().masked_fill_(self.unseen, 0.0)
+            off = self.weights * e
+            first, second = off.sum(-1, keepdim=True), e.mul_(off).sum(-1, keepdim=True)
+            radius = self.value.radius
+            return first, second, None if radius is None else off.add_(self.weights) @ radius
+
+        return self.once(("weighed", of_norms, of_scores), compute)
+
     @cached_property
     def output(self) -> Tensor:
         """Σ p v."""
@@ -146,7 +169,7 @@ class Scores:
     @cached_property
     def squares(self) -> Tensor:
         """Σ p v²."""
-        return self.weights @ self.value.value.square()
+        return self.weights @ self.value.square
 
 
 def scores_of(
@@ -162,7 +185,7 @@ def scores_of(
     scale = 1 / math.sqrt(query.shape[-1])
     q, k = query.value, key.value
     dots = q @ k.mT * scale
-    norms = scale * q.norm(dim=-1)[..., :, None], k.norm(dim=-1)[..., None, :]
+    norms = scale * query.lengths[..., :, None], key.lengths[..., None, :]
     scores, bias = dots, None
     if isinstance(mask, Rounded):
         bias = query.arithmetic.stored(mask, query.arithmetic.profile.store)
@@ -171,7 +194,7 @@ def scores_of(
         scores = torch.where(mask, dots, -math.inf)
     top, rises, weights = (
         scores.amax(-1, keepdim=True),
-        1.0 + rises_of(scores),
+        1 + rises_of(scores).double(),
         torch.softmax(scores, -1),
     )
     found = Scores(ref(query), key, value, mask, dots, norms, scores, bias, top, rises, weights)
@@ -202,19 +225,14 @@ class AttentionBound:
     def of(self, x: Scores) -> Rounded:
         """The same where the scores are known."""
         profile, u = x.profile, x.profile.accumulate
-        of_norms, of_scores = weight_error(self, profile, x.query.shape[-1])
-        eta = torch.addcmul(x.eta, *x.norms, value=of_norms)
-        if of_scores:
-            eta.add_(x.sizes, alpha=of_scores)
-        eta.add_(profile.kernel(self.kernel).exponential_error * u * (1 + x.rises))
-        e = eta.expm1_().masked_fill_(x.unseen, 0.0)
-        off = x.weights * e
-        first, second = off.sum(-1, keepdim=True), (off * e).sum(-1, keepdim=True)
+        first, second, moved = x.weighed(*weight_error(self, profile, x.query.shape[-1]))
         one = Sums(x.top, torch.ones_like(x.top), first, second, x.rises, x.output, x.squares)
-        least = x.value.value.abs().sum(-2, keepdim=True)
+        grown = profile.kernel(self.kernel).exponential_error * u * (1 + x.rises)
+        one.errors_grow(grown)
+        least = x.value.once("sums", x.value.value, lambda: x.value.size.sum(-2, keepdim=True))
         radius, spread, total = distance(one, least, x.key.shape[-2], profile, self)
-        if x.value.radius is not None:
-            radius = radius + (1 + spread + total) * off.add_(x.weights) @ x.value.radius
+        if moved is not None:
+            radius = radius + (1 + spread + total) * grown.exp() * moved
         return x.query.arithmetic.rounded(x.output, radius, profile.store)
 
 
@@ -228,8 +246,8 @@ def _input_error(query: Rounded, key: Rounded, scale: float) -> Tensor | float:
     """What the radii of queries and keys do to a score."""
     total: Tensor | float = 0.0
     for a, b in (
-        (query.radius, key.value.abs()),
-        (query.value.abs(), key.radius),
+        (query.radius, key.size),
+        (query.size, key.radius),
         (query.radius, key.radius),
     ):
         if a is not None and b is not None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -94,6 +94,7 @@ class Rounded:
         "__weakref__",
         "_near",
         "_norm",
+        "_once",
         "_varied",
         "arithmetic",
         "met",
@@ -122,6 +123,7 @@ class Rounded:
         self.shared: Tensor | None = radius
         self._varied: bool | None = None
         self._near: tuple[Any, ...] = ()
+        self._once: dict[object, tuple[object, Tensor]] = {}
         self.met: list[Scores] = []
 
     def __array_namespace__(self, api_version: str | None = None) -> Arithmetic:
@@ -183,6 +185,34 @@ class Rounded:
         keys = key if isinstance(key, tuple) else (key,)
         return self.moved(lambda x: x[key], again=any(isinstance(k, Tensor | list) for k in keys))
 
+    # what is asked of keys again with every piece of the queries
+
+    def once(self, what: object, of: object, compute: Callable[[], Tensor]) -> Tensor:
+        """What was computed of the array before, as long as ``of`` is what it was computed of."""
+        known = self._once.get(what)
+        if known is None or known[0] is not of:
+            known = self._once[what] = (of, compute())
+        return known[1]
+
+    def knows(self, what: object, of: object, found: Tensor) -> None:
+        """What need not be computed again."""
+        self._once[what] = (of, found)
+
+    @property
+    def size(self) -> Tensor:
+        """|value|."""
+        return self.once("size", self.value, self.value.abs)
+
+    @property
+    def square(self) -> Tensor:
+        """value²."""
+        return self.once("square", self.value, self.value.square)
+
+    @property
+    def lengths(self) -> Tensor:
+        """The Euclidean norms of the rows."""
+        return self.once("lengths", self.value, lambda: self.value.norm(dim=-1))
+
     # how errors spread
 
     @property
@@ -220,7 +250,16 @@ class Rounded:
 
     def own(self) -> Tensor | None:
         """The parameter of what is independent entry by entry."""
-        return root(self.parts)
+        if len(self.parts) < 2:
+            return root(self.parts)
+        return self.once("own", self.parts, lambda: cast("Tensor", root(self.parts)))
+
+    def own_square(self) -> Tensor | None:
+        """The square of :meth:`own`, repeated to the shape."""
+        own = self.own()
+        if own is None:
+            return None
+        return self.once("own square", self.parts, lambda: own.expand(self.value.shape).square())
 
     def probable(self) -> Tensor:
         """The radius that independent errors of mean zero exceed hardly ever, by this alone."""
@@ -241,6 +280,9 @@ class Rounded:
 
     def storing(self, unit: float) -> Tensor:
         """What one rounding at a unit may do to every entry."""
+        known = self._once.pop("storing", None)
+        if known is not None and known[0] == unit:
+            return known[1]
         return self.value.abs().mul_(unit).add_(self.arithmetic.profile.least)
 
     def sloped(self, of: Rounded, slope: Callable[[Tensor], Tensor], units: float) -> Rounded:
@@ -372,7 +414,7 @@ class Rounded:
     def _product(self, b: Rounded, terms: int, rows: tuple[int, ...]) -> Rounded:
         """The product, in which so many rows are repeated as these say."""
         profile = self.arithmetic.profile
-        size, other_size = self.value.abs(), b.value.abs()
+        size, other_size = self.size, b.size
         factor = gamma(terms, profile.product)
         factor += 2 * profile.operand + profile.operand**2
         spread = plus(
@@ -415,16 +457,16 @@ class Rounded:
     def _multiplied(self, b: Rounded, product: Rounded, stored: Tensor, terms: float) -> Rounded:
         """How the errors of a product spread: each entry of a factor meets many results."""
         profile = self.arithmetic.profile
-        size, other = self.value.abs(), b.value.abs()
-        mine, theirs = self.own(), b.own()
+        size, other = self.size, b.size
+        mine, theirs = self.own_square(), b.own_square()
         squares = [
-            None if mine is None else mine.expand(size.shape).square() @ other.square(),
-            None if theirs is None else size.square() @ theirs.expand(other.shape).square(),
+            None if mine is None else mine @ b.square,
+            None if theirs is None else self.square @ theirs,
         ]
         common = sources(self) & sources(b)
         if profile.operand:
             common = frozenset((-1,))
-            squares.append((2 * profile.operand) ** 2 * (size.square() @ other.square()))
+            squares.append((2 * profile.operand) ** 2 * (self.square @ b.square))
         if common:
             spread = plus(*(None if s is None else s.sqrt() for s in squares))
         else:
@@ -437,8 +479,12 @@ class Rounded:
             None if far is None else size @ far.expand(other.shape),
             self.likely() @ b.likely() if self.is_off() and b.is_off() else None,
         )
-        left = size.norm(dim=-1, keepdim=b.value.ndim > 1)
-        right = other.norm(dim=-2 if other.ndim > 1 else -1, keepdim=other.ndim > 1)
+        left = self.lengths[..., None] if b.value.ndim > 1 else self.lengths
+        right = b.once(
+            "columns",
+            b.value,
+            lambda: other.norm(dim=-2 if other.ndim > 1 else -1, keepdim=other.ndim > 1),
+        )
         if self.value.ndim == 1 and right.ndim > 1:
             right = right.squeeze(-2)
             left = left if left.ndim == 0 else left.squeeze(-1)[..., None]

@@ -48,17 +48,37 @@ SHORT = 256  # numbers that are counted sooner one by one
 COUNTED = 1 << 13  # entries in which equal numbers are counted
 
 
-def multiplicity(value: Tensor) -> int:
-    """How often some size occurs in the array, or in lines of a large one: roundings alike."""
-    if value.numel() <= COUNTED:
-        return _most(value.reshape(-1))
+def multiplicity(*parts: Tensor) -> int:
+    """How often some size occurs in the array, or in lines of a large one: roundings alike.
+
+    The array may come in parts, which follow each other along the last axis but one.
+    """
+    if sum(part.numel() for part in parts) <= COUNTED:
+        return _most(torch.cat([part.reshape(-1) for part in parts]))
+    shape = list(parts[0].shape)
+    if len(parts) > 1:
+        shape[-2] = sum(part.shape[-2] for part in parts)
     most = 1
-    for axis, length in enumerate(value.shape):
+    for axis, length in enumerate(shape):
         for back in (2, 1) if length > 1 else ():
-            at: list[Any] = [n // back - (back == 1) for n in value.shape]
+            at: list[Any] = [n // back - (back == 1) for n in shape]
             at[axis] = slice(None)
-            most = max(most, _most(value[tuple(at)]))
+            most = max(most, _most(_line(parts, at)))
     return most
+
+
+def _line(parts: Sequence[Tensor], at: list[Any]) -> Tensor:
+    """A line of an array that comes in parts."""
+    if len(parts) == 1:
+        return parts[0][tuple(at)]
+    if isinstance(at[-2], slice):
+        return torch.cat([part[tuple(at)] for part in parts])
+    row = at[-2]
+    for part in parts:
+        if row < part.shape[-2]:
+            break
+        row -= part.shape[-2]
+    return part[(*at[:-2], row, at[-1])]
 
 
 def copies(value: Tensor) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import array_api_compat.torch as xp
@@ -145,6 +146,12 @@ class TorchReading(NumberedReading):
         )
 
 
+CACHED = 1 << 16
+"""The largest array of which a radius should be computed at once, in entries."""
+FEWEST = 16
+"""Rows that are read together all the same: products of fewer are summed in another order."""
+
+
 class BoundReading(NumberedReading):
     """The same term in float64 with radii for a profile, and with spread where that is followed.
 
@@ -191,6 +198,10 @@ class BoundReading(NumberedReading):
                 for v in free(term)
             ) and not any(t.op == "named" and t.data[0] in own for t in postorder(term))
         return self._plain[term]
+
+    def parts(self, entries: float, rows: int) -> int:
+        """More than memory asks for: what many operations in a row read stays in the cache."""
+        return max(super().parts(entries, rows), min(ceil(entries / CACHED), rows // FEWEST))
 
     def full(self, shape: Sequence[int], value: float) -> Rounded:
         """One number, with the error of storing it."""

@@ -226,14 +226,31 @@ class RowWalk(Evaluator, ABC):
 
     def read(self, term: Term, where: Where) -> Any:
         """As :meth:`rows`, in as many pieces as memory asks for; intermediates are dropped."""
-        axis = next((k for k, rows in enumerate(where) if rows is not None), None)
+        axis = self._along(where)
         if axis is None:
             return self(term)
+        return self._joined(term, where, axis, self._pieces(term, where, axis))
+
+    def pieces(self, term: Term, where: Where) -> list[Where]:
+        """The places in the pieces in which they are read."""
+        axis = self._along(where)
+        if axis is None:
+            return [where]
+        cut = self._pieces(term, where, axis)
+        return [(*where[:axis], rows, *where[axis + 1 :]) for rows in cut]
+
+    def _along(self, where: Where) -> int | None:
+        return next((k for k, rows in enumerate(where) if rows is not None), None)
+
+    def _pieces(self, term: Term, where: Where, axis: int) -> Sequence[Rows]:
         rows = where[axis]
         assert rows is not None
         share = self.peak(term) * len(rows.places) / max(1, self.length(term.shape[axis]))
-        pieces = min(len(rows.places), max(1, ceil(share / self.entries)))
-        return self._joined(term, where, axis, self._cut_up(rows, pieces))
+        return self._cut_up(rows, self.parts(share, len(rows.places)))
+
+    def parts(self, entries: float, rows: int) -> int:
+        """In how many pieces to read rows whose largest intermediate has so many entries."""
+        return min(rows, max(1, ceil(entries / self.entries)))
 
     def _cut_up(self, rows: Rows, pieces: int) -> Sequence[Rows]:
         """A selection in pieces; the same ones again, so that what is known of them is found."""

@@ -260,8 +260,8 @@ class Judging:
         for name, side, values, bound, code in sides:
             reading = self.task.reading(head, self.profile, code.bounds, spread=True)
             found = seen(reading, moved, side, where, values, bound, code)
-            if found is not None:
-                self.looked.setdefault(name, []).append(found)
+            if found:
+                self.looked.setdefault(name, []).extend(found)
 
     def _signs(self) -> bool:
         return self.claim.right is None

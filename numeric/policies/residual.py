@@ -46,7 +46,7 @@ from ..sample import Sample
 from ..spread import ALIKE, copies, multiplicity, sources
 from ..torch_reading import BoundReading, TorchReading
 from ..walk import Rows, Where, forgetting
-from .weights import Attended, attended, eager_kernel, kernel_of
+from .weights import Attended, attended, eager_kernel, in_every_kernel, kernel_of, size_square
 
 # Residual tests: the error of the output, projected on what a defect would do to it
 
@@ -84,18 +84,29 @@ class Projected:
 class Adjoint:
     """What a direction of the output says of the scores and inputs of a call, in any kernel.
 
-    ``weights`` are w, ``dots`` and ``stored`` what they make of errors that all kernels have.
+    ``weights`` are w, ``dots`` and ``stored`` what they make of errors that all kernels have,
+    ``square`` and ``size`` are Σ w² and Σ |w| of every row.
     """
 
     def __init__(self, x: Scores, direction: Tensor) -> None:
         p, v = x.weights, x.value.value
         self.direction = direction
+        self.known: dict[object, tuple[float, float]] = {}
         values = direction @ v.mT
         self.middle = (x.output * direction).sum(-1, keepdim=True)
         self.weights = (values - self.middle).mul_(p)
         self.stored = _square(values.mul_(p))
         self.dots = abs(_dot(self.weights, x.dots))
         self.of_inputs: dict[str, Tensor] = {}
+        self.square = self.weights.square().sum(-1, keepdim=True)
+        self.size = self.weights.abs().sum(-1, keepdim=True)
+
+    def over(self, what: object, squares: Tensor) -> tuple[float, float]:
+        """Σ w² σ² and Σ |w| σ² for the squares of this name, of every score."""
+        if what not in self.known:
+            w = self.weights
+            self.known[what] = _dot(w.square(), squares), _dot(w.abs(), squares)
+        return self.known[what]
 
     def of_input(self, name: str, x: Scores) -> Tensor:
         """What a unit error of the query, key or value adds to the projection."""
@@ -126,8 +137,18 @@ class Seen:
 
     def along(self, to: Adjoint) -> Projected:
         """The projection on one direction, with the deviation that its adjoint gives."""
-        call, g, w = self.call, to.direction, to.weights
-        variance = _square(w * call.sigma) + _square(g * call.spacing) + _square(g * call.sums)
+        call, g = self.call, to.direction
+        variance, second_order = to.over("every kernel", in_every_kernel(call.scores))
+        variance += _dot(call.rows, to.square)
+        second_order += _dot(call.rows, to.size)
+        if call.stored_score:
+            stored, also = to.over("stored", size_square(call.scores))
+            variance += call.stored_score * stored
+            second_order += call.stored_score * also
+        for name, more in (("keys", call.of_keys), ("queries", call.of_queries)):
+            if more is not None:
+                second_order += to.over((name, call.read), more)[1]
+        variance += _square(g * call.spacing) + _square(g * call.sums)
         variance += call.stored_weight**2 * to.stored
         variance += _square(to.middle * call.denominator)
         inputs = {
@@ -143,10 +164,9 @@ class Seen:
                 fixed += _dot(x.shared.expand(x.shape), to.of_input(name, call.scores).abs())
         together = sum(sigmas) ** 2 if _meet(call) else sum(s * s for s in sigmas)
         fixed += call.scale_error * to.dots
-        sizes = w.abs()
-        fixed += 1.5 * _dot(sizes, call.second_order)
+        fixed += 1.5 * second_order
         if call.bias is not None:
-            fixed += _dot(sizes, call.bias)
+            fixed += _dot(to.weights.abs(), call.bias)
         if call.flushed is not None:
             fixed += _dot(call.flushed, (g @ call.value.value.mT).abs_())
         return Projected(_dot(g, self.error), variance + together, fixed)
@@ -162,9 +182,15 @@ class Seen:
         spread = pp.mT @ torch.cat((tau, o * tau, (o * o * tau).sum(-1, keepdim=True)), -1)
         first, second = spread[..., : v.shape[-1]], spread[..., v.shape[-1] : -1]
         variance = (first * v.square() - 2 * second * v).sum(-1) + spread[..., -1]
-        own = call.scores.once("own weights", lambda: _own_weights(pp, v, o))
-        stored = call.stored_weight**2
-        variance = variance.clamp(min=0) + (own * (call.square + stored)).sum(-2)
+        x = call.scores
+        own = x.once("own weights", lambda: _own_weights(pp, v, o))
+        every = x.once("own errors", lambda: (own * in_every_kernel(x)).sum(-2))
+        variance = variance.clamp(min=0) + every + (own.mT @ call.rows)[..., 0]
+        if call.stored_score:
+            more = x.once("own stored", lambda: (own * size_square(x)).sum(-2))
+            variance = variance + call.stored_score * more
+        if call.stored_weight:
+            variance = variance + call.stored_weight**2 * x.once("own sum", lambda: own.sum(-2))
         return sums, self.alike * variance
 
     @property
@@ -404,31 +430,58 @@ def seen(
     computed: Tensor,
     bound: Rounded,
     implementation: Implementation,
-) -> Seen | Generic | None:
-    """The side with its error and its directions; None if nothing is known of its spread."""
+) -> Sequence[Seen | Generic]:
+    """The side with its error and its directions, in pieces; nothing if its spread is not known."""
     if not bound.arithmetic.spreads or not bool(bound.value.isfinite().all()):
-        return None
+        return ()
     error = computed.detach().to(CPU, torch.float64) - bound.value
-    call = call_of(reading, side, where)
-    how = False if call is None else _known(call.name, implementation)
-    if call is not None and how:
-        keys = reading.length(call.term.args[2].shape[-2])
-        first = max(1, LARGEST // max(1, keys))
-        found = call.arguments(reading, first)
-        if found is not None and _fits(found):
-            query, key, value, *mask = found
-            kernel = eager_kernel(query, key) if how is True else kernel_of(how, query, key)
-            inside = attended(scores_of(query, key, value, *mask), query, kernel)
-            if (alike := inside.scores.once("alike", partial(_alike, inside.scores))) <= ALIKE:
-                looked = _inside(call, inside, moved, error[..., :first, :], first)
-                return replace(looked, alike=alike)
-    return Generic(bound, error, _whole_side(moved, side, where, bound))
+    inside = _inside_call(reading, moved, side, where, error, implementation)
+    if inside:
+        alike = _alike([one.call.scores for one in inside])
+        if alike <= ALIKE:
+            return [replace(one, alike=alike) for one in inside]
+    return (Generic(bound, error, _whole_side(moved, side, where, bound)),)
 
 
-def _alike(x: Scores) -> int:
+def _inside_call(
+    reading: BoundReading,
+    moved: Moved,
+    side: Term,
+    where: Where,
+    error: Tensor,
+    implementation: Implementation,
+) -> list[Seen]:
+    """The call of attention that a side is, or whose rows it is, in the pieces that were read."""
+    found: list[Seen] = []
+    begin = 0
+    for part in reading.pieces(side, where):
+        call = call_of(reading, side, part)
+        how = False if call is None else _known(call.name, implementation)
+        if call is None or not how:
+            return []
+        first = max(1, LARGEST // max(1, reading.length(call.term.args[2].shape[-2]))) - begin
+        if first <= 0:
+            break
+        arguments = call.arguments(reading, first)
+        if arguments is None or not _fits(arguments):
+            return []
+        query, key, value, *mask = arguments
+        kernel = eager_kernel(query, key) if how is True else kernel_of(how, query, key)
+        here = attended(scores_of(query, key, value, *mask), query, kernel)
+        end = begin + query.shape[-2]
+        found.append(_inside(call, here, moved, error[..., begin:end, :], first))
+        begin = end
+    return found
+
+
+def _alike(every: Sequence[Scores]) -> int:
     """How often a weight or an entry of the output occurs; a weight of 1 is never rounded."""
-    weights = torch.where(x.weights == 1, 0.0, x.weights)
-    return max(multiplicity(weights), multiplicity(x.output))
+
+    def count() -> int:
+        weights = [torch.where(x.weights == 1, 0.0, x.weights) for x in every]
+        return max(multiplicity(*weights), multiplicity(*(x.output for x in every)))
+
+    return every[0].once("alike", count)
 
 
 def _known(name: str, implementation: Implementation) -> AttentionBound | bool:

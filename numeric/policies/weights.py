@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from math import inf, sqrt
 from typing import Any
 
@@ -84,8 +84,9 @@ def eager_kernel(query: Rounded, key: Rounded) -> Kernel:
 class Attended:
     """One call in one kernel: how far its errors spread, with axes (.., rows, keys) or columns.
 
-    ``square`` is the square of the parameter of a score, ``read`` the roundoff with which queries
-    and keys are read, ``own_query`` and ``own_key`` what is independent in them then.
+    The square of the parameter of a score is that of all kernels, ``rows`` for every score of its
+    row, and ``stored_score`` times s².  ``read`` is the roundoff with which queries and keys are
+    read, ``own_query`` and ``own_key`` what is independent in them then.
     """
 
     scores: Scores
@@ -93,7 +94,8 @@ class Attended:
     read: float
     own_query: Tensor | None
     own_key: Tensor | None
-    square: Tensor
+    rows: Tensor
+    stored_score: float
     denominator: Tensor
     stored_weight: float
     sums: Tensor
@@ -124,36 +126,30 @@ class Attended:
         """The exact output."""
         return self.scores.output
 
-    @cached_property
-    def sigma(self) -> Tensor:
-        """The parameter of a score, without the errors of its query and key."""
-        return self.square.sqrt()
-
-    @cached_property
-    def score_square(self) -> Tensor:
-        """The square of :attr:`score_sigma`."""
-        own = self.own_key
-        if own is None:
-            return self.square
-        x, query = self.scores, self.query.value
-        far = x.once(("keys", self.read), lambda: x.scale**2 * (query.square() @ own.square().mT))
-        return self.square + far
-
-    @cached_property
-    def score_sigma(self) -> Tensor:
-        """The parameter of a score, errors of its key with it: independent along a row."""
-        return self.sigma if self.own_key is None else self.score_square.sqrt()
+    @property
+    def square(self) -> Tensor:
+        """The square of the parameter of a score, without the errors of its query and key."""
+        square = in_every_kernel(self.scores) + self.rows
+        if self.stored_score:
+            square.add_(size_square(self.scores), alpha=self.stored_score)
+        return square
 
     @property
-    def second_order(self) -> Tensor:
-        """The expected square of the error of a score."""
-        own, second = self.own_query, self.score_square
-        if own is not None:
-            x, key = self.scores, self.key.value
-            second = second + x.once(
-                ("queries", self.read), lambda: x.scale**2 * (own.square() @ key.square().mT)
-            )
-        return second
+    def of_keys(self) -> Tensor | None:
+        """What the errors of its key add: independent along a row."""
+        x, own = self.scores, _read_square(self.key, self.read)
+        if own is None:
+            return None
+        return x.once(("keys", self.read), lambda: x.scale**2 * (self.query.square @ own.mT))
+
+    @property
+    def of_queries(self) -> Tensor | None:
+        """What the errors of its query add: together along a row."""
+        x, own = self.scores, _read_square(self.query, self.read)
+        if own is None:
+            return None
+        key = x.key.square
+        return x.once(("queries", self.read), lambda: x.scale**2 * (own @ key.mT))
 
     @property
     def bias(self) -> Tensor | None:
@@ -190,13 +186,10 @@ def attended(x: Scores, query: Rounded, kernel: Kernel) -> Attended:
     store_score = math.sqrt(kernel.scores_stored) * profile.store if low else 0.0
     store_weight = profile.store if kernel.weights_stored and low else 0.0
     rises, weights = x.rises, x.weights
-    square = (
-        x.once("square", lambda: _square(x)) + (kernel.exponential_error * u * (1 + rises)) ** 2
-    )
-    if store_score:
-        square.add_(x.sizes.square_(), alpha=store_score**2)
     read = profile.operand + (profile.store if kernel.scaled_first and low else 0.0)
-    sums = (kernel.terms + 2 * rises + 4).sqrt() * u * x.once("sizes", lambda: weights @ v.abs())
+    sums = (
+        (kernel.terms + 2 * rises + 4).sqrt() * u * x.once("sizes", lambda: weights @ x.value.size)
+    )
     if profile.operand:
         sums = sums + profile.operand * squared(x).sqrt()
     flushed = None
@@ -210,7 +203,8 @@ def attended(x: Scores, query: Rounded, kernel: Kernel) -> Attended:
         read,
         _read(query, read),
         _read(x.key, read),
-        square,
+        (kernel.exponential_error * u * (1 + rises)) ** 2,
+        store_score**2,
         (kernel.terms + 2 * rises + 4).sqrt() * u,
         store_weight,
         sums,
@@ -219,7 +213,6 @@ def attended(x: Scores, query: Rounded, kernel: Kernel) -> Attended:
 
 
 def _square(x: Scores) -> Tensor:
-    """The square of the parameter of a score, of what rounds in every kernel."""
     u = x.profile.accumulate
     of_query, of_key = (norm.square() for norm in x.norms)
     square = (x.key.shape[-1] + 4) * u * u * of_query * of_key
@@ -228,9 +221,19 @@ def _square(x: Scores) -> Tensor:
     return square + x.below.mul_(u).square_()
 
 
+def in_every_kernel(x: Scores) -> Tensor:
+    """The square of the parameter of a score, of what rounds in every kernel."""
+    return x.once("square", lambda: _square(x))
+
+
+def size_square(x: Scores) -> Tensor:
+    """s²."""
+    return x.once("score square", lambda: torch.square(x.sizes))
+
+
 def squared(x: Scores) -> Tensor:
     """Σ p² v²."""
-    return x.once("squared", lambda: x.weights.square() @ x.value.value.square())
+    return x.once("squared", lambda: x.weights.square() @ x.value.square)
 
 
 def _read(x: Rounded, unit: float) -> Tensor | None:
@@ -239,8 +242,23 @@ def _read(x: Rounded, unit: float) -> Tensor | None:
     own = None if own is None else own.expand(x.value.shape)
     if not unit:
         return own
-    read = unit * x.value.abs()
-    return read if own is None else (own.square() + read.square()).sqrt()
+    if own is None:
+        return x.once(("read", unit), x.parts, lambda: unit * x.size)
+    square = _read_square(x, unit)
+    assert square is not None
+    return x.once(("read", unit), x.parts, square.sqrt)
+
+
+def _read_square(x: Rounded, unit: float) -> Tensor | None:
+    """The square of what :func:`_read` gives."""
+    own = x.own_square()
+    if not unit:
+        return own
+    return x.once(
+        ("read square", unit),
+        x.parts,
+        lambda: unit**2 * x.square if own is None else own + unit**2 * x.square,
+    )
 
 
 def common(call: Attended) -> Tensor:
@@ -252,10 +270,11 @@ def common(call: Attended) -> Tensor:
     total: Any = call.scale_error * x.dots.abs()
     if call.bias is not None:
         total = total + call.bias
-    if call.own_query is not None:
-        along = call.own_query.square() @ k.value.square().mT
+    own = _read_square(q, call.read)
+    if own is not None:
+        along = own @ k.square.mT
         total = total + LAMBDA * x.scale * along.sqrt()
-    for a, b in ((q.shared, k.value.abs()), (q.value.abs(), k.shared)):
+    for a, b in ((q.shared, k.size), (q.size, k.shared)):
         if a is not None and b is not None:
             total = total + x.scale * (a.expand(q.shape) @ b.expand(k.shape).mT)
     result: Tensor = total
@@ -273,26 +292,38 @@ def _together(call: Attended) -> tuple[Tensor, Tensor]:
 # How independent errors spread through attention and softmax, each computed as one kernel
 
 
+def _of_scores(call: Attended) -> tuple[Tensor, Tensor]:
+    """1 − Σ p e, and Σ p² (e/λ)² (v − o)², for what is independent in the scores."""
+    x, v, o = call.scores, call.value, call.output
+    square = call.square
+    if call.of_keys is not None:
+        square.add_(call.of_keys)
+    off = square.sqrt_().mul_(LAMBDA).expm1_().masked_fill_(x.unseen, 0.0).mul_(x.weights)
+    left = 1 - off.sum(-1, keepdim=True)
+    ours = off.mul_(1 / LAMBDA).square_()
+    both = v.once("both", v.value, lambda: torch.cat((v.square, v.value), -1))
+    first, second = (ours @ both).split(v.shape[-1], -1)
+    found = first - 2 * o * second + o * o * ours.sum(-1, keepdim=True)
+    return left, found.clamp(min=0)
+
+
 def attention_spread(
     bound: AttentionBound, query: Any, key: Any, value: Any, mask: Any = None
 ) -> Rounded:
     """The deterministic bound of a kernel, with the spread of its errors."""
     x = scores_of(query, key, value, mask)
     result, call = bound.of(x), attended(x, query, kernel_of(bound, query, key))
-    p, v, o = x.weights, value.value, x.output
-    off = (call.score_sigma * LAMBDA).expm1_().masked_fill_(x.unseen, 0.0).mul_(p)
-    left = 1 - off.sum(-1, keepdim=True)
-    ours = off.mul_(1 / LAMBDA).square_()
-    square = (ours @ v.square() - 2 * o * (ours @ v) + o * o * ours.sum(-1, keepdim=True)).clamp(
-        min=0
-    )
+    p, v, o = x.weights, value, x.output
+    error = call.profile.kernel(bound.kernel).exponential_error
+    what = ("spread", error, call.stored_score, call.read)
+    left, square = x.once(what, lambda: _of_scores(call))
     if call.stored_weight:
         square = square + call.stored_weight**2 * squared(x)
     square = square + call.sums.square()
-    own = value.own()
+    own = value.own_square()
     theirs = None
     if own is not None:
-        theirs = x.once("values", lambda: p.square() @ own.expand(v.shape).square())
+        theirs = x.once("values", lambda: p.square() @ own)
     if theirs is not None and sources(key) & sources(value):  # keys that are values: no quadrature
         shared = LAMBDA * (square.sqrt() + theirs.sqrt())
     else:
@@ -303,7 +334,7 @@ def attention_spread(
     if value.shared is not None:
         shared = shared + x.once("shared", lambda: p @ value.shared.expand(v.shape))
     if call.flushed is not None:
-        shared = shared + call.flushed @ v.abs()
+        shared = shared + call.flushed @ v.size
     shared = torch.where(left > 0, shared / left, inf)
     return result.settled([], call.stored, also=shared)
 

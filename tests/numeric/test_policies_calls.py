@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric import attention_bound
+from attnproof.numeric import attention_bound, torch_reading
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
@@ -24,7 +24,7 @@ from attnproof.numeric.run import Calls
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import scale_named
 from attnproof.numeric.task import drawn
-from attnproof.numeric.torch_reading import BoundReading
+from attnproof.numeric.torch_reading import FEWEST, BoundReading
 from attnproof.numeric.walk import Replacement, Rows, never
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.terms import free
@@ -112,6 +112,22 @@ def test_what_implementations_have_in_common_is_computed_once(
     for ours, theirs in zip(found, wanted, strict=True):
         assert torch.equal(ours.value, theirs.value)
         assert torch.equal(ours.likely(), theirs.likely())
+
+
+@pytest.mark.parametrize("replaced", [{}, attention_of("flash")])
+def test_rows_in_pieces_have_the_bounds_of_rows_at_once(
+    replaced: dict[str, Replacement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side, where = ATTENDED.claims[""].left, (Rows(torch.arange(48)), None)
+    whole = reading(None, ATTENDED, **replaced)
+    (wanted,) = (whole.read(side, at) for at in whole.pieces(side, where))
+    monkeypatch.setattr(torch_reading, "CACHED", 1)
+    cut = reading(None, ATTENDED, **replaced)
+    assert [len(rows.places) for rows, _ in cut.pieces(side, where) if rows] == [FEWEST] * 3
+    found = cut.read(side, where)
+    assert torch.allclose(found.value, wanted.value, rtol=0, atol=1e-12)
+    for ours, theirs in ((found.error(), wanted.error()), (found.likely(), wanted.likely())):
+        assert torch.allclose(ours, theirs, rtol=1e-6)
 
 
 def test_pieces_of_the_whole_are_not_kept() -> None:
