@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -62,6 +62,7 @@ def through(
 # Running error analysis: arrays that carry a value and a bound on its rounding error
 
 Scalar = int | float
+A = TypeVar("A")
 
 
 def gamma(k: float, u: float) -> float:
@@ -77,6 +78,22 @@ def _is_one_array(a: Tensor | None, b: Tensor | None) -> bool:
 
 def _product(a: Tensor | None, b: Tensor | None, how: Any) -> Tensor | None:
     return None if a is None or b is None else how(a, b)
+
+
+def selection(matrix: Tensor, axis: int) -> tuple[Tensor, Tensor] | None:
+    """Where the rows (``axis`` -1) or columns (-2) of a matrix have their only entry, and which.
+
+    None for a matrix that has more than one entry in some row (column).
+
+    >>> selection(torch.tensor([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]]), -1)
+    (tensor([1, 0]), tensor([1., 2.]))
+    """
+    if int(matrix.select(-1 if axis == -2 else 0, 0).count_nonzero()) > 1:
+        return None
+    if int(matrix.count_nonzero(axis).max()) > 1:
+        return None
+    places = (matrix != 0).byte().argmax(axis)
+    return places, matrix.gather(axis, places.unsqueeze(axis)).squeeze(axis)
 
 
 class Rounded:
@@ -123,7 +140,7 @@ class Rounded:
         self.shared: Tensor | None = radius
         self._varied: bool | None = None
         self._near: tuple[Any, ...] = ()
-        self._once: dict[object, tuple[object, Tensor]] = {}
+        self._once: dict[object, tuple[object, Any]] = {}
         self.met: list[Scores] = []
 
     def __array_namespace__(self, api_version: str | None = None) -> Arithmetic:
@@ -187,12 +204,13 @@ class Rounded:
 
     # what is asked of keys again with every piece of the queries
 
-    def once(self, what: object, of: object, compute: Callable[[], Tensor]) -> Tensor:
+    def once(self, what: object, of: object, compute: Callable[[], A]) -> A:
         """What was computed of the array before, as long as ``of`` is what it was computed of."""
         known = self._once.get(what)
         if known is None or known[0] is not of:
             known = self._once[what] = (of, compute())
-        return known[1]
+        found: A = known[1]
+        return found
 
     def knows(self, what: object, of: object, found: Tensor) -> None:
         """What need not be computed again."""
@@ -207,6 +225,11 @@ class Rounded:
     def square(self) -> Tensor:
         """value²."""
         return self.once("square", self.value, self.value.square)
+
+    @property
+    def finite(self) -> bool:
+        """Whether all entries are finite."""
+        return self.once("finite", self.value, lambda: bool(self.value.isfinite().all()))
 
     @property
     def lengths(self) -> Tensor:
@@ -411,30 +434,59 @@ class Rounded:
             and all(x.shape == self.value.shape and not x.stride(axis) for x in known)
         ]
 
+    def selects(self, axis: int) -> tuple[Tensor, Tensor] | None:
+        """As :func:`selection`, for a matrix of exact numbers such as that of a permutation."""
+        if self.ndim != 2 or self.radius is not None or self.is_off() or not self.value.numel():
+            return None
+        return self.once(("selects", axis), self.value, lambda: selection(self.value, axis))
+
+    def _times(self, b: Rounded) -> Callable[[Tensor, Tensor], Tensor]:
+        """Products of arrays that have entries where these two have them.
+
+        A factor that selects rows or columns need not be multiplied with.
+        """
+        if self.ndim != 2 or b.ndim != 2:
+            return torch.matmul
+        for factor, other, axis in ((self, b, -1), (b, self, -2)):
+            found = factor.selects(axis)
+            if found is None or not other.finite:
+                continue
+            places, _ = found
+
+            def times(x: Tensor, y: Tensor, axis: int = axis, at: Tensor = places) -> Tensor:
+                one, many = (x, y) if axis == -1 else (y, x)
+                entries = one.gather(axis, at.unsqueeze(axis))
+                return many.index_select(-2 if axis == -1 else -1, at).mul_(entries)
+
+            return times
+        return torch.matmul
+
     def _product(self, b: Rounded, terms: int, rows: tuple[int, ...]) -> Rounded:
         """The product, in which so many rows are repeated as these say."""
         profile = self.arithmetic.profile
-        size, other_size = self.size, b.size
+        size, other_size, times = self.size, b.size, self._times(b)
         factor = gamma(terms, profile.product)
         factor += 2 * profile.operand + profile.operand**2
         spread = plus(
-            _product(size, b.radius, torch.matmul),
-            _product(self.radius, other_size, torch.matmul),
-            _product(self.radius, b.radius, torch.matmul),
+            _product(size, b.radius, times),
+            _product(self.radius, other_size, times),
+            _product(self.radius, b.radius, times),
         )
-        local = factor * (size @ other_size)
+        local = factor * times(size, other_size)
         radius = local if spread is None else local + spread * (1 + factor)
-        value = self.value @ b.value
+        value = times(self.value, b.value)
         product = self.arithmetic.rounded(value, radius, profile.store)
         small = max(self.ndim, b.ndim) <= 2 and size.shape[-1] <= LARGEST
-        if spread is not None and small and bool(value.isfinite().all()):
+        if spread is not None and small and product.finite:
             self._in_norm(b, product, local, factor)  # of what is not finite no norm bounds it
         stored = product.storing(profile.store)
         if rows != self.shape[:-1]:
             whole = (*rows, *product.shape[len(rows) :])
             value, radius = product.value.expand(whole), product.error().expand(whole)
             product = Rounded(self.arithmetic, value, radius, product.unit)
-        return self._multiplied(b, product, stored, terms) if self.arithmetic.spreads else product
+        if not self.arithmetic.spreads:
+            return product
+        return self._multiplied(b, product, stored, terms, times)
 
     def _in_norm(self, b: Rounded, product: Rounded, local: Tensor, factor: float) -> None:
         """The errors of a product bounded through the norms of both factors as well."""
@@ -454,19 +506,26 @@ class Rounded:
             total = product.stored_total(whole * (1 + factor) + float(local.norm()))
             product.total = total if product.total is None else min(product.total, total)
 
-    def _multiplied(self, b: Rounded, product: Rounded, stored: Tensor, terms: float) -> Rounded:
+    def _multiplied(
+        self,
+        b: Rounded,
+        product: Rounded,
+        stored: Tensor,
+        terms: float,
+        times: Callable[[Tensor, Tensor], Tensor],
+    ) -> Rounded:
         """How the errors of a product spread: each entry of a factor meets many results."""
         profile = self.arithmetic.profile
         size, other = self.size, b.size
         mine, theirs = self.own_square(), b.own_square()
         squares = [
-            None if mine is None else mine @ b.square,
-            None if theirs is None else self.square @ theirs,
+            None if mine is None else times(mine, b.square),
+            None if theirs is None else times(self.square, theirs),
         ]
         common = sources(self) & sources(b)
         if profile.operand:
             common = frozenset((-1,))
-            squares.append((2 * profile.operand) ** 2 * (self.square @ b.square))
+            squares.append((2 * profile.operand) ** 2 * times(self.square, b.square))
         if common:
             spread = plus(*(None if s is None else s.sqrt() for s in squares))
         else:
@@ -475,9 +534,9 @@ class Rounded:
         r, far = self.shared, b.shared
         shared = plus(
             None if spread is None else LAMBDA * spread,
-            None if r is None else r.expand(size.shape) @ other,
-            None if far is None else size @ far.expand(other.shape),
-            self.likely() @ b.likely() if self.is_off() and b.is_off() else None,
+            None if r is None else times(r.expand(size.shape), other),
+            None if far is None else times(size, far.expand(other.shape)),
+            times(self.likely(), b.likely()) if self.is_off() and b.is_off() else None,
         )
         left = self.lengths[..., None] if b.value.ndim > 1 else self.lengths
         right = b.once(

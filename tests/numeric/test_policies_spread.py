@@ -223,3 +223,32 @@ def test_what_is_read_again_has_the_same_errors_and_roundings_of_its_own() -> No
     fresh = SmoothFunction("f", (1,), (1,), (), 0, xp.exact)(x[1:])
     assert torch.equal(other.value, fresh.value)
     assert torch.equal(other.likely(), fresh.likely())
+
+
+@pytest.mark.parametrize("spoilt", ["", "two entries in a row", "infinite"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_product_that_selects_rows_or_columns_is_the_product(
+    side: str, spoilt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = arithmetic(torch.bfloat16)
+    matrix = torch.eye(WIDTH, dtype=torch.float64)[torch.arange(WIDTH).flip(0)]
+    matrix[3] *= -2
+    matrix[5] = 0
+    matrix[7, 8] += spoilt == "two entries in a row"
+    x = drawn(0, torch.float64, WIDTH, WIDTH)
+    x[0, 0] = math.inf if spoilt == "infinite" else 1.0
+
+    def product() -> Rounded:
+        chosen, other = numbers.exact(matrix), numbers.exact(x) * 0.3
+        return chosen @ other if side == "left" else other @ chosen
+
+    found = product()
+    assert (torch.matmul is numbers.exact(matrix)._times(numbers.exact(x))) == bool(spoilt)
+    monkeypatch.setattr(Rounded, "_times", lambda *_: torch.matmul)
+    wanted = product()
+    for ours, theirs in (
+        (found.value, wanted.value),
+        (found.error(), wanted.error()),
+        (found.likely(), wanted.likely()),
+    ):
+        assert torch.allclose(ours, theirs, rtol=1e-12, equal_nan=True)
