@@ -344,7 +344,7 @@ def _computed(
     on these rows alone, so that a check costs one forward and little more.
     """
     sample = task.sample(head)
-    values = sample.in_dtype(dtype, task.device)
+    values = task.values(head, dtype)
     calls = [Calls(implementation), Calls(implementation)]
 
     def reading(code: Mapping[str, Replacement]) -> TorchReading:

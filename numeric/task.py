@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import torch
 
@@ -37,6 +38,29 @@ from .walk import Replacement, Rows, Where, few_rows
 COLUMNS = 256  # of a long last axis in which the spread of errors is followed
 
 
+@dataclass(frozen=True)
+class Stored:
+    """The values of one head in a dtype, and how often each tensor was written to."""
+
+    values: dict[str, Any]
+    written: dict[str, int]
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Stored:
+        """The values as they are now."""
+        return cls(values, _written(values))
+
+    @property
+    def untouched(self) -> bool:
+        """Whether no code that was given them has changed them."""
+        return self.written == _written(self.values)
+
+
+def _written(values: Mapping[str, Any]) -> dict[str, int]:
+    tensors = {name: v for name, v in values.items() if isinstance(v, torch.Tensor)}
+    return {name: v._version for name, v in tensors.items()}  # noqa: SLF001 (no public name)
+
+
 @dataclass
 class Task:
     """A statement at one scale on one device.
@@ -57,6 +81,7 @@ class Task:
     bounds: dict[tuple[Hashable, ...], Rounded] = field(default_factory=dict)
     broken: dict[torch.dtype, str | None] = field(default_factory=dict)
     runs: dict[tuple[str, str, torch.dtype], Measurement] = field(default_factory=dict)
+    stored: dict[tuple[int, torch.dtype], Stored] = field(default_factory=dict)
     nearby: dict[int, Moved] = field(default_factory=dict)
 
     @cached_property
@@ -72,6 +97,17 @@ class Task:
             seed = self.seed + 1_000_003 * head
             self.draws[head] = draw(self.statement, self.sizes, self.scale, seed)
         return self.draws[head]
+
+    def values(self, head: int, dtype: torch.dtype) -> dict[str, Any]:
+        """The values of one head as a program is given them, made once for all implementations."""
+        whose = (head, dtype)
+        kept = self.stored.get(whose)
+        if kept is None or not kept.untouched:
+            self.stored = {
+                key: one for key, one in self.stored.items() if key[1] == dtype and key[0] == 0
+            }
+            kept = self.stored[whose] = Stored.of(self.sample(head).in_dtype(dtype, self.device))
+        return dict(kept.values)
 
     def heads(self, implementation: Implementation, dtype: torch.dtype, side: Term) -> int:
         """How many heads to run: several for a fused kernel where the statement has one.
@@ -128,7 +164,7 @@ class Task:
             if spread:
                 bounds = {name: probable(bound) for name, bound in bounds.items()}
             plain = self.reading(head, profile, {}, spread=spread) if replaced else None
-            values = sample.with_radii(arithmetic, self.device)
+            values = sample.with_radii(arithmetic, self.device) if plain is None else plain.givens
             self.readings[whose] = BoundReading(sample.sizes, values, arithmetic, bounds, plain)
         return self.readings[whose]
 

@@ -177,6 +177,11 @@ class BoundReading(NumberedReading):
             self.passing = [plain.composed, plain.known_rows]
         self._plain: dict[Term, bool] = {}
 
+    @property
+    def givens(self) -> dict[str, Any]:
+        """The values that the reading was made with."""
+        return {name: self.values[name] for name in self.given}
+
     def __call__(self, term: Term) -> Any:
         """The value of a whole term, from the plain reading where it is the same there."""
         if self.plain is None or term in self.known or not self.is_plain(term):
