@@ -46,6 +46,7 @@ class Arithmetic(Moves):
 
     def __init__(self, profile: Profile, *, spreads: bool = False) -> None:
         self.profile, self.spreads = profile, spreads
+        self.least = torch.tensor(profile.least, dtype=torch.float64)
         self.overflowed = False
         """Whether some exact value came near the largest number of its dtype, or beyond it."""
 
@@ -58,8 +59,12 @@ class Arithmetic(Moves):
         """
         own = None
         if not exact:
-            own = value.abs().mul_(unit).add_(self.profile.least)
-            radius = own if radius is None else torch.add(own, radius, alpha=1 + unit)
+            own = self.storing(value, unit)
+            if radius is None:
+                radius = own
+            else:  # where errors are followed, what storing costs is asked for once more
+                kept = None if self.spreads else own
+                radius = torch.add(own, radius, alpha=1 + unit, out=kept)
         total = 0.0 if radius is None else float(radius.sum())
         largest = self.largest(unit)
         if radius is not None and not total < largest * unit:  # no |value| is above total / unit
@@ -73,6 +78,11 @@ class Arithmetic(Moves):
         if own is not None and self.spreads:
             result.knows("storing", unit, own)
         return result
+
+    def storing(self, value: Tensor, unit: float) -> Tensor:
+        """What one rounding at a unit may do to every entry."""
+        size = value.abs()
+        return torch.add(self.least, size, alpha=unit, out=size)
 
     def largest(self, unit: float) -> float:
         """The largest number of the dtype with this unit roundoff, or of one with less."""

@@ -306,7 +306,7 @@ class Rounded:
         known = self._once.pop("storing", None)
         if known is not None and known[0] == unit:
             return known[1]
-        return self.value.abs().mul_(unit).add_(self.arithmetic.profile.least)
+        return self.arithmetic.storing(self.value, unit)
 
     def sloped(self, of: Rounded, slope: Callable[[Tensor], Tensor], units: float) -> Rounded:
         """As a function of another array, of some slope within a radius, off by so many units."""
@@ -373,7 +373,7 @@ class Rounded:
     def __pow__(self, exponent: int) -> Rounded:
         if exponent < -1:
             return (self**-exponent) ** -1
-        size, r = self.value.abs(), self.error()
+        size, r = self.size, self.error()
         if exponent == -1:
 
             def slope(r: Tensor) -> Tensor:
@@ -383,11 +383,16 @@ class Rounded:
                 1 / self.value, r / (size * (size - r).clamp(min=0)), self.unit
             )
             return inverse.sloped(self, slope, 0.0)
-        spread = (size + r) ** exponent - size**exponent
         units = self.arithmetic.profile.power_error
-        spread = spread + units * self.arithmetic.inner(self.unit) * size**exponent
-        power = self.arithmetic.rounded(self.value**exponent, spread, self.unit)
-        return power.sloped(self, lambda r: exponent * (size + r) ** (exponent - 1), units)
+        if exponent == 2:  # (x + r)² − x² without what cancels
+            value = power = self.square
+            spread = torch.add(r, size, alpha=2).mul_(r)
+        else:
+            value, power = self.value**exponent, size**exponent
+            spread = (size + r) ** exponent - power
+        spread = spread.add_(power, alpha=units * self.arithmetic.inner(self.unit))
+        result = self.arithmetic.rounded(value, spread, self.unit)
+        return result.sloped(self, lambda r: exponent * (size + r) ** (exponent - 1), units)
 
     def sum(self, axis: int) -> Rounded:
         """The sum over an axis, in the order that was measured.

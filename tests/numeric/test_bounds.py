@@ -35,6 +35,7 @@ OPERATIONS: dict[str, Any] = {
     "tanh": lambda xp, a, b: xp.tanh(a - b),
     "log": lambda xp, a, b: xp.log(a * b * a * b + 1),
     "sqrt": lambda xp, a, b: xp.sqrt(b * b + a * a),
+    "square": lambda _, a, b: (a + b) ** 2,
     "power": lambda _, a, b: (a + b) ** 3,
     "cos": lambda xp, a, b: xp.cos(a * b * 300),
     "sum": lambda _, a, b: (a * b).sum(0),

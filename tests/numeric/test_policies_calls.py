@@ -158,6 +158,16 @@ def test_one_dtype_is_held_at_a_time_and_one_head_beside_the_first() -> None:
     assert held[2:] == [{(float64, 0), (float64, 2)}, {(half, 1)}]
 
 
+def test_code_that_writes_to_its_inputs_spoils_no_other() -> None:
+    task: Any = drawn(ROTARY, scale_named("small"), CPU, 0)
+    first, again = (task.values(0, torch.float32)["X"] for _ in range(2))
+    assert again is first
+    before = first.clone()
+    first[0] += 1
+    assert torch.equal(task.values(0, torch.float32)["X"], before)
+    assert not torch.equal(first, before)
+
+
 def kernel(*queries: int) -> Any:
     bound = AttentionBound(kernel="flash")
     calls = Calls(
