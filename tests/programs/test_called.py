@@ -21,8 +21,6 @@ from attnproof.programs.subjects import Attention, Rotary
 
 from . import called_code as code
 
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
 THREE = "query: B n E, key: B n E, value: B n E"
 LINES: dict[str, tuple[Any, str]] = {
     "a config": (code.OfConfig, "x: B n E -> B n E"),

@@ -19,8 +19,6 @@ from attnproof.programs.signature import SignatureError
 
 QKV = "q: B H r D, k: B H n D, v: B H n D -> B H r D"
 
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
 
 def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Attention as it is written."""

@@ -12,8 +12,6 @@ from attnproof.programs.equal.pair import two
 from attnproof.programs.equal.sides import Told
 from attnproof.programs.equal.specification import WrongSpecification
 
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
 TABLES = "x: B n 16, cos: n 4 cos, sin: n 4 sin -> B n 16"
 
 

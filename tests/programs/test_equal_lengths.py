@@ -18,8 +18,6 @@ from attnproof.programs.equal.sides import Told
 from attnproof.programs.response import moved_inside
 from attnproof.programs.signature import SignatureError
 
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
 LENGTHS = "r = r, n = n -> r n"
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.devices import one_thread
 from attnproof.programs.declarations import DeclaredAdditive
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
@@ -21,12 +20,6 @@ from attnproof.theorems.laws import laws_of
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 WIDTH = 8
-
-
-@pytest.fixture(autouse=True, scope="module")
-def alone() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 def ladder(width: int = WIDTH, base: float = 10_000.0) -> Tensor:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 import torch
 
-from attnproof.numeric.devices import one_thread
 from attnproof.programs.draw import Draw
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
@@ -32,12 +30,6 @@ DRAWN = (
     "cache-keeps-its-positions",
     "conversion-keeps-scores",
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def alone() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 @pytest.mark.parametrize(

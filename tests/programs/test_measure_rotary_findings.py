@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
-from attnproof.numeric.devices import one_thread
 from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Rotary
@@ -31,12 +30,6 @@ from .rotary_code import (
     partial,
     two_axes,
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def alone() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 def test_laws_that_need_more_say_why_they_are_not_asked() -> None:

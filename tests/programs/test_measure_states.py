@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from attnproof.numeric.devices import one_thread
 from attnproof.programs.calling import calm, evaluating, fresh
 from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
@@ -24,12 +23,6 @@ from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Subject
 from attnproof.theorems.laws import LAWS
 
 STATE = ("rows-of-batch-apart", "stateless", "no-mutation")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def alone() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -11,8 +11,6 @@ from attnproof.testing import check_bias
 
 from ..numeric import one_count_code as code
 
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
 LAWS = ["offset-only", "last-rows"]
 
 

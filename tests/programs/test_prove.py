@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from attnproof.numeric.devices import one_thread
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import (
@@ -38,12 +37,6 @@ ROTATING = {
     "follows-its-ids",
     "rows-of-batch-apart",
 }
-
-
-@pytest.fixture(autouse=True)
-def alone() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 def verdicts(found: Traced) -> dict[str, str]:

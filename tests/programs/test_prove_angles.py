@@ -12,8 +12,6 @@ from attnproof.programs.prove import prove
 from attnproof.programs.prove.angles import angles_of
 from attnproof.programs.subject import adapted_as
 
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
 
 def ladder(width: int = 8, base: float = 10000.0) -> Tensor:
     return base ** (-torch.arange(0, width, 2).float() / width)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -26,15 +26,7 @@ DOCUMENTS = torch.tensor([0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3])
 TABLE = nn.Parameter(torch.linspace(-3, 4, 516).reshape(4, 129).sin())
 ROWS = nn.Parameter(torch.linspace(0, 2, 12).reshape(4, 3))
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("fewer_lengths")]
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def interpreted(*given: Any, **named: Any) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.devices import one_thread
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.operations import READINGS, Notes, noted
 from attnproof.programs.prove.operations.at_places import entries_of
@@ -20,13 +19,6 @@ from attnproof.symbolic.terms import free
 from attnproof.theorems.definitions.references import t5_bucket
 
 from .window_tables import SECONDS, away, by_distance, index, verdicts
-
-
-@pytest.fixture(autouse=True)
-def on_one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
-
 
 FORMULAS: dict[str, tuple[Tensor, str]] = {
     "a window of 7 by 7": (index(7, 7), "84 + 13·⌊i/7⌋ + i%7 − 13·⌊j/7⌋ − j%7"),

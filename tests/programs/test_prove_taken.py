@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subject import adapted_as
 
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
 LENGTH, WIDTH = 64, 8
 W = 10000.0 ** (-torch.arange(0, WIDTH, 2) / WIDTH)
 LINE = "x: B H n D, ids: B n positions -> x"

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.numeric.devices import one_thread
 from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import Attention, Bias
 from attnproof.theorems.definitions.references import t5_bucket
 
 from .window_tables import SECONDS, away, by_distance, index, verdicts
-
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
-
-@pytest.fixture(autouse=True)
-def on_one_thread() -> Iterator[None]:
-    with one_thread():
-        yield
 
 
 class Window(nn.Module):
