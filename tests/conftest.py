@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from attnproof.real_code import running
+from attnproof.real_code import forking, running
 from attnproof.real_code.forking import ForkServer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -166,10 +166,24 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.setenv("XDG_CACHE_HOME", str(place))
 
 
+PART, SECONDS = 10, 0.3
+FEWER = (
+    "from importlib import import_module; gates = import_module('attnproof.programs.prove.gate'); "
+    f"gates.WORK = {{name: work // {PART} for name, work in gates.WORK.items()}}; "
+    f"gates.SECONDS = {SECONDS}; serve()"
+)
+
+
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
-    """What code is run in, in processes of their own that do not each load the libraries."""
+    """What code is run in, in processes of their own that do not each load the libraries.
+
+    As with :func:`fewer_lengths`; what is ``spawned`` is run at all lengths.
+    """
     with ForkServer() as server:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(forking, "SERVE", forking.SERVE.replace("serve()", FEWER))
+            server._begun()
         yield server
 
 
@@ -209,8 +223,8 @@ def spawned(monkeypatch: pytest.MonkeyPatch) -> None:
 def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code is run beside its graph with a tenth of the work, in tests that are not about that."""
     gates = import_module("attnproof.programs.prove.gate")  # its function has its name
-    monkeypatch.setattr(gates, "WORK", {name: work // 10 for name, work in gates.WORK.items()})
-    monkeypatch.setattr(gates, "SECONDS", 0.3)
+    monkeypatch.setattr(gates, "WORK", {name: work // PART for name, work in gates.WORK.items()})
+    monkeypatch.setattr(gates, "SECONDS", SECONDS)
 
 
 def torch_settings() -> dict[str, object]:
