@@ -12,6 +12,7 @@ from attnproof.cli import main
 from attnproof.programs.declarations import DECLARED
 from attnproof.programs.declared_laws import COMPARED, compared_by
 from attnproof.real_code.asserting import CodeBreaksLaw
+from attnproof.real_code.records import CodeRecord
 from attnproof.real_code.words import declaring, exit_code
 from attnproof.testing import (
     assert_attention,
@@ -52,16 +53,15 @@ def strict(n: int) -> Tensor:
 
 
 def test_a_declared_scale_that_is_not_compared_does_not_pass() -> None:
-    record = check_attention(attention(), declared="attention:scale=0.25", methods=FEW)
-    law = record.law("scale-as-declared")
+    with pytest.raises(CodeBreaksLaw, match="declared, and not checked") as raised:
+        assert_attention(attention(), declared="attention:scale=0.25", methods=FEW)
+    law = raised.value.record.law("scale-as-declared")
     assert law.verdict == "unchecked"
     assert law.why.startswith(f"scale=0.25: {TOLD}the code takes tokens")
-    assert exit_code(record) == 1
+    assert exit_code(raised.value.record) == 1
     plain = check_attention(attention(), methods=FEW)
     assert plain.law("scale-as-declared").verdict == "not asked"
     assert exit_code(plain) == 0
-    with pytest.raises(CodeBreaksLaw, match="declared, and not checked"):
-        assert_attention(attention(), declared="attention:scale=0.25", methods=FEW)
 
 
 def test_a_law_of_other_code_that_compares_what_is_declared_has_a_row() -> None:
@@ -108,27 +108,23 @@ class Blind(nn.Module):
         return found
 
 
-@pytest.mark.parametrize("way", ["relative", "absolute"])
 @pytest.mark.parametrize("placed", [False, True])
-def test_positions_that_an_order_blind_layer_has_not_are_unchecked(way: str, placed: bool) -> None:
+def test_positions_that_an_order_blind_layer_has_not_are_unchecked(placed: bool) -> None:
     code, more = Blind(), {}
     if placed:  # then the law of translation holds of it, and says nothing of relative positions
         more = {"whole_layer": lambda x, _: code(x)}
-    declared = f"attention:causal=false,positions={way}"
-    methods = ["measured", "identity"]
-    record = check_attention(code, declared=declared, methods=methods, embed=32, heads=4, **more)
-    law = record.law("translation")
-    assert law.verdict == "unchecked"
-    assert law.why.startswith(f"positions={way}: {TOLD}")
-    assert exit_code(record) == 1
-    none = check_attention(
-        code,
-        declared="attention:causal=false,positions=none",
-        methods=methods,
-        embed=32,
-        heads=4,
-        **more,
-    )
+
+    def checked(way: str) -> CodeRecord:
+        how = {"methods": ["measured", "identity"], "embed": 32, "heads": 4, **more}
+        return check_attention(code, declared=f"attention:causal=false,positions={way}", **how)
+
+    for way in ("relative", "absolute"):
+        record = checked(way)
+        law = record.law("translation")
+        assert law.verdict == "unchecked"
+        assert law.why.startswith(f"positions={way}: {TOLD}")
+        assert exit_code(record) == 1
+    none = checked("none")
     assert none.law("permutation").verdict == "measured"
     assert exit_code(none) == 0
 

@@ -90,10 +90,18 @@ def test_where_positions_are_whole_or_end() -> None:
     assert "defined up to position 511" in table.says
     assert list(table.lines) == ["float32", "bfloat16", "float16"]
     assert not any(line.first for line in table.lines.values())
-    steps = rounding(MatrixPowers.with_defaults())
-    assert "a step for each position" in steps.says
     buckets = rounding(T5Buckets.with_defaults())
     assert buckets.places[-1] == 10**6
+
+
+def test_code_of_a_step_for_each_position_is_followed_so_far(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(home, "SLOW", home.SLOW / 10)
+    monkeypatch.setattr(home, "SECONDS", home.SECONDS / 10)
+    steps = rounding(MatrixPowers.with_defaults())
+    assert steps.places[-1] < 10**6
+    assert "a step for each position" in steps.says
 
 
 class Unread(Encoding):
