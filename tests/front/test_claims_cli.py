@@ -11,6 +11,7 @@ import pytest
 
 from attnproof.cli import main
 from attnproof.records import Results
+from tests.front.outputs import refused
 
 if TYPE_CHECKING:
     from tests.front.conftest import Numbers
@@ -43,14 +44,6 @@ def place(
         .replace("addition-commutes", "two-and-two"),
     )
     return ["--theorems", str(tmp_path)]
-
-
-def refused(output: Output, *arguments: str) -> str:
-    assert main(list(arguments)) == 2
-    out, err = output.readouterr()
-    assert not out
-    (line,) = err.splitlines()
-    return line
 
 
 def test_the_table_has_verdict_evidence_witness_and_counts(

@@ -8,8 +8,9 @@ from typing import Any
 
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.derivation import Derivation
+from attnproof.symbolic.formed import formed
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.kernel import Cover, Proof, replay
+from attnproof.symbolic.kernel import Cover, Proof, Refused, replay
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.rules import Assumption, applied, known_after
 from attnproof.symbolic.showing import signed
@@ -48,6 +49,14 @@ def taken(rule: str, t: Term, arguments: tuple[Any, ...]) -> tuple[Term, frozens
     asked = Asked(frozenset())
     _, used = applied(rule, t, arguments, asked)
     return applied(rule, t, arguments, known_after(asked.steps(used), over=free(t)))
+
+
+def means_something(t: Term) -> bool:
+    """Whether the kernel would read it at all: a length that changes leaves a shape behind."""
+    try:
+        return formed(t) is t
+    except Refused:
+        return False
 
 
 def proof_of_sign(

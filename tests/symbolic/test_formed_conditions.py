@@ -30,6 +30,7 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.terms import Term, bind, make
 from tests.symbolic.interpreter import Undefined, World
+from tests.symbolic.stating import means_something
 from tests.symbolic.vocabulary import (
     HALF,
     PI,
@@ -279,13 +280,6 @@ def made(t: Term, **changed: Any) -> Term | None:
         return None
 
 
-def accepted(t: Term) -> bool:
-    try:
-        return formed(t) is t
-    except Refused:
-        return False
-
-
 def assert_it_has_a_value(t: Term) -> None:
     for world in (World(seed, largest=3) for seed in range(3)):
         try:
@@ -309,7 +303,11 @@ def test_every_operation_has_a_sample() -> None:
 @pytest.mark.parametrize("t", SAMPLES, ids=lambda t: t.op)
 def test_what_is_near_has_a_value_or_is_refused(t: Term) -> None:
     for other in {x: None for x in near(t) if x is not None}:
-        if accepted(other) and not other.loose and (other.op != "var" or other.data[1] == "real"):
+        if (
+            means_something(other)
+            and not other.loose
+            and (other.op != "var" or other.data[1] == "real")
+        ):
             assert_it_has_a_value(other)
 
 

@@ -15,9 +15,7 @@ import pytest
 from attnproof.catalogue import load_catalogue
 from attnproof.symbolic import Array, Claim, Statement, permutation
 from attnproof.symbolic.claim import Link
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import ONE, add, mul, num
 from attnproof.symbolic.statement import Theorem
@@ -25,6 +23,7 @@ from attnproof.symbolic.terms import Term, free, make, postorder, substitute
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.spread import CATALOGUE
 from tests.symbolic.spread import part as third
+from tests.symbolic.stating import means_something
 
 LEFT_OUT = {
     "rotary-attention-is-equivariant-when-tokens-carry-their-positions": "slow",
@@ -132,14 +131,6 @@ CHANGES: dict[str, Callable[[Term], Iterator[tuple[str, Term]]]] = {
     "maximum": of_a_maximum,
     "var": of_an_array,
 }
-
-
-def means_something(t: Term) -> bool:
-    """Whether the kernel would read it at all: a length that changes leaves a shape behind."""
-    try:
-        return formed(t) is t
-    except Refused:
-        return False
 
 
 def mutants(claim: Claim) -> list[tuple[str, Claim]]:

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnproof.symbolic.derivation import Reflexive
-from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused, close
 from attnproof.symbolic.rules import Assumption
 from attnproof.symbolic.scalars import (
@@ -27,7 +26,7 @@ from attnproof.symbolic.signs import nonzero, sign
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.interpreter import Undefined, World
 from tests.symbolic.random_numbers import fact, holds_in, larger, leaves, numbers, rounds
-from tests.symbolic.stating import proof_of_sign
+from tests.symbolic.stating import means_something, proof_of_sign
 from tests.symbolic.vocabulary import (
     HALF,
     PI,
@@ -345,13 +344,6 @@ def with_facts(draw: st.DrawFn) -> tuple[Term, frozenset[Assumption]]:
     parts = st.sampled_from([t for _, t in told]) | leaves if told else leaves
     t = draw(st.recursive(parts, larger, max_leaves=4))
     return t, frozenset(fact(kind, part) for kind, part in told)
-
-
-def means_something(t: Term) -> bool:
-    try:
-        return formed(t) is t
-    except Refused:
-        return False
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
