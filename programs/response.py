@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -53,6 +53,7 @@ class Unsteady(RuntimeError):
     """Two equal calls gave different results, so that nothing can be compared."""
 
 
+@cache
 def unit_of(dtype: torch.dtype) -> float:
     """The unit roundoff u of a float format, half the distance from 1 to the next number.
 

@@ -102,7 +102,9 @@ class _Run:
         ranges = self.graph.exported.ranges
         self.longest = {s: int(r.upper) for s, r in ranges.items() if r.upper.is_Integer}
         self.pool = _pool()
-        self.several = sum(x.is_floating_point() for x in self.graph.call.inputs) > 1
+        numbers = [x.is_floating_point() for x in self.graph.call.inputs]
+        self.several, self.whole = sum(numbers) > 1, not all(numbers)
+        self.rounded = STEP * (16 + self.graph.exported.operations)
         places = [
             (shape, letters.split())
             for shape, letters in zip(
@@ -120,8 +122,7 @@ class _Run:
 
     def inputs(self, at: Lengths, count: int, scale: float = 1.0) -> tuple[Tensor, ...]:
         """Inputs of these lengths; positions count on from anywhere, or stand in any order."""
-        whole = any(not x.is_floating_point() for x in self.graph.call.inputs)
-        generator = torch.Generator().manual_seed(count) if whole else None  # which takes long
+        generator = torch.Generator().manual_seed(count) if self.whole else None  # which takes long
         made = []
         for place, like in enumerate(self.graph.call.inputs):
             shape = self.shape(place, at)
@@ -209,8 +210,7 @@ class _Run:
 
     def alike(self, got: Results, want: Results) -> bool:
         """Whether each of some results is another one up to rounding."""
-        allowed = STEP * (16 + self.graph.exported.operations)
-        return all(_near(a, b, allowed, self.size) for a, b in zip(got, want, strict=True))
+        return all(_near(a, b, self.rounded, self.size) for a, b in zip(got, want, strict=True))
 
     def is_overwritten(self, at: Lengths) -> bool:
         """Whether a later call writes over what an earlier one gave."""

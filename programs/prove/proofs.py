@@ -34,7 +34,7 @@ from .hooks import Hook, Hooks
 from .least import Bounds, bounds_of, from_least, from_one
 from .operations import Unread
 from .program import Way
-from .running import gives_none, witness_of
+from .running import gives_none, is_broken, witness_of
 from .source_numbers import asks_device, numbers_in
 from .stating import LIKE, Axes, Graph, bound_letters, reorders, stated
 from .widths import widths_told
@@ -53,6 +53,7 @@ BY_VALUE = Condition("this is said of values, not of gradients", "where")
 ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
 IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
 NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is looked for
+BESIDE_A_WITNESS = 0.3  # seconds in which a proof is looked for, where small inputs break the law
 HEADS_BESIDE = (2, 3, 4, 8)
 WORST = ("internal error", "broken", "undecided", "holds", "not asked")
 SHORT = 60  # characters of a formula that stands in a line
@@ -510,20 +511,39 @@ class Proofs:
         return own and "key" not in self.graphs
 
     def _decided(self, law: Formula, graphs: Mapping[str, Graph]) -> Decision:
-        """The decision, in the first way in which a proof is found."""
+        """The decision, in the first way in which a proof is found.
+
+        Where small inputs break the law no proof is waited for: only a graph that is not what the
+        code does has one, and then the code breaks the law as well.
+        """
         letters: Axes = self.letters
+        seconds = BESIDE_A_WITNESS if self._is_broken(law, graphs) else self.seconds
         for way, longest, part in (*WAYS, *self._valued(graphs)):
             statement = stated(law, graphs, letters, self.subject, way=way)
             if letters is self.letters and ranges_of(statement, statement.claims.values())[0]:
                 _forget(graphs)
                 letters = self._at_least(graphs)
                 statement = stated(law, graphs, letters, self.subject, way=way)
-            effort = Effort(refuting=False, whole=part * self.seconds)
+            effort = Effort(refuting=False, whole=part * min(seconds, self.seconds))
             with written_out(longest):
                 decided = decide(statement, effort=effort)
             if decided.verdict == "proved":
                 break
         return decided
+
+    def _is_broken(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:
+        """Whether the code breaks the law at a glance, at few of the inputs of a witness.
+
+        Not asked of a pair, whose programs were compared before.
+        """
+        if self.subject.kind == "pair":
+            return False
+        calls = {name: graph.call.alone for name, graph in graphs.items()}
+        operations = sum(g.exported.operations for g in graphs.values())
+        try:
+            return is_broken(law, calls, self.letters, self.subject, operations)
+        except Unread:
+            return False
 
     def _at_least(self, graphs: Mapping[str, Graph]) -> Axes:
         """Letters by sizes from 1 on, whose form shows how long the guards keep them.

@@ -195,6 +195,24 @@ def witness_of(
     return None
 
 
+def is_broken(
+    law: Formula,
+    calls: Mapping[str, Callable[..., Any]],
+    letters: Axes,
+    subject: Subject,
+    operations: int,
+) -> bool:
+    """Whether the code breaks the law by more than rounding where every length is 2, or 3."""
+    run = Run(law, calls_by_name(calls, subject), operations)
+    axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
+    for size in SMALL:
+        sizes = dict.fromkeys(_names(law, letters, axes), size)
+        told = run.gap(_drawn(law, letters, axes, sizes, 0, whole))
+        if told is not None and told[0] > told[1]:
+            return True
+    return False
+
+
 def gives_none(
     law: Formula, calls: Mapping[str, Callable[..., Any]], letters: Axes, subject: Subject
 ) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.prove import Traced, prove
+from attnproof.programs.prove import Traced, proofs, prove
 from attnproof.programs.subjects import (
     Additive,
     Attention,
@@ -21,6 +21,9 @@ from attnproof.programs.subjects import (
     Rotary,
     Subject,
 )
+from attnproof.symbolic.decision import Decision
+from attnproof.symbolic.prove import Effort, decide
+from attnproof.symbolic.statement import Statement
 
 from ..bugs.corpus import all_bugs
 from ..numeric import traced_code as code
@@ -335,3 +338,21 @@ def test_activations_of_other_settings_are_other_functions() -> None:
     assert verdicts(found) == {"permutation": "broken"}, found.why
     found = prove(slopes(0.5), laws=("permutation",))
     assert verdicts(found) == {"permutation": "holds"}, found.why
+
+
+@pytest.mark.parametrize(("law", "waits"), [("permutation", False), ("rows-of-batch-apart", True)])
+def test_no_proof_is_waited_for_where_small_inputs_break_a_law(
+    law: str, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    efforts: list[float] = []
+
+    def undecided(statement: Statement, effort: Effort) -> Decision:
+        efforts.append(effort.whole)
+        return decide(statement, effort=Effort(refuting=False, whole=0.0))
+
+    monkeypatch.setattr(proofs, "decide", undecided)
+    later = Layer(name="adds what came before", call=lambda x: x.cumsum(1), embed=16)
+    found = prove(later, [law], seconds=50.0)
+    assert verdicts(found) == {law: "undecided" if waits else "broken"}
+    assert efforts
+    assert all((effort > 1.0) is waits for effort in efforts)
