@@ -234,7 +234,8 @@ class Rounded:
     @property
     def lengths(self) -> Tensor:
         """The Euclidean norms of the rows."""
-        return self.once("lengths", self.value, lambda: self.value.norm(dim=-1))
+        found: Tensor = self.once("lengths", self.value, lambda: self.value.norm(dim=-1))
+        return found
 
     # how errors spread
 
@@ -305,7 +306,8 @@ class Rounded:
         """What one rounding at a unit may do to every entry."""
         known = self._once.pop("storing", None)
         if known is not None and known[0] == unit:
-            return known[1]
+            found: Tensor = known[1]
+            return found
         return self.arithmetic.storing(self.value, unit)
 
     def sloped(self, of: Rounded, slope: Callable[[Tensor], Tensor], units: float) -> Rounded:

@@ -302,8 +302,8 @@ def _of_scores(call: Attended) -> tuple[Tensor, Tensor]:
     left = 1 - off.sum(-1, keepdim=True)
     ours = off.mul_(1 / LAMBDA).square_()
     both = v.once("both", v.value, lambda: torch.cat((v.square, v.value), -1))
-    first, second = (ours @ both).split(v.shape[-1], -1)
-    found = first - 2 * o * second + o * o * ours.sum(-1, keepdim=True)
+    sums, width = ours @ both, v.shape[-1]
+    found = sums[..., :width] - 2 * o * sums[..., width:] + o * o * ours.sum(-1, keepdim=True)
     return left, found.clamp(min=0)
 
 
