@@ -294,13 +294,14 @@ def rotated_linear(f: Any, x: Any, y: Any, a: Any, p: Any) -> Sides:
 def identity_at_zero(f: Any, x: Any, y: Any, p: Any) -> Sides:
     """rotate(x, 0)_i = c_i·x_i, and c_i = c_j where neither is 1: channels that pass have 1.
 
-    The factors are those of every token, head and row.  The second: (c_i − 1)·(c_j − 1)·(c_i − c_j)
-    = 0 for all channels i and j.  No factor is 0.
+    The factors are those of every token, head and row.  The second is asked of the first place:
+    (c_i − 1)·(c_j − 1)·(c_i − c_j) = 0 for all channels i and j.  No factor is 0.
     """
     a, b = f.in_order(x, 0 * p), f.in_order(y, 0 * p)
-    apart = a[..., None] * y[..., None, :] - x[..., None] * b[..., None, :]
-    longer = (a - x)[..., None] * (b - y)[..., None, :]
     one, other = _multiplied(a, x, b, y)
+    a, x, b, y = (vectors[0, 0, 0] for vectors in (a, x, b, y))
+    apart = a[:, None] * y[None] - x[:, None] * b[None]
+    longer = (a - x)[:, None] * (b - y)[None]
     return [one, longer * apart], [other, 0 * apart]
 
 
