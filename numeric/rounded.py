@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 LARGEST = 256
 """The largest width at which the norm of a matrix is computed."""
+KEPT = 1 << 22
+"""What is computed of an array with as many entries is not kept: memory is worth more."""
 
 
 def spectral(matrix: Tensor) -> float:
@@ -208,13 +210,16 @@ class Rounded:
         """What was computed of the array before, as long as ``of`` is what it was computed of."""
         known = self._once.get(what)
         if known is None or known[0] is not of:
-            known = self._once[what] = (of, compute())
+            known = of, compute()
+            if self.value.numel() < KEPT:
+                self._once[what] = known
         found: A = known[1]
         return found
 
     def knows(self, what: object, of: object, found: Tensor) -> None:
         """What need not be computed again."""
-        self._once[what] = (of, found)
+        if self.value.numel() < KEPT:
+            self._once[what] = (of, found)
 
     @property
     def size(self) -> Tensor:

@@ -206,10 +206,7 @@ class BoundReading(NumberedReading):
 
     def parts(self, entries: float, rows: int) -> int:
         """More than memory asks for: what many operations in a row read stays in the cache."""
-        least, most = super().parts(entries, rows), ceil(entries / CACHED)
-        if least * FEWEST > rows:  # they are fewer rows anyway
-            return max(least, min(most, rows))
-        return max(least, min(most, rows // FEWEST))
+        return max(super().parts(entries, rows), min(ceil(entries / CACHED), rows // FEWEST))
 
     def full(self, shape: Sequence[int], value: float) -> Rounded:
         """One number, with the error of storing it."""
