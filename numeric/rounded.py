@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 LARGEST = 256
 """The largest width at which the norm of a matrix is computed."""
 KEPT = 1 << 22
-"""What is computed of an array with as many entries is not kept: memory is worth more."""
+"""Arrays with as many entries are not kept beside what they are computed of, for their memory."""
 
 
 def spectral(matrix: Tensor) -> float:
@@ -211,7 +211,7 @@ class Rounded:
         known = self._once.get(what)
         if known is None or known[0] is not of:
             known = of, compute()
-            if self.value.numel() < KEPT:
+            if not isinstance(known[1], Tensor) or known[1].numel() < KEPT:
                 self._once[what] = known
         found: A = known[1]
         return found
