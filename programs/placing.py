@@ -128,7 +128,7 @@ def at_start(
             return plain(*xs)
         same = (positions[:, :, None] == positions[:, None, :]).tril(-1)
         rotates_before = same.sum(-1)
-        outs = [torch.zeros_like(x) for x in xs]
+        outs: list[Tensor] = []
         length = max(int(positions.max()) + 1, least, 1)
         for count in range(int(rotates_before.max()) + 1):
             row, token = (rotates_before == count).nonzero(as_tuple=True)
@@ -136,11 +136,18 @@ def at_start(
             longer = [x.new_zeros(rows, x.shape[1], length, width) for x in xs]
             for long, x in zip(longer, xs, strict=True):
                 long[row, :, place] = x[row, :, token]
-            for out, got in zip(outs, plain(*longer), strict=True):
+            found = plain(*longer)
+            outs = outs or _empty(xs, found)
+            for out, got in zip(outs, found, strict=True):
                 out[row, :, token] = got[row, :, place]
         return tuple(outs)
 
     return rotate
+
+
+def _empty(xs: tuple[Tensor, ...], found: tuple[Tensor, ...]) -> list[Tensor]:
+    """Arrays for what comes back, which need not have the dtype of what went in."""
+    return [torch.zeros_like(x, dtype=got.dtype) for x, got in zip(xs, found, strict=True)]
 
 
 def in_grid(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str) -> Rotates:
@@ -172,12 +179,13 @@ def at_offsets(
         on = positions == first + torch.arange(tokens, device=positions.device)
         if bool(on.all()) and bool((first == first[0]).all()):
             return start(*xs, offset=int(first[0]))
-        outs = [torch.zeros_like(x) for x in xs]
+        outs: list[Tensor] = []
         for row in range(rows):
             whole = bool(on[row].all())
             for t in range(1 if whole else tokens):
                 part = slice(t, tokens if whole else t + 1)
                 got = start(*(x[row : row + 1, :, part] for x in xs), offset=int(positions[row, t]))
+                outs = outs or _empty(xs, got)
                 for out, one in zip(outs, got, strict=True):
                     out[row : row + 1, :, part] = one
         return tuple(outs)

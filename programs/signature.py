@@ -49,6 +49,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from json import dumps
 from typing import Any
 
 KINDS = {
@@ -244,7 +245,10 @@ class Argument:
 def _told(value: Any) -> str:
     if isinstance(value, tuple) and any(isinstance(one, Axis) for one in value):
         return f"({', '.join(map(_told, value))}{',' * (len(value) == 1)})"
-    return str(value) if isinstance(value, Axis) else repr(value)
+    if isinstance(value, Axis):
+        return str(value)
+    # texts in double quotes: the line stands in single ones, as a shell takes it
+    return dumps(value) if isinstance(value, str) else repr(value)
 
 
 @dataclass(frozen=True)

@@ -310,9 +310,16 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
         row = int(left.norm(dim=-1).argmax())
         column = int(left[row].abs().argmax())
         seen = Seen(
-            {"rows": len(table), "shift": 1, "position": row, "channel": column},
-            (f"row {row + 1}, channel {column}", float(after[row, column])),
-            ("the best matrix on the row before", float((before @ matrix)[row, column])),
+            {
+                "rows": len(table),
+                "shift": 1,
+                "position": row,
+                "channel": column,
+                "next": float(after[row, column]),
+                "by the best matrix": float((before @ matrix)[row, column]),
+            },
+            ("what the best matrix leaves of all rows, as a length", off),
+            ("what it leaves of a table that it shifts", 0.0),
             off,
             allowed,
         )

@@ -13,7 +13,7 @@ from attnproof.programs.subject import kind_of
 SAME = [
     "q: B H n D, k: B G n D, cos: n D, sin: n D -> q, k",
     "x: B n E, mask: B n keep -> B n E",
-    "x: B n (H D), unsqueeze_dim = 1, order = 'bhtd' -> out: B n (H D), _",
+    'x: B n (H D), unsqueeze_dim = 1, order = "bhtd" -> out: B n (H D), _',
     "k: B (n + m) D, seq_len = n, f: (2 n + 1) D/2 cis -> k",
     "x: B C (h w), p: 2 n positions -> {out: B C (h w), weights: B H n n}",
     "x: n 1 D, rope = (cos: 1 n D/2, sin: 1 n D/2) -> x",
