@@ -370,7 +370,7 @@ def _at_least_0(x: Term, y: Term) -> Told:
 
 def _strictly(up: Term, told: Term) -> Told:
     """x > 0, which is told in another form; of an integer, x − 1 >= 0."""
-    if is_integer(up):
+    if is_integer(up) and is_integer(told):
         whole = minus(up, ONE)
         return [("nonnegative", whole)], (step(1, whole, "whole", told),)
     return [("positive", up)], (step(2, up, "total", told),)

@@ -110,7 +110,10 @@ class Program:
             return value.placed(node.name, self.notes)
         if self.way == "valued" and value in self.exported.small:
             return self.exported.small[value].placed(node.name, self.notes)
-        self.notes.stored[named[value].term] = (value, self.exported.values[value])
+        numbers = self.exported.values[value]
+        if numbers.is_floating_point() and not bool(numbers.isfinite().all()):
+            raise Unread(f"a stored table, {value}, that is not finite everywhere")
+        self.notes.stored[named[value].term] = (value, numbers)
         if value in self.exported.angles:
             self.notes.angles[named[value].term] = self.exported.angles[value]
         return named[value]

@@ -272,24 +272,29 @@ def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
 def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> Sides:
     """Other numbers in keys that a mask hides from a query, and in their values, do nothing to it.
 
-    Every other query has other keys hidden, where the mask is not of keys alone: so code that
-    reads the mask of another query is seen.
+    Each query has other keys hidden, where the mask is not of keys alone, so that code that reads
+    the mask of another query is seen.  The numbers that are hidden from each query are changed in
+    rows of the batch of its own.
     """
-    xp, one = array_namespace(q), f.by_key
-    other = keep if one else xp.concat([keep[:, -1:], keep[:, :-1]], axis=1)
-    even = xp.arange(q.shape[2])[:, None] % 2 == 0
-    rows = (even & keep[:, None, None, :]) | (~even & other[:, None, None, :])
+    xp, (rows, _, r), n = array_namespace(q), q.shape[:3], k.shape[2]
+    query, key = xp.arange(r)[:, None], xp.arange(n)[None, :]
+    shown = keep[:, (key - 0 * query) % n if f.by_key else (key - query) % n]  # B r n
 
-    def changed(call: Any, shown: Any) -> Any:
-        kept = shown[:, None, :, None]
-        return call(q, xp.where(kept, k, k2), xp.where(kept, v, v2), rows)
+    def each(x: Any) -> Any:
+        return xp.concat([x] * r, axis=0)
 
-    calls = f.attend_masked
-    left = [call(q, k, v, rows) for call in calls]
-    return left, [
-        changed(call, keep) if one else xp.where(even, changed(call, keep), changed(call, other))
-        for call in calls
-    ]
+    def changed(x: Any, other: Any) -> Any:
+        return xp.concat([xp.where(shown[:, i, None, :, None], x, other) for i in range(r)], axis=0)
+
+    mask, other = shown[:, None], (changed(k, k2), changed(v, v2))
+    left: list[Any] = []
+    right: list[Any] = []
+    for call in f.attend_masked:
+        found = call(each(q), *other, each(mask))
+        left.append(call(q, k, v, mask))
+        own = [found[i * rows : (i + 1) * rows, :, i] for i in range(r)]
+        right.append(xp.stack(own, axis=2))
+    return left, right
 
 
 @DOCUMENTS.of(

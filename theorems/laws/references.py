@@ -155,6 +155,12 @@ def first_mask(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
     return under_a_mask(q, k, v, None if seen is None else seen[:, :, :1])
 
 
+def mask_by_turns(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
+    """Attention of which queries are given the mask of the first and of the second by turns."""
+    turns = array_namespace(q).arange(q.shape[2]) % 2
+    return under_a_mask(q, k, v, None if seen is None else seen[:, :, turns])
+
+
 def heads_mixed(q: Any, k: Any, v: Any) -> Any:
     return attend(q, k, v) + array_namespace(q).mean(q, axis=1, keepdims=True)
 

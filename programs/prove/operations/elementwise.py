@@ -145,9 +145,13 @@ FILLED = "a mask compared with the number that it is filled with"
 
 
 def _beside_infinity(rule: Callable[[Any, Any], Any], x: Array, infinity: float) -> Array:
-    """An array beside −∞ or +∞: its numbers lie between them, and it may be −∞ itself."""
+    """An array beside −∞ or +∞: its numbers lie between them, and it is −∞ where that was chosen.
+
+    That they do is a condition: what overflows, or is divided by 0, lies nowhere.
+    """
     if not x.term.finite and notes().filled:
         raise Unread(FILLED)
+    assume("what is compared with infinity is infinite only where a mask hides it", "if")
     hidden = xp.broadcast_to(_as_truth(_hidden(x.term)), x.axes)
     at_hidden, at_numbers = rule(-1, 1 if infinity > 0 else -1), rule(0, infinity)
     if at_hidden == at_numbers:
@@ -160,25 +164,31 @@ def _as_truth(held: Array | bool) -> Array:
 
 
 def _hidden(t: Term) -> Array | bool:
-    """Where an array is −∞: where exp(x) = 0, and of choices and sums by their parts."""
+    """Where an array is −∞, of choices and sums by their parts."""
     if t.finite:
         return False
     if t.op == "minus infinity":
         return True
+    if t.op not in ("where", "add", "broadcast"):
+        raise Unread(f"−∞ in a {t.op!r} compared with infinity")
     parts = [_hidden(arg) for arg in t.args if not is_truth(arg)]
-    if all(isinstance(part, bool) for part in parts) and len(set(parts)) == 1:
-        held = parts[0]
-        return held if t.op in ("where", "add", "broadcast") else xp.exp(Array(t)) == 0
     if t.op == "broadcast":
-        return xp.broadcast_to(_as_truth(parts[0]), t.shape)
+        held = parts[0]
+        return held if isinstance(held, bool) else xp.broadcast_to(held, t.shape)
+    ways = [(part, None) for part in parts]
     if t.op == "where":
-        c = Array(t.args[0])
-        ways = ((c, parts[0]), (~c, parts[1]))
-        seen = [way if held is True else way & held for way, held in ways if held is not False]
-        return as_array(reduce(operator.or_, seen))
-    if t.op == "add":
-        return reduce(operator.or_, map(_as_truth, (part for part in parts if part is not False)))
-    return as_array(xp.exp(Array(t)) == 0)
+        chosen = Array(t.args[0])
+        ways = [(parts[0], chosen), (parts[1], ~chosen)]
+    seen = [_both(held, way) for held, way in ways if held is not False]
+    if any(one is True for one in seen):
+        return True
+    return as_array(reduce(operator.or_, seen))
+
+
+def _both(held: Array | bool, way: Array | None) -> Array | bool:
+    if way is None:
+        return held
+    return way if held is True else way & held
 
 
 @entrywise("aten.isinf.default")

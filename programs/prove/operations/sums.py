@@ -15,7 +15,7 @@ from .at_places import table
 from .pieces import each_repeated
 from .reading import Unread, along, assume, constant, notes, numeric, reads, standing, whole
 from .terms import axes as axes_of
-from .terms import matmul, softmax
+from .terms import matmul, sees_a_key, softmax
 
 
 @reads("aten.einsum.default")
@@ -69,6 +69,8 @@ def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
     wanted = axes_of(a, axes)
     if len(wanted) != 1:
         raise Unread("a maximum over several axes")
+    if not sees_a_key(a, wanted[0]):
+        assume("every query sees a key", "if")  # else it is −∞, and no number
     known = (
         k for k, (row, axis) in notes().largest.items() if row.term is a.term and axis == wanted[0]
     )
@@ -83,6 +85,8 @@ def largest(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
 @reads("aten.any.dim", "aten.any.dims", "aten.any.default")
 def some(x: Any, axes: Any = None, keepdim: bool = False) -> Array:
     """Whether one entry along axes holds, or is a number other than 0: Σ [x] > 0."""
+    if isinstance(axes, Sequence) and not axes:
+        raise Unread("whether entries hold along no axis")  # versions of torch differ
     a = constant(x)
     holds = a if is_truth(a.term) else ~(a == 0)
     found = xp.astype(holds, float)
