@@ -248,9 +248,29 @@ def _add(t: Term, facts: Facts) -> Found:
     low, strict, rest, steps = _low(t, facts)
     if low is not None and low >= 0:
         certain = 2 if low > 0 or strict else 1
-        return certain, joined(steps, (step(certain, t, "total", num(low), *rest),))
-    found = _paid(t, facts)
-    return found if found[0] else _by_cases(t, facts)
+        found: Found = certain, joined(steps, (step(certain, t, "total", num(low), *rest),))
+    else:
+        found = _paid(t, facts)
+    if not found[0]:
+        return _by_cases(t, facts)
+    return found if found[0] == 2 else max(found, _above_0(t, facts), key=lambda s: s[0])
+
+
+def _above_0(t: Term, facts: Facts) -> Found:
+    """Whether what is at least 0 is above it: as 1 − [c] where c cannot be, and Σ f − Σ [c] f."""
+    if len(gates(t)) == 1:
+        found = _by_cases(t, facts)
+        if found[0] == 2:
+            return found
+    linear = collected(t)
+    sums = {c: m[0] for m, c in linear.items() if len(m) == 1 and m[0].op == "sum"}
+    if len(linear) != 2 or sums.keys() != {1, -1} or sums[1].args[0] is not sums[-1].args[0]:
+        return NEITHER
+    length, body = sums[1].args
+    certain, steps = find(make("sum", (length, less(body, sums[-1].args[1]))), facts)
+    if certain < 2:
+        return NEITHER
+    return 2, (*steps, step(2, t, "linear", sums[1], sums[-1]))
 
 
 _WAYS: dict[str, Callable[[Term, Facts], Found]] = dict.fromkeys(

@@ -188,7 +188,8 @@ NOT_READ: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
         lambda x: x[..., torch.tensor([-1, 0, 1, 2])],
         "-1..2 of 4 places",
     ),
-    "places of no formula": (lambda x: x[..., torch.tensor([2, 0, 2, 1])], "not a formula"),
+    "places of no formula": (lambda x: x[..., torch.tensor([[2, 0], [2, 1]])], "not a formula"),
+    "a stored list of truth values": (lambda x: x[..., torch.tensor([True] * 4)], ""),
     "truth values as places": (lambda x: x[..., torch.ones(4).bool()], "truth values"),
     "a stored range in 8 bits": (lambda x: x * SHORT.mul(100), ""),
 }

@@ -261,7 +261,9 @@ def _listed(a: Array, axis: int, where: Array) -> Array | None:
     """The entries of a computed array at the places of a stored list: any list of such places."""
     name, value = notes().stored.get(where.term, ("", None))
     length = number_of(a.axes[axis])
-    if value is None or value.is_floating_point() or where.ndim != 1 or length is None:
+    if value is None or where.ndim != 1 or length is None:
+        return None
+    if value.is_floating_point() or value.dtype == torch.bool:
         return None
     if a.term in notes().stored or not _all_below(value, int(length)):
         return None
