@@ -264,13 +264,12 @@ def _above_0(t: Term, facts: Facts) -> Found:
             return found
     linear = collected(t)
     sums = {c: m[0] for m, c in linear.items() if len(m) == 1 and m[0].op == "sum"}
-    if len(linear) != 2 or sums.keys() != {1, -1} or sums[1].args[0] is not sums[-1].args[0]:
+    more, taken = sums.get(Fraction(1)), sums.get(Fraction(-1))
+    if len(linear) != 2 or more is None or taken is None or more.args[0] is not taken.args[0]:
         return NEITHER
-    length, body = sums[1].args
-    certain, steps = find(make("sum", (length, less(body, sums[-1].args[1]))), facts)
-    if certain < 2:
-        return NEITHER
-    return 2, (*steps, step(2, t, "linear", sums[1], sums[-1]))
+    length, body = more.args
+    certain, steps = find(make("sum", (length, less(body, taken.args[1]))), facts)
+    return (2, (*steps, step(2, t, "linear", more, taken))) if certain == 2 else NEITHER
 
 
 _WAYS: dict[str, Callable[[Term, Facts], Found]] = dict.fromkeys(

@@ -175,7 +175,7 @@ def _hidden(t: Term) -> Array | bool:
     if t.op == "broadcast":
         held = parts[0]
         return held if isinstance(held, bool) else xp.broadcast_to(held, t.shape)
-    ways = [(part, None) for part in parts]
+    ways: list[tuple[Array | bool, Array | None]] = [(part, None) for part in parts]
     if t.op == "where":
         chosen = Array(t.args[0])
         ways = [(parts[0], chosen), (parts[1], ~chosen)]
