@@ -38,7 +38,7 @@ PLAIN = {
     "rows": " = B",
     "window": " = 3",
     "base": " = 10000.0",
-    "device": " = 'cpu'",
+    "device": ' = "cpu"',
     "dtype": " = torch.float32",
     "causal": " = True",
 }

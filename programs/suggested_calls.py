@@ -24,7 +24,7 @@ PLAIN = {
     "base": " = 10000.0",
     "causal": " = False",
     "dropout": " = 0.0",
-    "device": " = 'cpu'",
+    "device": ' = "cpu"',
     "dtype": " = torch.float32",
     "window": " = 3",
     "scale": ": scale",

@@ -517,7 +517,7 @@ PLAIN = {
     "embed": "D",
     "base": "10000.0",
     "offset": "0",
-    "device": "'cpu'",
+    "device": '"cpu"',
     "dtype": "torch.float32",
 }
 

@@ -180,6 +180,7 @@ def fork_server() -> Iterator[ForkServer]:
 
     As with :func:`fewer_lengths`; what is ``spawned`` is run at all lengths.
     """
+    assert "serve()" in forking.SERVE
     with ForkServer() as server:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(forking, "SERVE", forking.SERVE.replace("serve()", FEWER))

@@ -236,3 +236,14 @@ RIGHT: dict[str, Callable[[], Rotary]] = {
     "fractions": lambda: code(half(ladder(8)), whole=False),
     "llama": llama,
 }
+
+
+def in_two_halves(t: Tensor, freqs_x: Tensor, freqs_y: Tensor) -> Tensor:
+    """Each half of the channels by its own angles, whose halves are alike."""
+
+    def rotated(x: Tensor, angles: Tensor) -> Tensor:
+        first, second = x.chunk(2, -1)
+        return x * angles.cos() + torch.cat((-second, first), -1) * angles.sin()
+
+    first, second = t.chunk(2, -1)
+    return torch.cat((rotated(first, freqs_x), rotated(second, freqs_y)), -1)

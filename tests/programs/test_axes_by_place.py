@@ -12,6 +12,7 @@ from attnproof.programs.measure.examine import examine
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import subject_of
 from attnproof.programs.subjects import Bias, Mask, Rotary, Subject
+from tests.programs.rotary_code import in_two_halves
 from tests.programs.test_rotary_tables import apply_matrices
 
 
@@ -183,18 +184,7 @@ def half_of_each(t: Tensor, freqs_x: Tensor, freqs_y: Tensor) -> Tensor:
     return torch.cat((rotated(x, freqs_x), rotated(y, freqs_y)), -1)
 
 
-def of_channels(t: Tensor, freqs_x: Tensor, freqs_y: Tensor) -> Tensor:
-    """The same by an angle for each channel, halves alike."""
-
-    def rotated(x: Tensor, angles: Tensor) -> Tensor:
-        u, v = x.chunk(2, -1)
-        return x * angles.cos() + torch.cat((-v, u), -1) * angles.sin()
-
-    x, y = t.chunk(2, -1)
-    return torch.cat((rotated(x, freqs_x), rotated(y, freqs_y)), -1)
-
-
-@pytest.mark.parametrize(("code", "wide"), [(half_of_each, "D/4"), (of_channels, "D/2")])
+@pytest.mark.parametrize(("code", "wide"), [(half_of_each, "D/4"), (in_two_halves, "D/2")])
 def test_several_tables_are_each_of_a_part_of_a_vector(code: object, wide: str) -> None:
     line = f"t: B H n D, freqs_x: n {wide} angles, freqs_y: n {wide} angles -> t"
     assert broken(subject_of(code, line), "norm", "relative") == []

@@ -15,6 +15,7 @@ from attnproof.programs.measure.examine import examine
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
+from tests.programs.rotary_code import in_two_halves
 
 
 def precompute_matrices(dim: int, end: int, base: float = 10000.0) -> Tensor:
@@ -81,17 +82,6 @@ def test_one_function_may_make_two_tables() -> None:
     other = own.replace("end = n", "end = 2")
     with pytest.raises(SignatureError, match="wanted one function that makes tables, got two"):
         parse(f"{both}; freqs_cis_q from {own}; freqs_cis_k from {other}")
-
-
-def in_two_halves(t: Tensor, freqs_x: Tensor, freqs_y: Tensor) -> Tensor:
-    """Each half of the channels by its own angles, whose halves are alike."""
-
-    def rotated(x: Tensor, angles: Tensor) -> Tensor:
-        first, second = x.chunk(2, -1)
-        return x * angles.cos() + torch.cat((-second, first), -1) * angles.sin()
-
-    first, second = t.chunk(2, -1)
-    return torch.cat((rotated(first, freqs_x), rotated(second, freqs_y)), -1)
 
 
 def in_wrong_halves(t: Tensor, freqs_x: Tensor, freqs_y: Tensor) -> Tensor:

@@ -277,8 +277,8 @@ def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> 
     rows of the batch of its own.
     """
     xp, (rows, _, r), n = array_namespace(q), q.shape[:3], k.shape[2]
-    query, key = xp.arange(r)[:, None], xp.arange(n)[None, :]
-    shown = keep[:, (key - 0 * query) % n if f.by_key else (key - query) % n]  # B r n
+    query, key, turn = xp.arange(r)[:, None], xp.arange(n)[None, :], 0 if f.by_key else 1
+    shown = keep[:, (key - turn * query) % n]  # B r n
 
     def each(x: Any) -> Any:
         return xp.concat([x] * r, axis=0)

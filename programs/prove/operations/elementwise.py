@@ -151,7 +151,7 @@ def _beside_infinity(rule: Callable[[Any, Any], Any], x: Array, infinity: float)
     """
     if not x.term.finite and notes().filled:
         raise Unread(FILLED)
-    assume("what is compared with infinity is infinite only where a mask hides it", "if")
+    assume("what is compared with infinity is infinite only where a mask makes it so", "if")
     hidden = xp.broadcast_to(_as_truth(_hidden(x.term)), x.axes)
     at_hidden, at_numbers = rule(-1, 1 if infinity > 0 else -1), rule(0, infinity)
     if at_hidden == at_numbers:
@@ -200,7 +200,7 @@ def infinite(x: Any) -> Array:
 @entrywise("aten.isnan.default")
 def undefined(x: Any) -> Array:
     """Nowhere: a NaN is none of the numbers, which is a condition."""
-    assume("nothing that is looked at is NaN", "if")
+    assume("nothing that is tested for NaN is NaN", "if")
     return xp.broadcast_to(constant(False), constant(x).axes)
 
 
