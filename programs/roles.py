@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from .arranging import untouched
 from .building import method_of
-from .code import Code, can_be_called
+from .code import Code, DoesNotFit, can_be_called
 from .constructors import guesses, set_words, widths_built
 from .names import role_of
 from .program import Program
-from .running import fault_in
+from .running import refusal
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Subject
 
@@ -232,8 +232,7 @@ def _clause(words: str) -> str:
 
 def raised(code: Code, error: Exception) -> str:
     """What a call of the code raised, in a line; what is a fault of ours is raised again."""
-    if isinstance(error, SignatureError):
+    if isinstance(error, SignatureError | DoesNotFit):
         return str(error)
-    if fault_in(Subject(name=code.name, source=code.place, adapted="as told"), error) is not None:
-        raise error
-    return f"it raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    whole = Subject(name=code.name, source=code.place, adapted="as told")
+    return f"it raised {refusal(whole, error, 300)}"

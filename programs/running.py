@@ -20,7 +20,9 @@ from torch import Tensor
 
 from attnproof.symbolic.faults import Fault, fault_of
 
+from .code import DoesNotFit
 from .settings import given_back
+from .signature import SignatureError
 from .subjects import Subject
 
 NEEDS_DEVICE = (
@@ -80,6 +82,25 @@ def fault_in(subject: Subject, error: BaseException) -> Fault | None:
     own: tuple[str | Path, ...] = (file,) if file else ()
     library = not file or any(f"/{name}/" in file for name in ("torch", "numpy"))
     return fault_of(error, (*own, *CALLERS) if library and subject.adapted else own)
+
+
+def told_of(error: Exception, most: int = 300) -> str:
+    """What code raised, in a line; that the call of it does not fit is not the code's.
+
+    >>> told_of(ValueError("no")), told_of(SignatureError("wanted n"))
+    ('the code raised ValueError: no', 'the call of it does not fit: wanted n')
+    """
+    text = " ".join(str(error).split())[:most]
+    if isinstance(error, SignatureError | DoesNotFit):
+        return f"the call of it does not fit: {text}"
+    return f"the code raised {type(error).__name__}: {text}"
+
+
+def refusal(subject: Subject, error: Exception, most: int = 200) -> str:
+    """What code refuses with; raised again where it is not the code that does."""
+    if isinstance(error, SignatureError | DoesNotFit) or fault_in(subject, error) is not None:
+        raise error
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:most]}"
 
 
 @dataclass(frozen=True)

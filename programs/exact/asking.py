@@ -16,7 +16,7 @@ from ...numeric.residues.towers import NoTower
 from ..applicable_laws import promised
 from ..finding import Finding, Seen, speaks_of_gradients
 from ..identify.calls import NotAsked
-from ..running import fault_in
+from ..running import fault_in, told_of
 from ..subjects import Pair, Rotary, Subject
 from .comparing import Asked, Compared, compared, doubt, judged, same
 from .laws import Lab, Sides, formulas, sides_of
@@ -132,8 +132,7 @@ def _found(
             fault = fault_in(subject, error)
             if fault is not None:
                 return made("internal error", fault.told, traceback=fault.traceback)
-            told = " ".join(str(error).split())[:200]
-            return made("undecided", f"the code raised {type(error).__name__}: {told}")
+            return made("undecided", told_of(error, 200))
         if asked.doubt and not building and subject.make is not None:
             building = True
             continue

@@ -13,7 +13,7 @@ from ...numeric.devices import one_thread
 from ..draw import Draw
 from ..finite import NotFinite, watching
 from ..identity import Identity, Part
-from ..running import fault_in
+from ..running import fault_in, told_of
 from ..subjects import Subject
 
 __all__ = ["identify"]
@@ -44,7 +44,7 @@ def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (
         return Identity(subject.kind, (part,), (f"No: {told}.",))
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
-        told = f"the code raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        told = told_of(error)
         part = Part(
             "unread",
             None,

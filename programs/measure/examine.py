@@ -16,7 +16,7 @@ from ..applicable_laws import not_asked as not_asked_of
 from ..draw import Draw
 from ..finding import NOT_MEASURED, Finding, Seen
 from ..finite import NotFinite, watching
-from ..running import fault_in
+from ..running import fault_in, told_of
 from ..subjects import Subject
 from .base import FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
 
@@ -82,10 +82,7 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
         nan = error
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
-        told = " ".join(str(error).split())[:300]
-        seen = undecided(
-            f"the code raised {type(error).__name__}: {told}" if fault is None else fault.told
-        )
+        seen = undecided(told_of(error) if fault is None else fault.told)
     if met and nan is None and fault is None and not seen.skipped:
         nan = _plain_nan(subject, draw)  # at its own inputs it may be no fault, and may come of one
     if nan is not None:

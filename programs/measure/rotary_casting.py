@@ -12,6 +12,7 @@ from ..calling import evaluating, fresh
 from ..draw import Draw
 from ..program import telling_of_modules
 from ..rotary_matrices import matrices, point
+from ..running import refusal
 from ..subjects import Rotary
 from ..tolerance import ladder_error, rounding_of
 from .base import Outcome, compared, held, not_asked, probe, undecided
@@ -92,7 +93,7 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
                 try:
                     told = _cast_to(dtype, made, shortened, subject, before, draw, made is code)
                 except Exception as error:  # noqa: BLE001 (code need not take every dtype)
-                    text = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+                    text = refusal(subject, error, 120)
                     if dtype == SHORT[-1] and not tried:
                         return undecided(f"after a cast the code raised {text}")
                     continue

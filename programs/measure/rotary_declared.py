@@ -19,6 +19,7 @@ from ..draw import Draw
 from ..finding import Seen
 from ..identify import scalings
 from ..rotary_matrices import REORDERED, point, tensor_of, unit_words
+from ..running import refusal
 from ..signature import SignatureError
 from ..subjects import Rotary
 from ..tolerance import ladder_error
@@ -424,7 +425,7 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
     except SignatureError as error:
         return not_asked(f"it is called otherwise: {error}")
     except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
-        return held(f"width {width} is refused: {_refusal(error)}")
+        return held(f"width {width} is refused: {refusal(subject, error)}")
     last, D = width - 1, code.width
     with evaluating(code):
         x = torch.zeros(1, code.heads, 2, D, dtype=draw.dtype, device=draw.device)
@@ -433,7 +434,7 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
         try:
             result = code.rotate(x, ids).detach().to("cpu", torch.float64)
         except Exception as error:  # noqa: BLE001 (a refusal may be of any type)
-            return held(f"width {width} is refused at the call: {_refusal(error)}")
+            return held(f"width {width} is refused at the call: {refusal(subject, error)}")
     vector, back = unit_words(last, D), result.shape[-1]
     if result.shape != x.shape:
         return broken(
@@ -459,7 +460,3 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
         there="the same channel of the vector",
         D=D,
     )
-
-
-def _refusal(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

@@ -26,6 +26,7 @@ from ..draw import Draw
 from ..identify.offsets import HIDING, heads_of
 from ..response import CANCELLED, Allowed, allowance, moved_inside
 from ..rotary_matrices import fastest, rounding_for
+from ..running import refusal
 from ..subjects import Additive, Rotary
 from ..tolerance import STEPS, Rounding, rounding_of
 
@@ -236,8 +237,7 @@ class Roundings:
         except Exception as error:
             if state is None:
                 raise
-            told = " ".join(str(error).split())[:160]
-            raise FedInPieces(f"raised {type(error).__name__}: {told}") from error
+            raise FedInPieces(f"raised {refusal(self.subject, error, 160)}") from error
         return exact(found), state
 
     # tables

@@ -14,7 +14,8 @@ from attnproof.programs.exact.asking import exact
 from attnproof.programs.identify.applicability import no_formula
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
-from attnproof.programs.subjects import Attention
+from attnproof.programs.signature import SignatureError
+from attnproof.programs.subjects import Attention, Rotary
 from attnproof.theorems.laws import laws_of
 from tests.front.planted import planted
 
@@ -46,6 +47,45 @@ def test_a_fault_of_ours_is_an_internal_error(method: str, monkeypatch: pytest.M
     assert found.verdict == "internal error", found.why
     assert "KeyError: 'planted'" in found.why
     assert "programs/identify/weights.py" in found.traceback
+
+
+def turned(fails: Callable[..., Any]) -> Rotary:
+    """Rotary code, which does this where it is built with an odd width."""
+
+    def made(width: int = 4) -> Rotary:
+        def rotate(x: Tensor, positions: Tensor) -> Tensor:
+            if width % 2:
+                fails()
+            angle = positions[..., None].to(x.dtype)[:, None] * torch.ones(width // 2)
+            u, v = x.chunk(2, -1)
+            turned = (u * angle.cos() - v * angle.sin(), u * angle.sin() + v * angle.cos())
+            return torch.cat(turned, -1)
+
+        return Rotary(name="turned", rotate=rotate, width=width, make=made)
+
+    return made()
+
+
+def refusing(error: Exception) -> Callable[..., Any]:
+    def fails() -> None:
+        raise error
+
+    return fails
+
+
+@pytest.mark.parametrize(
+    ("fails", "verdict", "told"),
+    [
+        (refusing(ValueError("even widths")), "holds", "refused at the call: ValueError: even"),
+        (refusing(SignatureError("wanted 5")), "undecided", "call of it does not fit: wanted 5"),
+        (planted("programs/rotary.py"), "internal error", "KeyError: 'planted'"),
+    ],
+)
+def test_an_odd_width_is_refused_by_the_code_and_not_by_us(
+    fails: Callable[..., Any], verdict: str, told: str
+) -> None:
+    (found,) = examine(turned(fails), [Draw()], ("odd-widths",))
+    assert (found.verdict, told in found.why) == (verdict, True), found.why
 
 
 def test_what_the_code_raises_says_nothing_against_asking() -> None:
