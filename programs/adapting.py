@@ -18,6 +18,7 @@ from .building import code_of
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .constructors import placed
 from .declarations import Declared, declares, sizes_declared
+from .missing import advice_on
 from .names import parameters
 from .no_adapter import NoAdapter
 from .pretrained import is_config, of_config
@@ -259,7 +260,13 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         return replace(subject, adapted=f"{subject.adapted}; taken for {one} code: {said}")
     like = kind or next(iter(named), "") or _like(code)
     raise NoAdapter(
-        code.name, code.place, tried, like, asked=bool(kind), line=suggested(code.call, like)
+        code.name,
+        code.place,
+        tried,
+        like,
+        asked=bool(kind),
+        line=suggested(code.call, like),
+        lacks=next(filter(None, (advice_on(code, told) for told in tried.values())), ""),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .running import WANTS_DEVICE, wants_device
+from .missing import advice
 from .suggested_calls import UNKNOWN
 
 CALLED: dict[str, tuple[str, str, str]] = {  # the class, the call as a lambda, and its sizes
@@ -41,6 +41,7 @@ class NoAdapter(TypeError):
     ``str`` of it advises one who called from Python; ``on_command_line`` is the same text for one
     who has ``--as`` and a file.  ``kind``: what was asked for, or is nearest, "" if unknown.
     ``line``: how it may be called, made from its own parameters, with ``?`` for what is not known.
+    ``lacks``: what to do about what it misses where it is run, if that is not in what was tried.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class NoAdapter(TypeError):
         *,
         asked: bool = False,
         line: str = "",
+        lacks: str = "",
     ) -> None:
         self.name = name
         self.tried = dict(tried)
@@ -62,7 +64,8 @@ class NoAdapter(TypeError):
             f"  {', '.join(kinds)}: {tried[kinds[0]] if len(kinds) == 1 else why}"
             for why, kinds in alike.items()
         )
-        device = "\n" + WANTS_DEVICE if any(map(wants_device, tried.values())) else ""
+        lacks = lacks or next(filter(None, map(advice, tried.values())), "")
+        device = f"\n{lacks}" * bool(lacks)
         told = f"no adapter fits {name}{f' ({place})' if place else ''}.  Tried:\n{lines}{device}\n"
         example = _built(name) if BUILDING in tried else _called(name, kind or "rotary")
         open_ = not asked and BUILDING not in tried

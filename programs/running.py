@@ -21,41 +21,18 @@ from torch import Tensor
 from attnproof.symbolic.faults import Fault, fault_of
 
 from .code import DoesNotFit
+from .missing import advice
 from .settings import given_back
 from .signature import SignatureError
 from .subjects import Subject
-
-NEEDS_DEVICE = (
-    "not compiled with cuda",
-    "no nvidia driver",
-    "no cuda gpus",
-    "cuda error",
-    "cuda is not available",
-    "is_cuda",
-    "must be on cuda",
-    "cuda out of memory",
-    "requires cuda",
-    "active drivers",
-    "flash_attn",
-)
-
-WANTS_DEVICE = (
-    "This code asks for a CUDA device, and was run without one.  Take the device from its inputs "
-    "(x.device), or run the check where there is one."
-)
-
-
-def wants_device(text: str) -> bool:
-    """Whether this is what code says that finds no accelerator."""
-    return any(word in text.lower() for word in NEEDS_DEVICE)
 
 
 class CodeFault(RuntimeError):
     """Code under test did not do what it was called for.
 
-    ``what``: raised, time, shape, numbers, no tensor, inputs, or device.  The text is one
-    paragraph: what was called, with which shapes, what happened, what to do next.  ``said`` is
-    what the code printed before.
+    ``what``: raised, time, shape, numbers, no tensor, inputs, or device (which it, or a
+    package, is missing).  The text is one paragraph: what was called, with which shapes, what
+    happened, what to do next.  ``said`` is what the code printed before.
     """
 
     def __init__(self, what: str, text: str, said: str = "") -> None:
@@ -325,8 +302,8 @@ def guarded(
 def _raised(error: BaseException) -> tuple[str, str]:
     text = " ".join(str(error).split())[:400]
     told = f"it raised {type(error).__name__}: {text}".rstrip(": ")
-    if wants_device(text):
-        return "device", f"{told}.  {WANTS_DEVICE}"
+    if advised := advice(text):
+        return "device", f"{told}.  {advised}"
     what_next = "Run that call by itself to see where, or say how it is to be called."
     return "raised", f"{told}.  {what_next}"
 

@@ -8,13 +8,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 import torch
 from torch import Tensor
 
+from attnproof.programs import missing
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.running import IDLE, CodeFault, guarded, limited, shapes
+from attnproof.programs.subject import adapted_as
+from attnproof.real_code.loading import load
 
 
 def faulty(what: str, call: Callable[..., Any], *given: Any, **wanted: Any) -> str:
@@ -101,6 +106,52 @@ def test_code_for_another_device_is_told_as_such() -> None:
         raise AssertionError("Torch not compiled with CUDA enabled")
 
     assert "was run without one" in faulty("device", wants, torch.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("error", "package"),
+    [
+        (AssertionError("flash_attn is not installed"), "flash_attn"),
+        (ImportError("please install flash-attn: `pip install flash-attn`"), "flash_attn"),
+        (ModuleNotFoundError("No module named 'xformers.ops'"), "xformers"),
+        (RuntimeError("kernels are written in triton"), "triton"),
+        (ModuleNotFoundError("No module named 'no_such_package'"), "no_such_package"),
+    ],
+)
+def test_a_package_that_is_not_installed_is_named_and_no_device(
+    error: Exception, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wants(_: Tensor) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(missing, "_is", lambda name: name == "torch")
+    text = faulty("device", wants, torch.zeros(1))
+    assert f"needs {package}, which is not installed" in text
+    assert "was run without one" not in text
+
+
+def test_a_package_that_is_installed_is_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing, "_is", lambda _: True)
+    assert missing.advice("triton: no such width") == ""
+    assert missing.advice("No module named 'torch.nothing'") == ""
+    assert missing.advice("flash_attn wants fp16 on a GPU") == missing.WANTS_DEVICE
+
+
+def test_a_name_that_is_none_in_a_file_tells_from_which_package_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "fast.py"
+    file.write_text(
+        "try:\n    from no_such_package import fast\nexcept ImportError:\n    fast = None\n\n\n"
+        "def attention(x):\n    return fast(x)\n"
+    )
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(load(f"{file}::attention").thing)
+    told = str(refused.value)
+    assert "fast is None in its file.  This code needs no_such_package" in told
+    file = tmp_path / "slow.py"
+    file.write_text("slow = None\n\n\ndef attention(x):\n    return x.nothing\n")
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(load(f"{file}::attention").thing)
+    assert "is None in its file" not in str(refused.value)
 
 
 def test_a_loop_that_does_not_end_is_stopped() -> None:
