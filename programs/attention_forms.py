@@ -92,7 +92,7 @@ def _bound(code: Code) -> Code:
 
 def _takes_three(known: tuple[Parameter, ...]) -> bool:
     named = {one.role for one in known}
-    first = [one for one in known if one.required][:3]
+    first = [one for one in known if one.required and not one.is_number][:3]
     other = ("cos", "sin", "mask", "positions", "length")
     return set(THREE) <= named or (len(first) == 3 and not {one.role for one in first} & {*other})
 
@@ -111,8 +111,9 @@ def _named(known: tuple[Parameter, ...], roles: tuple[str, ...]) -> dict[str, st
     by = {one.role: one.name for one in reversed(known)}
     if set(roles) <= set(by):
         return {one: by[one] for one in roles}
-    places = [one.name for one in known if one.required]
-    places += [one.name for one in known if not one.required]
+    free = [one for one in known if not one.is_number]
+    places = [one.name for one in free if one.required]
+    places += [one.name for one in free if not one.required]
     return dict(zip(roles, places, strict=False))
 
 

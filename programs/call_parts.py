@@ -18,7 +18,7 @@ from torch import Tensor
 from .attention import takes_mask
 from .code import Code, DoesNotFit
 from .grammar import parse
-from .names import CAPACITY, SIDES, Parameter
+from .names import CAPACITY, INDEX, SIDES, Parameter
 
 # What else code must be given, by its role: axes, or a value.
 BESIDE: dict[str, str] = {
@@ -104,18 +104,33 @@ def beside(
             if LENGTHS.fullmatch(one.name) and kind != "length":
                 said.append(f"{one.name}: B lengths")
                 continue
-            if kind not in BESIDE and one.annotation in (int, "int", bool, "bool"):
-                said.append(f"{one.name} = {'0' if 'int' in str(one.annotation) else 'False'}")
-                continue
             if kind not in BESIDE:
-                raise DoesNotFit(
-                    f"it needs {one.name!r}, and its name does not say what that is; "
-                    f"give arguments={{{one.name!r}: ..}}, or the whole --call"
-                )
+                said.append(f"{one.name} = {_unnamed(one)}")
+                continue
             own = BESIDE[kind] if square or kind != "length" else " = r"
             own = f" = {CAPACITY}" if one.is_capacity and not counted else own
             said.append(one.name + own)
     return "".join(f", {one}" for one in said)
+
+
+def _unnamed(one: Parameter) -> str:
+    """What is given to a parameter whose name says no more than that it counts, or is a flag.
+
+    Raises ``DoesNotFit``: of a number none is made up, as what it does is not known.
+    """
+    if INDEX.fullmatch(one.name):
+        return "0"
+    if one.annotation in (bool, "bool"):
+        return "False"
+    if one.is_unknown_number:
+        raise DoesNotFit(
+            f"it needs {one.name!r}, a whole number, and its name does not say which; "
+            f"write {one.name} = 1, or what it is, in the whole --call"
+        )
+    raise DoesNotFit(
+        f"it needs {one.name!r}, and its name does not say what that is; "
+        f"give arguments={{{one.name!r}: ..}}, or the whole --call"
+    )
 
 
 def counts_of(known: tuple[Parameter, ...]) -> tuple[bool, ...]:

@@ -21,6 +21,7 @@ from .constructors import set_words
 from .finding import GUESSED, Finding
 from .grammar import parse
 from .names import role_of
+from .roles import unexplained
 from .signature import Argument
 from .subjects import Additive, Attention, Subject
 from .tokens import OnTokens
@@ -60,6 +61,12 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
             told = f"broken with {flag}; it holds with {flag.name} = {other}"
             line = subject.line.replace(str(flag), f"{flag.name} = {other}", 1)
             yield Choice(told, partial(called, line))
+        for one in unexplained(parse(subject.line)) if subject.line else ():
+            number = one.value if isinstance(one.value, int) else getattr(subject, "width", 4)
+            other = f"{one.name} = {2 * number}"
+            line = subject.line.replace(str(one), other, 1)
+            told = f"{GUESSED}, with {one}, and holds with {other}: say what it is"
+            yield Choice(told, partial(called, line), line=True)
     if isinstance(subject, Attention) and (subject.hide is not None or subject.masks):
         told = f"broken where hidden keys get the lowest number there is; it holds with {SOFTER:g}"
         yield Choice(told, partial(_softer, subject))

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from .code import Ambiguous, Code, DoesNotFit
 from .grammar import parse
-from .names import role_of
+from .names import parameters, role_of
 from .program import Program
 from .roles import raised, role
 from .signature import Signature
@@ -75,14 +75,32 @@ def fitting(
     ``tried`` raises what it likes where a line does not fit; our own faults are raised again.
     """
     found = []
+    numbers = numbers_of(code)
     for line in lines:
         try:
+            require_numbers(line, numbers)
             found.append(tried(line))
         except DoesNotFit as error:
             failed.setdefault("", str(error))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
             failed.setdefault("", f"called as {line}, {raised(code, error)}")
     return found
+
+
+def numbers_of(code: Code) -> frozenset[str]:
+    """The parameters of a call that are annotated as numbers."""
+    return frozenset(one.name for one in parameters(code.call) if one.is_number)
+
+
+def require_numbers(line: str, numbers: frozenset[str]) -> None:
+    """Refuse a line that gives an array for a number.  Raises ``DoesNotFit``.
+
+    >>> require_numbers("x: B n E, dim = 1 -> x", frozenset({"dim"}))
+    """
+    whole = line if " -> " in line else f"{line} -> 1"  # what comes back may not be known yet
+    for one in parse(whole).arrays if numbers else ():
+        if one.name in numbers:
+            raise DoesNotFit(f"{one.name} is annotated as a number, and no array is one")
 
 
 def takes(

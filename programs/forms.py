@@ -23,7 +23,7 @@ from .building import code_of, method_of
 from .code import Code, DoesNotFit, Options, can_be_called, source_of
 from .fitting import Fit, best, expanded, fitting, others, short, takes
 from .grammar import parse
-from .names import SEVERAL, SIDES, Parameter, order_in, parameters, role_of
+from .names import OF_TOKENS, SEVERAL, SIDES, Parameter, order_in, parameters, role_of
 from .roles import PLACES, role
 from .rotary import START, Rotating, as_rotary, ended, for_keys, of_length, sized, way_of
 from .subjects import Rotary
@@ -105,7 +105,6 @@ PLACES_OF_GRIDS = ("B H (h w) D", "B (h w) H D", "B (h w) D")
 OF_THREE = 24  # channels, of which a third has pairs
 LAYER = "layer_type"
 AXIS = "AXIS"  # in the place of a number: which axis is that of tokens
-OF_TOKENS = re.compile(r"(seq|sequence|tokens?|time|length)_(dim|axis)")
 OF_AXES = re.compile(r"_[xyzhw]$")
 ASSERTED = re.compile(r"assert self\.(\w+)")
 
@@ -128,7 +127,8 @@ def lines(
     known = parameters(code.call)
     known = _holding(known) if tables else known
     vectors = [one for one in known if one.role in ROTATED and (one.required or one.role == "key")]
-    if not vectors and known and known[0].required and known[0].role in FIRST:
+    free = known and known[0].role in FIRST and not known[0].is_number
+    if not vectors and free and known[0].required:
         vectors = [known[0]]
     rest = [one for one in known if one not in vectors]
     by = _by_role([one for one in rest if one.role not in ROTATED])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -79,6 +79,7 @@ CAPITALS = {
 
 
 INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")  # of one of several parts
+OF_TOKENS = re.compile(r"(seq|sequence|tokens?|time|length)_(dim|axis)")  # which axis it is
 BESIDE = r"freqs?|rope|rotary|pos|positions?|cached?|table|emb|embeddings?|half|values?"
 TABLE = re.compile(rf"(?:(?:{BESIDE})_)*(cos|sin)(?:ines?)?(?:_(?:{BESIDE}))*")
 # One of several tables: of queries or of keys, or of an axis.
@@ -88,6 +89,12 @@ SIDES = (("h", "w"), ("height", "width"), ("H", "W"), ("grid_h", "grid_w"), ("ro
 ARRAY = re.compile(r"\bTensor\b")  # a theta that is an array is one of angles, and no base
 MAXIMUM = re.compile(r"max(imum)?(_?\w+)?")
 CAPACITY = 2048  # tokens or positions, where a number of them is no more than the most there may be
+NUMBER = re.compile(r"(typing\.)?(Optional\[)?(int|float|bool)\]?( \| None)?")  # no array is given
+# What an array is; of a number, a position is that of the first token.
+ARRAYS = {
+    *("query", "key", "value", "tokens", "positions", "encoding"),
+    *("cos", "sin", "freqs", "pair", "mask", "padding"),
+}
 SUFFIX = re.compile(r"(?<=[a-z])_[A-Z]{2,6}$")  # of a name that says its axes, as q_BLHD does
 
 
@@ -109,6 +116,23 @@ class Parameter:
         [True, False]
         """
         return self.role == "length" and bool(MAXIMUM.fullmatch(self.name.lower()))
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is annotated as a number, so that no array is handed to it.
+
+        >>> [Parameter("dim", "", True, annotation=one).is_number for one in (int, "int | None", 3)]
+        [True, True, False]
+        """
+        kind = self.annotation
+        text = kind.__name__ if isinstance(kind, type) else str(kind)
+        return bool(NUMBER.fullmatch(text))
+
+    @property
+    def is_unknown_number(self) -> bool:
+        """Whether it must be given a whole number, and nothing says which."""
+        whole = self.is_number and "int" in str(self.annotation)
+        return self.required and whole and not (self.role or INDEX.fullmatch(self.name))
 
 
 @lru_cache(maxsize=4096)
@@ -145,12 +169,10 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
         found = _documented(call)
         if not found:
             raise DoesNotFit(f"its signature cannot be read: {error}") from None
-    return tuple(
+    read = (
         Parameter(
             p.name,
-            "freqs"
-            if role_of(p.name) == "base" and ARRAY.search(str(p.annotation))
-            else role_of(p.name),
+            role_of(p.name),
             p.default is p.empty,
             None if p.default is p.empty else p.default,
             None if p.annotation is p.empty else p.annotation,
@@ -158,6 +180,20 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
         for p in found
         if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     )
+    return tuple(replace(one, role=_as_annotated(one)) for one in read)
+
+
+def _as_annotated(one: Parameter) -> str:
+    """Its role, as far as that goes with its annotation.
+
+    >>> _as_annotated(Parameter("pos", "positions", True, annotation=int))
+    'offset'
+    """
+    if one.role == "base" and ARRAY.search(str(one.annotation)):
+        return "freqs"
+    if one.role in ARRAYS and one.is_number:
+        return "offset" if one.role == "positions" else ""
+    return one.role
 
 
 def _handed_on(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +14,7 @@ from .arranging import untouched
 from .building import method_of
 from .code import Code, DoesNotFit, can_be_called
 from .constructors import guesses, set_words, widths_built
-from .names import role_of
+from .names import INDEX, OF_TOKENS, role_of
 from .program import Program
 from .running import refusal
 from .signature import Argument, Axis, Signature, SignatureError
@@ -203,7 +203,8 @@ def common(
     maker = type(code.module) if code.module is not None else inspect.unwrap(code.call)
     said = {one.name: one.value for one in signature.built}
     guess = guesses(maker, code.built, {**code.options.settings, **said})
-    more = "; ".join(filter(None, (f"built as with {set_words(guess)}" if guess else "", more)))
+    built = f"built as with {set_words(guess)}" if guess else ""
+    more = "; ".join(filter(None, (built, *(numbers_guessed(signature) if guessed else ()), more)))
     parts = [one for one in more.split("; ") if one]
     return {
         "name": code.name,
@@ -216,6 +217,21 @@ def common(
         "source": code.place,
         "adapted": f"{code.name} {told}" + (f"; {more}" if more else ""),
     }
+
+
+def numbers_guessed(signature: Signature) -> Iterator[str]:
+    """The numbers of a guessed line of which no name says what they are, in words."""
+    for one in unexplained(signature):
+        yield f"with {one}, which is a guess"
+
+
+def unexplained(signature: Signature) -> Iterator[Argument]:
+    """The numbers of a line whose names do not say what they are, and that were made here."""
+    for one in signature.arguments:
+        number = type(one.value) is int or "D" in one.lengths
+        named = role_of(one.name) or INDEX.fullmatch(one.name) or OF_TOKENS.fullmatch(one.name)
+        if number and not named:
+            yield one
 
 
 def _clause(words: str) -> str:

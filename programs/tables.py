@@ -522,6 +522,9 @@ PLAIN = {
 }
 
 
+WIDTH = re.compile(r"_(dim|width|channels|features)$")  # a number of channels, of whatever
+
+
 def plain_argument(one: Parameter, code: Code, *, counted: bool = False) -> str:
     """What a parameter is given that is neither array nor position; "" where no name says it.
 
@@ -533,6 +536,8 @@ def plain_argument(one: Parameter, code: Code, *, counted: bool = False) -> str:
         return f"{one.name} = {CAPACITY}"
     if one.role in PLAIN:
         return f"{one.name} = {PLAIN[one.role]}"
+    if one.is_unknown_number and WIDTH.search(one.name):
+        return f"{one.name} = D"  # a guess, which is told, and tried otherwise where a law breaks
     return f"{one.name} = False" if one.annotation in (bool, "bool") or FLAG.match(one.name) else ""
 
 

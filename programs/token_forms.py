@@ -28,7 +28,7 @@ from .call_parts import (
     with_result,
 )
 from .code import Code, DoesNotFit, alike
-from .fitting import short
+from .fitting import require_numbers, short
 from .grammar import parse
 from .masks import is_mask
 from .meaning import require_meaning
@@ -93,7 +93,16 @@ def _line(code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, k
     if not known:
         raise DoesNotFit("it takes no argument")
     alone: tuple[str, int] | None = None  # a line in which no token reads another, or rows differ
-    for text, masks in _with_masks(list(_tokens_lines(code, known, failed)), known, code.text):
+    numbers = frozenset(one.name for one in known if one.is_number)
+    texts = []
+    for text in _tokens_lines(code, known, failed):
+        try:
+            require_numbers(text, numbers)
+        except DoesNotFit as error:
+            failed.setdefault("", str(error))
+        else:
+            texts.append(text)
+    for text, masks in _with_masks(texts, known, code.text):
         for embed in widths_of_tokens(code):
             spare = code.again()  # what is tried first: a copy for every try would take most of it
             for part, mask in product(_parts(code, known, embed), masks):
@@ -123,7 +132,7 @@ def _crosses(line: str) -> bool:
 
 def _is_index(one: Parameter) -> bool:
     """Whether it is the number of a layer or the like, of which the first is called."""
-    return one.required and (one.annotation in (int, "int") or bool(INDEX.fullmatch(one.name)))
+    return one.required and (one.is_number or bool(INDEX.fullmatch(one.name)))
 
 
 def _of_rows(code: Code, line: str, text: str, embed: int) -> str:
@@ -222,7 +231,7 @@ def _tokens_lines(
     code: Code, known: tuple[Parameter, ...], failed: dict[str, str]
 ) -> Iterator[str]:
     roles = [one.role for one in known[:3]]
-    needed = [one for one in known if one.required]
+    needed = [one for one in known if one.required and not one.is_number]
     three = roles == [*THREE] or len(needed) == 3
     second = known[1] if len(known) > 1 else None
     two = (
@@ -442,8 +451,10 @@ def _tokens_marks(code: Code, call: Signature, embed: int, least: float | None =
         return other
 
     found = what_it_hides(lambda y, m: on(y, m)[:, 2:], x, changed, keep)
+    if not found or newest not in on.spare:
+        return found  # one that it must be given has no call without it to be compared with
     every = torch.full_like(keep, found != "shown")
-    same = found and torch.allclose(on(x), on(x, every), rtol=1e-3, atol=1e-4)
+    same = torch.allclose(on(x), on(x, every), rtol=1e-3, atol=1e-4)
     return found if same else ""  # else it stands for the code's own mask, and is left out
 
 

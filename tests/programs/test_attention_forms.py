@@ -15,6 +15,7 @@ from attnproof.programs.exact import exact
 from attnproof.programs.grammar import parse
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
 from attnproof.programs.subjects import Attention, Subject
@@ -327,3 +328,41 @@ def test_code_that_is_built_again_keeps_its_width() -> None:
     assert told.embed == 16
     (seen,) = exact(told, ("permutation",))
     assert seen.verdict == "holds"
+
+
+class Padded(nn.Module):
+    """Attention that must be told which keys are padding."""
+
+    def __init__(self, causal: bool = False, low: float = -1e9, keeps: bool = False) -> None:
+        super().__init__()
+        self.causal, self.low, self.keeps = causal, low, keeps
+        self.q, self.v = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, x: Tensor, key_padding_mask: Tensor) -> Tensor:
+        scores = self.q(x) @ x.mT / 4
+        if self.causal:
+            scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), -torch.inf)
+        hidden = ~key_padding_mask if self.keeps else key_padding_mask
+        found: Tensor = scores.masked_fill(hidden[:, None], self.low).softmax(-1) @ self.v(x)
+        return found
+
+
+class Unread(Padded):
+    """The same, which does not look at what it is told."""
+
+    def forward(self, x: Tensor, key_padding_mask: Tensor) -> Tensor:
+        return super().forward(x, key_padding_mask & self.keeps | self.keeps)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("low", [-1e9, -torch.inf])
+@pytest.mark.parametrize("keeps", [True, False])
+def test_what_a_mask_means_is_seen_where_it_must_be_given(
+    causal: bool, low: float, keeps: bool
+) -> None:
+    settings = {"causal": causal, "low": low, "keeps": keeps}
+    told = adapted_as(Padded, kind="attention", settings=settings)
+    word = "keep" if keeps else "hide"
+    assert told.line == f"x: B n E, key_padding_mask: B n {word} -> B n E"
+    with pytest.raises(NoAdapter, match="what that means is not seen"):
+        adapted_as(Unread, kind="attention", settings=settings)

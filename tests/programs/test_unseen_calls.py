@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Literal
 
@@ -10,6 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from attnproof.programs.choices import choices
+from attnproof.programs.code import DoesNotFit
+from attnproof.programs.fitting import require_numbers
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
@@ -351,3 +355,59 @@ def test_queries_that_no_name_tells_are_no_tokens() -> None:
     assert adapted_as(my_attention).line == (
         "first: B r H D query, second: B n H D key, third: B n H D value -> B r H D"
     )
+
+
+def turned(x: Tensor, positions: Tensor, denom_dim: int) -> Tensor:
+    """Vectors x (B, n, H, D), which a number turns that nobody explains."""
+    speeds = 10000.0 ** (-2.0 * torch.arange(x.shape[-1] // 2) / denom_dim)
+    angle = (positions[:, None] * speeds)[None, :, None]
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * angle.cos() - v * angle.sin(), u * angle.sin() + v * angle.cos()), -1)
+
+
+def shrunk_attention(x: Tensor, shrink: int) -> Tensor:
+    return (x @ x.mT / shrink).softmax(-1) @ x
+
+
+def of_axis_attention(x: Tensor, axis: int, other: int) -> Tensor:
+    return (x @ x.transpose(axis, other)).softmax(-1) @ x
+
+
+def at_attention(x: Tensor, pos: int) -> Tensor:
+    return (x @ x.mT).softmax(-1) @ x + pos
+
+
+def test_a_number_of_channels_that_no_name_explains_is_a_guess_that_is_told() -> None:
+    told = adapted_as(turned, kind="rotary")
+    assert told.line == "x: B n H D, positions: n, denom_dim = D -> x"
+    assert "with denom_dim = D, which is a guess" in told.adapted
+    assert any("denom_dim" in one for one in told.conditions)
+    others = [one.told for one in choices(told, lambda line: adapted_as(turned, line))]
+    assert [one for one in others if "holds with denom_dim = 16: say what it is" in one]
+    line = "x: B n H D, positions: n, denom_dim = 64 -> x"
+    assert "which is a guess" not in adapted_as(turned, line).adapted
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [(shrunk_attention, "shrink"), (of_axis_attention, "axis")]
+)
+def test_a_number_that_no_name_explains_is_asked_for_and_is_no_array(
+    code: Callable[..., Tensor], name: str
+) -> None:
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(code)
+    told = refused.value.on_command_line
+    assert f"it needs '{name}', a whole number" in told
+    assert f"{name} = ?" in told
+    line = f"x: B n E, {name} = 1{', other = 2' * (name == 'axis')} -> B n E"
+    assert adapted_as(code, line, kind="attention").line == line
+
+
+def test_a_position_that_is_a_number_is_that_of_the_first_token() -> None:
+    assert adapted_as(at_attention).line == "x: B n E, pos = p -> B n E"
+
+
+def test_no_form_hands_an_array_to_a_number() -> None:
+    require_numbers("x: B n E, dim = 1 -> x", frozenset({"dim"}))
+    with pytest.raises(DoesNotFit, match="dim is annotated as a number"):
+        require_numbers("x: B n E, dim: B n E tokens", frozenset({"dim"}))
