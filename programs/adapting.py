@@ -293,10 +293,11 @@ def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
         return "its name says a table of positions, and almost anything can be called so"
     if kind == "bias" and own == ["additive"]:
         return "its name says a table of positions, a row of which is not a query and its keys"
-    if kind == "layer" and named and not _weighs(code):
+    any_code = kind == "layer" or (kind == "attention" and "rotary" in named)
+    if any_code and named and kind not in named and not _weighs(code):
         return (
-            f"almost anything can be called as layer code, and its names say "
-            f"{' and '.join(named)}: if it is a layer, say so"
+            f"almost anything can be called as {kind} code, and its names say "
+            f"{' and '.join(named)}: if it is {'a layer' if kind == 'layer' else kind}, say so"
         )
     return ""
 

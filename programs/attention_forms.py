@@ -54,15 +54,15 @@ def fit_attention(code: Code) -> Attention:
         if found is not None:
             return found
     try:
-        line = tokens_line(code, known, failed, keeps=True)
+        line, more = tokens_line(code, known, failed, keeps=True)
     except DoesNotFit:
         if not code.options.likely.get("causal"):
             raise
         # its flag may only go with a mask: then it is called without, and asked all the same
-        line = tokens_line(_unsaid(code), known, failed, keeps=True)
+        line, more = tokens_line(_unsaid(code), known, failed, keeps=True)
     if not _speaks_of_attention(code):
         raise DoesNotFit("neither its name nor its source speaks of attention or softmax")
-    return attention(code, parse(line), guessed=True)
+    return replace(attention(code, parse(line), guessed=True), others=more)
 
 
 def _unsaid(code: Code) -> Code:
@@ -73,8 +73,8 @@ def _unsaid(code: Code) -> Code:
 def fit_layer(code: Code) -> Layer:
     """Any map of tokens by the form that fits it.  Raises ``DoesNotFit``."""
     code = _bound(code)
-    line = tokens_line(code, parameters(code.call), {}, keeps=False)
-    return layer(code, parse(line), guessed=True)
+    line, more = tokens_line(code, parameters(code.call), {}, keeps=False)
+    return replace(layer(code, parse(line), guessed=True), others=more)
 
 
 def _bound(code: Code) -> Code:

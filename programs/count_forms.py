@@ -303,13 +303,19 @@ def _first(
 
     Each is tried on code of its own: what a wrong call leaves behind is no part of the right one.
     """
-    for group in groups:
+    left = iter(groups)
+
+    def rest() -> Iterator[Fit[Kind]]:
+        for group in left:
+            yield from fitting(group, lambda line: tried(code.again(), line), code, {})
+
+    for group in left:
         why: dict[str, str] = {}
         found = fitting(group, lambda line: tried(code.again(), line), code, why)
         failed[:0] = why.values()  # what can be called says more than what cannot
         if found:
             chosen = best(found, code.name)
-            return replace(chosen.way, others=others(found, chosen))  # type: ignore[type-var]
+            return replace(chosen.way, others=others(found, chosen, rest))  # type: ignore[type-var]
     return None
 
 

@@ -7,11 +7,14 @@ agree in what comes back.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import torch
 from torch import Tensor
@@ -21,11 +24,13 @@ from .grammar import parse
 from .names import parameters, role_of
 from .program import Program
 from .roles import raised, role
+from .running import CodeFault, limited, seeded
 from .signature import Signature
 
 Way = TypeVar("Way")
 PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # lengths that no other length divides
 MOST = 3  # other lines that are kept
+SECONDS = 5.0  # of looking for them
 WHOLE = ("positions", "ids", "index")
 _SAID = re.compile(r"(\w+): ([^,()]+) (\w+)\b")
 
@@ -144,19 +149,75 @@ def _ones(shape: tuple[int, ...], kind: str) -> Tensor:
     return torch.ones(shape, dtype=kinds.get(kind, torch.float32))
 
 
-def others(found: list[Fit[Way]], chosen: Fit[Way]) -> tuple[str, ...]:
+class Others(Sequence[str]):
     """The lines that fit less well than the chosen one, and mean something else.
 
-    Of as many letters: called row by row, code that mixes rows would not show it.
+    ``found``: those that are known; ``rest`` looks for more when they are asked for, which is where
+    a law is broken, and not for long.
     """
 
-    def letters(line: str) -> set[str]:
-        return {c for one in parse(line).arrays for c in one.letters}
+    def __init__(self, found: Iterable[str], rest: Callable[[], Iterable[str]] = tuple) -> None:
+        self._found, self._rest = tuple(found), rest
 
-    own = letters(chosen.line)
-    return tuple(one.line for one in found if not _alike(one, chosen) and own <= letters(one.line))[
-        :MOST
-    ]
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """All of them, each once, and no more than ``MOST``."""
+        told = dict.fromkeys(self._found)
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            torch.random.fork_rng(devices=[]),
+            torch.no_grad(),
+            contextlib.suppress(CodeFault),
+            limited(SECONDS),
+        ):
+            seeded(0)
+            for line in self._rest() if len(told) < MOST else ():
+                told[line] = None
+                if len(told) >= MOST:
+                    break
+        return tuple(told)[:MOST]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, place: int | slice) -> str | tuple[str, ...]:
+        return self.lines[place]
+
+
+def others(
+    found: list[Fit[Way]],
+    chosen: Fit[Way],
+    rest: Callable[[], Iterable[Fit[Way]]] = tuple,
+) -> Others:
+    """The lines that fit less well than the chosen one, and mean something else.
+
+    Of as many letters: called row by row, code that mixes rows would not show it; and with as many
+    queries as keys, code that confuses the two would not.  ``rest``: what else fits, of which lines
+    are tried where they are wanted.
+    """
+    return Others(
+        (one.line for one in found if _means_another(one, chosen)),
+        lambda: (one.line for one in rest() if _means_another(one, chosen)),
+    )
+
+
+def _means_another(one: Fit[Way], chosen: Fit[Way]) -> bool:
+    return not _alike(one, chosen) and letters_of(chosen.line) <= letters_of(one.line)
+
+
+def letters_of(line: str) -> set[str]:
+    """The letters of what goes in: of arrays, and of lengths.
+
+    >>> sorted(letters_of("x: B n E, queries = r -> x"))
+    ['B', 'E', 'n', 'r']
+    """
+    call = parse(line)
+    arrays = {c for one in call.arrays for c in one.letters}
+    return arrays | {c for one in call.arguments for c in one.lengths}
 
 
 def _alike(one: Fit[Way], other: Fit[Way]) -> bool:

@@ -241,7 +241,7 @@ def fit(code: Code) -> Rotary:
             if "built with" in clause and found and not best(found, code.name).quality[0]:
                 raise DoesNotFit(f"{found[0].line} rotates a token by positions of others")
             if found:
-                return _chosen(called, found)
+                return _chosen(called, found, clause)
     for width in [code.options.width] if code.options.width else table_widths(code):
         one = sized(code, width)
         found = _made_first(one, failed)
@@ -298,10 +298,27 @@ def _of_three(code: Code) -> bool:
         return False
 
 
-def _chosen(code: Code, found: list[Fit[Rotating]]) -> Rotary:
-    """The best line as what the laws look at, with the others that fit."""
+def _chosen(code: Code, found: list[Fit[Rotating]], clause: str | None = None) -> Rotary:
+    """The best line as what the laws look at, with the others that fit.
+
+    ``clause``: what is said of the call behind it; then lines in other axes are looked for.
+    """
     chosen = best(found, code.name)
-    return replace(_with_room(code, chosen), others=others(found, chosen))
+    hinted = order_in(code.text, written=False)  # what the source itself unpacks is no guess
+
+    def rest() -> Iterator[Fit[Rotating]]:
+        if clause is None or hinted == _order(chosen.line):
+            return
+        made = chosen.line.partition("; ")[2]
+        for _, line in lines(code, hinted):
+            told = f"{line}; {made}" if made else line
+            if not takes(code.again().call, parse(line), code, {}, {"D": code.options.width}):
+                continue
+            for one in fitting([told], lambda line: _tried(code.again(), line), code, {}):
+                if one.quality[:2] >= chosen.quality[:2]:
+                    yield one
+
+    return replace(_with_room(code, chosen), others=others(found, chosen, rest))
 
 
 def _calls(code: Code) -> Iterator[tuple[Code, str]]:

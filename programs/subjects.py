@@ -12,7 +12,7 @@ D features of a head, E features of a token.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, ClassVar, TypeVar
@@ -61,7 +61,7 @@ class Subject:
     adapted: str = ""
     line: str = ""
     given: Mapping[str, str] = field(default_factory=dict)
-    others: tuple[str, ...] = ()
+    others: Sequence[str] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     guesses: Mapping[str, Any] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()

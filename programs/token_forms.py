@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -28,7 +29,7 @@ from .call_parts import (
     with_result,
 )
 from .code import Code, DoesNotFit, alike
-from .fitting import require_numbers, short
+from .fitting import Others, letters_of, require_numbers, short
 from .grammar import parse
 from .masks import is_mask
 from .meaning import require_meaning
@@ -40,7 +41,7 @@ from .signature import Signature
 from .states import stepping
 from .tables import beside as table_beside
 from .tables import sources
-from .token_axes import of_one_length, whole_of
+from .token_axes import TOKENS, of_one_length, whole_of
 from .tokens import OnTokens, widths_of_tokens
 
 THREE = ("query", "key", "value")
@@ -75,24 +76,55 @@ Part = tuple[str, str]  # what is given beside the tokens, and the clause that s
 
 def tokens_line(
     code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
-) -> str:
-    """How it is called on tokens; ``keeps``: with as many features.  Raises ``DoesNotFit``.
+) -> tuple[str, Others]:
+    """How it is called on tokens, and the other lines that fit.  Raises ``DoesNotFit``.
 
-    Positions are given where it may be called without them by its parameters, and cannot be.
+    ``keeps``: with as many features.  Positions are given where it may be called without them by
+    its parameters, and cannot be.
     """
     known = tuple(sorted(known, key=_is_index))
     placed = tuple(replace(p, required=p.required or p.role == "positions") for p in known)
     for one in (known, placed) if placed != known else (known,):
-        if line := _line(code, one, failed, keeps=keeps):
-            return line
+        fits = _fits(code, one, failed, keeps=keeps)
+        line, embed = next(fits, ("", 0))
+        if line:
+            return line, Others((), partial(_meaning_another, code, line, embed, fits))
     raise DoesNotFit(failed.get("", failed.get("beside", "no form of a call has its parameters")))
 
 
-def _line(code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool) -> str:
-    """The line that fits, or "".  Raises ``DoesNotFit``."""
+def _meaning_another(
+    code: Code, line: str, embed: int, fits: Iterator[tuple[str, int]]
+) -> Iterator[str]:
+    """The lines of other axes that fit as well, of as many letters, which give other numbers.
+
+    What the source itself unpacks is no guess; nor is code that takes any number of tokens read as
+    code that takes some.
+    """
+    if order_in(code.text, written=False) or whole_of(parse(line)) != TOKENS:
+        return
+    x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(6))
+    plain = OnTokens(code.again(), parse(line))(x)
+    for other, wide in fits:
+        call = parse(other)
+        if wide != embed or whole_of(call) != TOKENS or not letters_of(line) <= letters_of(other):
+            continue
+        with suppress(Exception):  # the code may raise anything
+            found = OnTokens(code.again(), call)(x)
+            if found.shape != plain.shape or not torch.allclose(found, plain, atol=1e-3):
+                yield other
+
+
+def _fits(
+    code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
+) -> Iterator[tuple[str, int]]:
+    """The lines that fit, and the features of a token; last one in which no token reads another.
+
+    Raises ``DoesNotFit``.
+    """
     if not known:
         raise DoesNotFit("it takes no argument")
     alone: tuple[str, int] | None = None  # a line in which no token reads another, or rows differ
+    whole = False
     numbers = frozenset(one.name for one in known if one.is_number)
     texts = []
     for text in _tokens_lines(code, known, failed):
@@ -111,18 +143,18 @@ def _line(code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, k
                     line = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
                 alike = bool(line) and _rows_alike(code, line, embed)
                 if alike and (not keeps or _mixes(code, line, embed)):
-                    return _stepped(code, _masked(code, line, known, embed), known, embed)
+                    whole = True
+                    yield _stepped(code, _masked(code, line, known, embed), known, embed), embed
                 # rows that differ are a fault of code that takes them first, else other axes
-                if (
+                elif (
                     line
                     and (alike or ": n B E" not in line or _tokens_first(code))
                     and (alone is None or _crosses(line) > _crosses(alone[0]))
                 ):
                     alone = line, embed
-    if alone is not None:
+    if alone is not None and not whole:
         line, embed = alone
-        return _stepped(code, _masked(code, line, known, embed), known, embed)
-    return ""
+        yield _stepped(code, _masked(code, line, known, embed), known, embed), embed
 
 
 def _crosses(line: str) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs import fitting
 from attnproof.programs.choices import Choice, choices, weighed
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding, Seen
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.subject import adapted_as
@@ -125,6 +128,78 @@ def test_a_setting_that_no_name_explains_is_named_where_its_other_value_keeps_th
     assert law.verdict == "broken"
     assert "broken as built with --set spread=True; it holds with spread=False" in law.why
     assert "it holds with" not in _norm(Backwards, spread=True).why
+
+
+def channels_first_attention(x: Tensor) -> Tensor:
+    """Each column is a token, with a bias for each channel; rows can be read as tokens as well."""
+    x = x + torch.arange(x.shape[1])[:, None] / 10
+    return x @ (x.mT @ x / 4).softmax(-2)
+
+
+def placed_attention(x: Tensor) -> Tensor:
+    """The same with a place for each column: no reading has tokens in any order."""
+    return channels_first_attention(x + torch.arange(x.shape[2]) / 10)
+
+
+def unpacked_attention(x: Tensor) -> Tensor:
+    """The order of axes is that of the source, and no guess."""
+    b, n, d = x.shape
+    return channels_first_attention(x) + 0 * b * n * d
+
+
+def _permuted(code: Callable[[Tensor], Tensor], line: str = "") -> LawOfCodeRecord:
+    laws = ("permutation",)
+    asked = Asked(target="<f>", methods=("measured",), laws=laws, call=line)
+    heard = Collected(asked)
+    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    declared = DeclaredAttention(causal=False, positions="none")
+    subject = adapted_as(code, line, kind="attention", declared=declared)
+    look(subject, asked, heard.hear, code)
+    heard.hear({"event": "ended"})
+    return heard.record(0.0).law(*laws)
+
+
+def test_another_line_that_fits_is_looked_for_where_a_law_is_broken() -> None:
+    subject = adapted_as(channels_first_attention)
+    assert subject.line == "x: B n E -> B n E"
+    assert [*subject.others] == ["x: B E n -> B E n"]
+    law = _permuted(channels_first_attention)
+    assert law.verdict == "undecided"
+    for line in (subject.line, subject.others[0]):
+        assert f"--call '{line}'" in law.why
+    assert _permuted(channels_first_attention, subject.line).verdict == "broken"
+    assert _permuted(channels_first_attention, subject.others[0]).verdict == "measured"
+
+
+def test_what_no_line_keeps_is_broken_and_so_is_what_the_source_unpacks() -> None:
+    assert _permuted(placed_attention).verdict == "broken"
+    assert not [*adapted_as(unpacked_attention).others]
+    assert _permuted(unpacked_attention).verdict == "broken"
+
+
+def test_lines_are_looked_for_once_and_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def rest() -> Iterator[str]:
+        asked.append(1)
+        yield "x: B E n -> x"
+        while True:
+            asked.append(1)
+
+    monkeypatch.setattr(fitting, "SECONDS", 0.05)
+    others = fitting.Others((), rest)
+    assert not asked
+    assert [*others] == ["x: B E n -> x"] == [*others]
+    assert [*fitting.Others("abcd", rest)] == ["a", "b", "c"]
+
+
+def test_as_many_queries_as_keys_are_no_other_reading() -> None:
+    def mask(q_len: int, kv_len: int) -> Tensor:
+        return torch.ones(q_len, kv_len).tril().bool()
+
+    subject = adapted_as(mask)
+    assert "q_len = r, kv_len = n" in subject.line
+    assert not [*subject.others]
 
 
 class OfNeighbours(nn.Module):
