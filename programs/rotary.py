@@ -45,6 +45,7 @@ from .tables import (
     tables,
     widths_of,
 )
+from .told_tables import widths_told
 
 HEAD = ("B", "H", "n", "D")
 APART = "BHGn"  # each vector is rotated by itself
@@ -117,6 +118,7 @@ class Rotating:
     any_width: bool = False
     guessed: bool = False
     cuts: bool = False  # what is given tables takes the first rows of longer ones
+    notes: tuple[str, ...] = ()  # of what is told
     frame: int = 0  # the length of every call, where it matters, or keys are called otherwise
 
     @cached_property
@@ -373,11 +375,18 @@ def rotary(code: Code, signature: Signature) -> Rotary:
     for width in (*first, *widths_of(code)):
         try:
             made = settled(sized(code, width), signature, D=width)
-            return as_rotary(for_keys(ended(way_of(made, signature))))
+            way = way_of(made, signature)
+            return as_rotary(for_keys(ended(replace(way, notes=_notes(way)))))
         except SignatureError as error:
             failed = failed or error
     assert failed is not None
     raise failed
+
+
+def _notes(way: Rotating) -> tuple[str, ...]:
+    """What is to be known of a told call."""
+    xs, at = _probe(way, way.code.options.heads or heads_beside(way.width))
+    return widths_told(way, xs, at, lambda line: way_of(way.code, line))
 
 
 def sized(code: Code, width: int) -> Code:
@@ -572,7 +581,13 @@ def as_rotary(way: Rotating) -> Rotary:
     here = way.table is not None and way.signature.source is None
     shown = way.signature.source is not None and {"cos", "sin"} <= {role(p) for p in way.places}
     return Rotary(
-        **common(way.code, way.line, again, f"with {way.told}" if here else "", way.guessed),
+        **common(
+            way.code,
+            way.line,
+            again,
+            "; ".join([*([f"with {way.told}"] if here else []), *way.notes]),
+            way.guessed,
+        ),
         **found,
         width=way.width,
         heads=2 if "H" in way.vectors[0].letters else 1,
