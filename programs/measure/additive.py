@@ -117,7 +117,45 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
             alike = _alike_in_a_grid(subject)
         if alike is not None:
             return alike
+    elif not subject.learned and draw.dtype in EXACT:
+        again = _repeated(subject, draw)
+        if again is not None:
+            return again
     return held(f"equal tokens of a row differ by {least:.2g} at least once positions are added")
+
+
+EXACT = (torch.float32, torch.float64)
+# Rows in which a row that comes again is looked for.  The angle of a pair may come near to whole
+# turns, 0.009 rad at 22 rows, and no nearer before 355.
+APART = 128
+
+
+def _repeated(subject: Additive, draw: Draw) -> Outcome | None:
+    """Two rows of the table, however far apart, that are the same; None where there are none.
+
+    By no more than what is rounded of angles that turn by a radian with each row.
+    """
+    table = table_of(subject, draw, APART)
+    rounding = rounding_of(draw.dtype)
+    size = max(1.0, float(table.abs().nan_to_num().max()))
+    allowed = size * entry_error(torch.ones(1), rounding, len(table), own=True)
+    off = (table[:, None] - table[None]).abs().amax(-1).nan_to_num(nan=math.inf)
+    same = (off <= torch.maximum(allowed[:, None], allowed[None])).triu(1)
+    if not bool(same.any()):
+        return None
+    p, q = (int(i) for i in same.nonzero()[0])
+    return broken(
+        f"positions {p} and {q} have the same row",
+        Seen(
+            {"positions": [p, q]},
+            (f"row {p}", plain(table[p])),
+            (f"row {q}, which should differ", plain(table[q])),
+            float(off[p, q]),
+            float(allowed[q]),
+        ),
+        T=q + 1,
+        D=subject.width,
+    )
 
 
 def _alike_in_a_grid(subject: Additive) -> Outcome | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import UninitializedParameter
 
 from ..arranging import arranged
 from ..calling import calm, evaluating, fresh
@@ -221,9 +222,51 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
                             B=b,
                             T=t,
                         )
+        written = _weights_written(another(subject, draw) or subject, draw)
+        if written is not None:
+            return written
     if not count:
         return not_asked("its inputs are numbers")
     return held(f"{count} inputs are what they were", 0.0, 0.0)
+
+
+MANY = 12  # tokens of a call that may write to the rows of a table
+
+
+def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
+    """Weights that a call in evaluation changes, of code that nothing was called of before."""
+    module = subject.module
+    if module is None:
+        return None
+    held = {
+        name: (weight, weight.detach().clone())
+        for name, weight in module.named_parameters()
+        if not isinstance(weight, UninitializedParameter)
+    }
+    for way in ways_of(subject):
+        with evaluating(subject), suppress(Exception):  # so many tokens it need not take
+            calm(way.call, *way.given(draw, 2, min(MANY, getattr(subject, "most", MANY)), 0))
+        for name, (weight, before) in held.items():
+            off = differ(weight.detach().double().cpu(), before.double().cpu())
+            if not bool((off > 0).any()):
+                continue
+            place = torch.unravel_index(off.argmax(), off.shape)
+            return broken(
+                f"a call in evaluation changes its weights: {name}",
+                Seen(
+                    {
+                        "call": way.attribute,
+                        "T": MANY,
+                        "weights": name,
+                        "place": [int(p) for p in place],
+                    },
+                    ("after the call", float(weight.detach()[place])),
+                    ("before", float(before[place])),
+                    float(off.max()),
+                ),
+                T=MANY,
+            )
+    return None
 
 
 FIRST, SPAN = 71, 400  # lengths that no other look at code has

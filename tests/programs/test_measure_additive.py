@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -173,6 +174,61 @@ FAULTS: dict[str, Callable[[], Additive]] = {
     "stateless": kept_table,
     "no-mutation": lambda: plain(in_place),
 }
+
+
+def whole_turns(count: int) -> Tensor:
+    """Every frequency is a multiple of an eighth of a turn, so that row 8 is row 0."""
+    return sinusoids(count, 2 * math.pi / 8 * torch.arange(1, 5))
+
+
+def test_rows_that_come_again_far_apart_break_one_law() -> None:
+    found = {one.law: one for one in examine(code(whole_turns, declared=None), [Draw()])}
+    broken = [law for law, one in found.items() if one.verdict == "broken"]
+    assert broken == ["sees-positions"]
+    assert found["sees-positions"].why == "positions 0 and 8 have the same row"
+    assert (
+        verdict("sees-positions", code(whole_turns), Draw(dtype=torch.bfloat16)).verdict == "holds"
+    )
+
+
+def test_no_row_of_a_narrow_table_comes_again_for_being_near_whole_turns() -> None:
+    for width in (2, 4):
+        table = partial(lambda w, t: sinusoids(t, ladder(w)), width)
+        assert verdict("sees-positions", code(table, width)).verdict == "holds"
+
+
+class Shortened(nn.Module):
+    """Adds rows of a table, of which the call shortens those that are longer than 1."""
+
+    def __init__(self, most: float | None = 1.0) -> None:
+        super().__init__()
+        self.table = nn.Embedding(64, WIDTH, max_norm=most)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = x + self.table(torch.arange(x.shape[1]))
+        return out
+
+
+def shortened(most: float | None) -> Additive:
+    torch.manual_seed(0)
+    module = Shortened(most)
+    return Additive(
+        name="code",
+        added=module,
+        width=WIDTH,
+        most=64,
+        module=module,
+        learned=True,
+        make=lambda: shortened(most),
+    )
+
+
+def test_a_call_that_writes_to_its_weights_breaks_one_law() -> None:
+    found = {one.law: one for one in examine(shortened(1.0), [Draw()])}
+    broken = [law for law, one in found.items() if one.verdict == "broken"]
+    assert broken == ["no-mutation"]
+    assert "changes its weights: table.weight" in found["no-mutation"].why
+    assert verdict("no-mutation", shortened(None)).verdict == "holds"
 
 
 @pytest.mark.parametrize("law", FAULTS)

@@ -70,7 +70,9 @@ WITHOUT_DROPOUT = Law(
     "state",
     "without dropout training gives what evaluation gives",
 )
-NO_MUTATION = Law("no-mutation", EVERY, "state", "a call does not modify its inputs")
+NO_MUTATION = Law(
+    "no-mutation", EVERY, "state", "a call does not modify its inputs, or its weights in evaluation"
+)
 
 
 @ROWS_APART.of(
