@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from .budget import spend
 from .derivation import Derivation, Reflexive
@@ -23,9 +24,9 @@ from .normal_form.equations import chain, inside, opened_index, rewrite, under
 from .normal_form.normaliser import Normaliser
 from .ranges import parts
 from .rules import Assumption, Refused
-from .scalars import ZERO, always_less, entry, index, num, number_of
+from .scalars import ZERO, always_less, entry, index, is_truth, num, number_of
 from .signs import nonzero, sign
-from .terms import BINDERS, Term, free, instantiate, is_opened, make, substitute
+from .terms import BINDERS, Opened, Term, free, instantiate, is_opened, make, substitute
 
 # Numbers with their arrays unfolded and nothing expanded: the form in which an author wrote them.
 # A sign is read off such a form; a normal form would have multiplied out the squares.
@@ -167,6 +168,41 @@ def settled(array: Term, wanted: str, facts: Facts = frozenset()) -> bool:
 
 def _open(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
     """The entries of which that is not shown, in normal form; it is found where it is needed."""
+    general = _with_any_exponents(array)
+    if general is array or any(True for _ in _open_entries(general, wanted, facts)):
+        yield from _open_entries(array, wanted, facts)
+
+
+@cache
+def _with_any_exponents(t: Term) -> Term:
+    """The term with any numbers for what is raised as a whole, and is finite by its form.
+
+    What is shown of it there holds of these numbers too, and is shown sooner: an exponential is
+    positive whatever is raised, and where one is of −∞, as a mask has it, stays as it is.
+    """
+    if t.op in (*BINDERS, "named") or not t.args:
+        return t
+    free_of = _any_numbers if t.op == "exp" else _with_any_exponents
+    return _of_args(t, tuple(map(free_of, t.args)))
+
+
+FILLED = ("where", "add", "broadcast", "permute", "reshape")  # how −∞ comes among numbers
+
+
+@cache
+def _any_numbers(t: Term) -> Term:
+    if is_truth(t) or t.loose or not t.args:
+        return t
+    if t.finite:
+        return make("var", (), (Opened((t, "any")), "real"), t.shape)
+    return _of_args(t, tuple(map(_any_numbers, t.args))) if t.op in FILLED else t
+
+
+def _of_args(t: Term, args: tuple[Term, ...]) -> Term:
+    return t if args == t.args else make(t.op, args, t.data, t.shape)
+
+
+def _open_entries(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
     splits = split_options(array)[0]
     norm = Normaliser(splits, together=True)
     for place in places(tuple(axis_cover(length, splits) for length in array.shape), array):

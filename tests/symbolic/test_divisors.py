@@ -10,7 +10,15 @@ from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import Claim, chain, equal, exists, for_all, greater, iterate, rows
 from attnproof.symbolic.derivation import Assume, Rewrite
 from attnproof.symbolic.divisors import conditions
-from attnproof.symbolic.givens import Given, natural, nonnegative, probability_space, real, sizes
+from attnproof.symbolic.givens import (
+    Given,
+    boolean,
+    natural,
+    nonnegative,
+    probability_space,
+    real,
+    sizes,
+)
 from attnproof.symbolic.kernel import law
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import ONE, entry, index, mul, power
@@ -162,3 +170,47 @@ def test_what_is_known_of_an_index_is_not_known_of_one_that_is_summed_over(name:
     beside = mul(summed, power(one, -1))
     found = conditions(beside, facts=frozenset({("positive", one)}))
     assert len(found) == 1
+
+
+# sums of exponentials: what is raised does not matter, and where one is of −∞ does
+
+
+def places() -> tuple[Array, Array]:
+    count = xp.arange(n)
+    return count[:, None], count[None, :]
+
+
+def open_of(scores: Array) -> set[str]:
+    """The conditions of a division by the sums of its exponentials."""
+    return told(1 / xp.sum(xp.exp(scores), axis=-1))
+
+
+def test_a_mask_that_shows_a_key_settles_a_sum_whatever_the_scores_are() -> None:
+    i, j = places()
+    q, k = (real(n, 3).named(name) for name in "qk")
+    squares = (q @ k.mT) ** 2
+    causal = xp.where(j <= i, squares, -xp.inf)
+    added = squares + xp.where(j <= i, 0.0, -xp.inf)
+    for scores in (squares, causal, added, xp.where(j <= i, squares / 2 + squares, -xp.inf)):
+        assert open_of(scores) == set()
+
+
+def test_a_mask_that_may_hide_every_key_settles_nothing() -> None:
+    i, j = places()
+    scores, shown = real(n, n).named("scores"), boolean(n, n).named("shown")
+    for gate in (shown, j < i, scores > 0):
+        (found,) = open_of(xp.where(gate, 2 * scores, -xp.inf))
+        assert found.endswith("is not 0")
+        assert "scores" in found  # of what was written, and not of any numbers
+
+
+def test_what_is_raised_stands_for_any_numbers_and_where_it_is_infinite_stays() -> None:
+    i, j = places()
+    scores = real(n, n).named("scores")
+    hidden = xp.where(j <= i, 3 * scores, -xp.inf).term
+    general = divisors._with_any_exponents(make("exp", (hidden,), shape=hidden.shape))
+    gate, shown, least = general.args[0].args
+    assert (gate, least) == (hidden.args[0], hidden.args[2])
+    assert (shown.op, shown.shape) == ("var", hidden.shape)
+    plain = (3 * scores).term
+    assert divisors._with_any_exponents(plain) is plain
