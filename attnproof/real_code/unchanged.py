@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from ..records import processor
+from ..processor import processor
 from .records import CodeRecord
 
 if TYPE_CHECKING:

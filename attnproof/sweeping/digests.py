@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..records import processor
+from ..processor import processor
 
 if TYPE_CHECKING:
     from ..symbolic.statement import Statement
