@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
@@ -45,6 +46,11 @@ def parse(text: str) -> Signature:
     >>> parse("q: B H n D, k: B G n D -> q").letters
     ('B', 'H', 'n', 'D', 'G')
     """
+    # a list, or a dictionary, may be written into by the code that is given it
+    return _parsed(text) if {*"[{"} & {*text} else _parsed_once(text)
+
+
+def _parsed(text: str) -> Signature:
     if found := _OPEN.search(text):
         open_ = f"what {found[1]} is" if found[1] else "the axes of what is returned"
         raise SignatureError(
@@ -63,6 +69,9 @@ def parse(text: str) -> Signature:
         else:
             call = _with_clause(call, part, text)
     return call
+
+
+_parsed_once = lru_cache(maxsize=4096)(_parsed)  # forms are tried in the same lines
 
 
 def _call(text: str, whole: str) -> Signature:
