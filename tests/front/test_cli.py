@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 WriteTheorem = Callable[..., Path]
 Output = pytest.CaptureFixture[str]
+NAME = "softmax-ignores-a-constant-in-each-row"
 
 
 def refused(output: Output, *arguments: str) -> str:
@@ -66,8 +67,11 @@ def test_list_shows_a_broken_file_and_fails(capsys: Output, write_theorem: Write
     assert "rows-of-softmax-are-distributions" in out
 
 
-def test_run_prints_a_verdict_for_each_theorem(capsys: Output, numbers: Numbers) -> None:
-    assert main(["run", "--no-numeric", "softmax"]) == 0
+def test_run_prints_a_verdict_for_each_theorem_and_writes_the_record(
+    capsys: Output, numbers: Numbers, tmp_path: Path
+) -> None:
+    file = tmp_path / "new" / "results.json"
+    assert main(["run", "--no-numeric", "softmax", "--json", str(file)]) == 0
     out, err = capsys.readouterr()
     assert "rows-of-softmax-are-" in out
     count = len(load_catalogue().select(["softmax"]).entries)
@@ -76,15 +80,10 @@ def test_run_prints_a_verdict_for_each_theorem(capsys: Output, numbers: Numbers)
     assert "✓ proved" in out
     assert "rows-of-softmax-are-distributions" in err
     assert numbers.asked == []
-
-
-def test_run_writes_the_record(capsys: Output, tmp_path: Path) -> None:
-    file = tmp_path / "new" / "results.json"
-    assert main(["run", "--no-numeric", "softmax", "--json", str(file)]) == 0
     results = Results.model_validate_json(file.read_text(encoding="utf-8"))
     assert results.ok
     assert results.options.selection == ("softmax",)
-    assert f"wrote {file}" in capsys.readouterr().out
+    assert f"wrote {file}" in out
     assert [path.name for path in file.parent.iterdir()] == ["results.json"]
 
 
@@ -115,7 +114,7 @@ def test_run_goes_on_after_a_broken_file_and_fails(
 
 def test_a_broken_file_elsewhere_does_not_fail_a_selection(write_theorem: WriteTheorem) -> None:
     path = write_theorem("broken", "1 / 0")
-    assert main(["run", "softmax", "--no-numeric", "--theorems", str(path)]) == 0
+    assert main(["run", NAME, "--no-numeric", "--theorems", str(path)]) == 0
     assert main(["run", "broken", "--no-numeric", "--theorems", str(path)]) == 1
 
 
@@ -140,7 +139,7 @@ def test_a_subject_is_answered_with_its_ids(capsys: Output) -> None:
 
 
 def test_several_theorems_are_shown_one_after_the_other(capsys: Output) -> None:
-    names = ["softmax-ignores-a-constant-in-each-row", "rows-of-softmax-are-distributions"]
+    names = [NAME, "rows-of-softmax-are-distributions"]
     assert main(["show", *names, "--no-numeric"]) == 0
     lines = capsys.readouterr().out.splitlines()
     first, second = (lines.index(f"{name} (softmax)") for name in names)

@@ -82,7 +82,7 @@ def test_what_is_computed_before_attention_is_in_the_bound() -> None:
         "a key bias cancels": equal(attention(Q, K + b[None, :], V), attention(Q, K, V)),
         "temperature": equal(attention(Q / t, K, V), attention(Q, K / t, V)),
     }
-    for seed in range(5):
+    for seed in range(2):
         found = measure(Statement(given, claims), scale="small", device="cpu", seed=seed)
         assert {m.status for m in found} <= {"held", "skipped"}
         assert {m.dtype for m in found if m.status == "held"} >= {"float64", "float32"}

@@ -8,13 +8,16 @@ import pytest
 
 from attnproof.numeric.devices import one_thread
 
-ABOUT_LENGTHS = ("test_prove_gate", "test_prove_attacks", "test_prove_parts")
+
+@pytest.fixture
+def every_length() -> None:
+    """The code of a test that is about lengths is run at all of them beside its graph."""
 
 
 @pytest.fixture(autouse=True)
 def lengths(request: pytest.FixtureRequest) -> None:
-    """All in tests that are about them; in others fewer, by which a fault would be seen as well."""
-    if request.path.stem not in ABOUT_LENGTHS:
+    """All for tests that want ``every_length``; else fewer, by which a fault is seen as well."""
+    if "every_length" not in request.fixturenames:
         request.getfixturevalue("fewer_lengths")
 
 

@@ -70,7 +70,7 @@ RIGHT: dict[str, Callable[[], Subject]] = {
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("name", RIGHT)
 def test_correct_code_is_quiet(name: str, dtype: torch.dtype) -> None:
-    for one in examine(RIGHT[name](), [Draw(3, dtype), Draw(4, dtype)], LAWS):
+    for one in examine(RIGHT[name](), [Draw(3, dtype)], LAWS):
         assert one.verdict in ("holds", "not asked"), (one.law, one.why)
 
 
@@ -95,7 +95,7 @@ def test_correct_code_is_quiet(name: str, dtype: torch.dtype) -> None:
     ],
 )
 def test_a_fault_is_refused(law: str, wrong: Subject) -> None:
-    for seed in range(3):
+    for seed in range(2):
         one = found(wrong, law, seed)
         assert one.verdict == "broken", one.why
         assert one.witness is not None
