@@ -10,14 +10,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.check_time import check_time
-from benchmarks.growth import growth
+from benchmarks.commands_time import check_time, start_up, two_workers
 from benchmarks.markdown import page
 from benchmarks.numeric_time import equivariance_cost
 from benchmarks.peers import against_peers
-from benchmarks.scale_time import at_scale_cost, exact_cost
-from benchmarks.start_up import start_up
-from benchmarks.sweep_time import two_workers
+from benchmarks.scale_time import at_scale_cost, exact_cost, growth
 from benchmarks.symbolic_time import against_sympy, catalogue_time, gate_time
 
 TABLES = {

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sympy as sp
 from flint import fmpq
 
 from attnproof.symbolic import evaluate as recurrences
@@ -30,7 +29,6 @@ from attnproof.symbolic.givens import (
     standard,
 )
 from attnproof.symbolic.terms import make
-from benchmarks.explicit import Explicit
 
 n, d = sizes("n d")
 omega = probability_space("Ω")
@@ -124,7 +122,6 @@ def exact_numbers() -> dict[str, Any]:
 READINGS: dict[str, Callable[[], Evaluator]] = {
     "numpy": lambda: Evaluator(np, SIZES, real_numbers()),
     "balls": lambda: Balls(SIZES, exact_numbers()),
-    "sympy": lambda: Explicit(SIZES, exact_numbers()),
 }
 
 
@@ -179,11 +176,3 @@ def test_a_count_that_is_no_integer_is_refused() -> None:
         Evaluator(np, {}, {"x": np.asarray(0.5)})(term)
     with pytest.raises(Unclear, match="counts something"):
         Balls({}, {"x": half})(term)
-    with pytest.raises(ValueError, match="give it a value"):
-        Explicit({}, {})(term)
-
-
-def test_sympy_keeps_natural_numbers_and_floors() -> None:
-    m: Any = natural().named("m")
-    symbol = sp.Symbol("m", integer=True, nonnegative=True)
-    assert Explicit({}, {})((m // 2 + m % 3).term) == sp.floor(symbol / 2) + sp.Mod(symbol, 3)

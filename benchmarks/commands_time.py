@@ -1,0 +1,115 @@
+"""What commands take: start-up and checks in fresh processes; a sweep with one worker and with two.
+
+Of checks it is processor time in user code, of the command and the processes that it starts: it
+depends less on what else the machine does than the time on the wall.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+from rich.table import Table
+
+from attnproof.catalogue import load_catalogue
+from attnproof.numeric.measurement import Measurement
+from attnproof.sweeping.engines import Engine
+from attnproof.sweeping.sweep import Asked, planned, sweep
+from attnproof.sweeping.work import Cell, Grid, Shared
+from attnproof.symbolic.statement import Statement
+from benchmarks.reference_programs import SOURCE
+
+LLAMA = "transformers.models.llama.modeling_llama"
+TARGETS = {
+    "attention of q, k, v": [f"{SOURCE}::causal_attention", "--declare", "attention:causal"],
+    "rotary function": [f"{SOURCE}::rotate_halves"],
+    "layer of one head": [f"{SOURCE}::one_head"],
+    "apply_rotary_pos_emb": [f"{LLAMA}::apply_rotary_pos_emb"],
+    "LlamaAttention": [f"{LLAMA}::LlamaAttention"],
+}
+NAMES = ("attention-ignores-the-order-of-pairs", "self-attention-is-equivariant")
+GRID = Grid(("float32", "bfloat16"), ("small",), (256,), seeds=tuple(range(8)))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Seconds on the wall."""
+    start = perf_counter()
+    work()
+    return perf_counter() - start
+
+
+def start_up(rounds: int = 5) -> Table:
+    """Wall seconds of whole processes: minimum, median, maximum, and over an empty Python."""
+
+    def times(*words: str) -> list[float]:
+        command = [sys.executable, *words]
+        return [
+            seconds(lambda: subprocess.run(command, check=True, capture_output=True))
+            for _ in range(rounds)
+        ]
+
+    table = Table("command", "min s", "median s", "max s", "over python -c ''", title="Start-up")
+    empty = statistics.median(times("-c", ""))
+    for word in ("--help", "list"):
+        found = times("-m", "attnproof", word)
+        told = [f"{value:.2f}" for value in (min(found), statistics.median(found), max(found))]
+        table.add_row(f"attnproof {word}", *told, f"{statistics.median(found) / empty:.0f} times")
+    return table
+
+
+def check_time(rounds: int = 3, targets: dict[str, list[str]] | None = None) -> Table:
+    """User seconds of whole checks: the least of some rounds, and what is beyond `import torch`."""
+    table = Table("check of", "user s", "beyond import torch", "from the store", title="Checks")
+    torch = _least([sys.executable, "-c", "import torch"], rounds)
+    table.add_row("(import torch)", f"{torch:.2f}", "", "")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, words in (TARGETS if targets is None else targets).items():
+            store = ["--store", str(Path(folder) / "store.sqlite")]
+            command = [sys.executable, "-m", "attnproof", "check", *words, *store]
+            whole = _least([*command, "--fresh"], rounds)
+            again = _least(command, rounds)
+            table.add_row(name, f"{whole:.2f}", f"{whole - torch:.2f}", f"{again:.2f}")
+    return table
+
+
+def _least(command: list[str], rounds: int) -> float:
+    return min(_user(command) for _ in range(rounds))
+
+
+def _user(command: list[str]) -> float:
+    """User seconds of a process and of those that it waited for; it may say that laws break."""
+    before = os.times().children_user
+    done = subprocess.run(command, check=False, capture_output=True)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stderr.decode(errors="replace"))
+    return os.times().children_user - before
+
+
+def apart(statement: Statement, cell: Cell) -> Sequence[Measurement]:
+    """A cell that shares nothing with any other."""
+    return Shared()(statement, cell)
+
+
+def two_workers(rounds: int = 3, grid: Grid = GRID) -> Table:
+    """Wall seconds with one worker and with two, in turn, and with cells that share nothing."""
+    asked = Asked(grid)
+    plan = planned(load_catalogue().having(NAMES).entries, asked)
+    one, two = (replace(asked, engine=Engine(jobs=jobs)) for jobs in (1, 2))
+    ways: dict[str, Callable[[], object]] = {
+        "one worker": lambda: sweep(plan, one),
+        "two workers": lambda: sweep(plan, two),
+        "two workers, nothing shared": lambda: sweep(plan, two, measure=apart),
+    }
+    times = [{name: seconds(way) for name, way in ways.items()} for _ in range(rounds)]
+    least = {name: min(found[name] for found in times) for name in ways}
+    table = Table("way", "min s", "over two workers", title=f"A sweep of {len(plan.cells)} cells")
+    for name, took in least.items():
+        table.add_row(name, f"{took:.2f}", f"{took / least['two workers']:.2f} times")
+    return table
