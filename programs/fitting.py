@@ -104,7 +104,7 @@ def require_numbers(line: str, numbers: frozenset[str]) -> None:
     """
     whole = line if " -> " in line else f"{line} -> 1"  # what comes back may not be known yet
     for one in parse(whole).arrays if numbers else ():
-        if one.name in numbers:
+        if one.axes and one.name in numbers:  # a scale has none
             raise DoesNotFit(f"{one.name} is annotated as a number, and no array is one")
 
 
