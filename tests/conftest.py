@@ -251,11 +251,14 @@ def torch_settings() -> dict[str, object]:
 def torch_stays_as_it_was() -> Iterator[None]:
     """The test that changes what a later one stands on is the one that fails.
 
-    pytest listens to every logger that hands nothing on, and what torch writes of each graph for
-    that of its traces would be an eighth of the time of tracing.
+    pytest listens to every logger that hands nothing on, for one test and for all of them, and what
+    torch writes of each graph for whoever listens to its traces would be an eighth of the time of
+    tracing.
     """
     if "torch" in sys.modules:
-        logging.getLogger("torch.__trace").propagate = True
+        traces = logging.getLogger("torch.__trace")
+        traces.propagate = True
+        traces.handlers.clear()
     before = torch_settings()
     yield
     after = torch_settings()

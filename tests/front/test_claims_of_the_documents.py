@@ -87,6 +87,12 @@ def test_a_demonstration_lists_claims_that_are_there(ledger: Ledger, results: Re
     assert {n for names in listed.values() for n in names} <= set(ledger.ids)
 
 
+def test_every_theorem_has_the_expected_verdict_and_its_control_the_opposite(
+    results: Results,
+) -> None:
+    assert {theorem.id: theorem.why for theorem in results.theorems if not theorem.ok} == {}
+
+
 def test_every_claim_is_derived_as_expected(results: Results) -> None:
     assert [broken.error for broken in results.broken] == []
     assert {claim.id: claim.why for claim in results.claims if not claim.ok} == {}
