@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 from . import __version__, translate
 from .catalogue import Source
@@ -27,6 +27,7 @@ from .faults import broken_by
 from .judgement import against, opposite
 from .records import (
     BrokenFile,
+    Checked,
     ControlRecord,
     Expected,
     LinkRecord,
@@ -68,24 +69,28 @@ class Found(NamedTuple):
     decision: Decision | None = None
 
 
-def check(theorem: Theorem, source: Source, options: Options) -> TheoremRecord | BrokenFile:
-    """One theorem and its negative control.  A file whose statements cannot be built is broken."""
+def check(
+    theorem: Theorem, source: Source, options: Options, proved: TheoremRecord | None = None
+) -> TheoremRecord | BrokenFile:
+    """One theorem and its negative control.  A file whose statements cannot be built is broken.
+
+    What was ``proved`` already has its numbers added.
+    """
     try:
-        return _record(theorem, source, options)
+        record = proved or _record(theorem, source)
+        return measured(record.model_copy(update={"stored": None}), theorem, options)
     except Exception as error:  # noqa: BLE001 (any failure belongs to this file and stops no other)
         return BrokenFile(file=source.label, **broken_by(error, source.path))
 
 
-def _record(theorem: Theorem, source: Source, options: Options) -> TheoremRecord:
+def _record(theorem: Theorem, source: Source) -> TheoremRecord:
     expected = cast("Expected", theorem.expected)
     claimed, error = _built(theorem)
     if error is None:
-        told = translate.statement(claimed)
-        own = _side(told, claimed, expected, _found(claimed, expected, options, source.path))
-        options = replace(options, scale="small")  # falsehood shows itself at small sizes
+        own = _side(translate.statement(claimed), claimed, expected, _found(claimed, source.path))
     else:
         own = _side(written(error, source.path), claimed, expected, _ill_typed(error))
-    control = _control(theorem, options, source.path)
+    control = _control(theorem, source.path)
     return TheoremRecord(
         id=source.id,
         title=theorem.title,
@@ -111,9 +116,9 @@ def asked(theorem: Theorem, options: Options, limit: float) -> tuple[ProofRecord
     started, path = perf_counter(), theorem.path
     expected = cast("Expected", theorem.expected)
     claimed = theorem.statement
-    found = _found(claimed, expected, options, path, limit)
+    found = _found(claimed, path, limit)
     own = _side(translate.statement(claimed), claimed, expected, found)
-    control = None if theorem.control_body is None else _control(theorem, options, path)
+    control = None if theorem.control_body is None else _control(theorem, path)
     record = ProofRecord(
         title=theorem.title,
         says=theorem.words,
@@ -122,17 +127,50 @@ def asked(theorem: Theorem, options: Options, limit: float) -> tuple[ProofRecord
         control=control,
         attnproof=__version__,
         created=datetime.now(UTC),
-        seconds=perf_counter() - started,
+        seconds=0.0,
         **_with(own, control),
     )
-    return record, found.decision
+    record = measured(record, theorem, options)
+    return record.model_copy(update={"seconds": perf_counter() - started}), found.decision
 
 
-def _control(theorem: Theorem, options: Options, path: Path) -> ControlRecord:
+def _control(theorem: Theorem, path: Path) -> ControlRecord:
     control, expected = theorem.control, opposite(cast("Expected", theorem.expected))
-    found = _found(control, expected, options, path)
-    told = _side(translate.statement(control), control, expected, found)
+    told = _side(translate.statement(control), control, expected, _found(control, path))
     return ControlRecord(says=theorem.control_says, **told)
+
+
+R = TypeVar("R", TheoremRecord, ProofRecord)
+
+
+def measured(record: R, theorem: Theorem, options: Options) -> R:
+    """What was found of a theorem, and beside it what numbers and finite fields say of it."""
+    if not options.numeric:
+        return record
+    own = _said(record, record.evidence)
+    if record.verdict != "ill-typed":
+        own = _measured(record, theorem.statement, options, theorem.path)
+        options = replace(options, scale="small")  # falsehood shows itself at small sizes
+    control = record.control
+    if control is not None:
+        told = _measured(control, theorem.control, options, theorem.path)
+        control = control.model_copy(update=told)
+    return record.model_copy(update={**_with(own, control), "control": control})
+
+
+def _measured(found: Checked, claimed: Statement, options: Options, path: Path) -> dict[str, Any]:
+    """The evidence of a statement with its numbers.  Where it is misread there are none."""
+    numbers: tuple[Evidence, ...] = ()
+    if found.verdict != "misread":
+        numbers = _numbers(claimed, found.expected, options, path)
+        numbers = (*numbers, *_exact(claimed, options, path))
+    return _said(found, (*found.evidence, *numbers))
+
+
+def _said(found: Checked, evidence: tuple[Evidence, ...]) -> dict[str, Any]:
+    """The evidence of a statement, and what in it speaks against the statement."""
+    why = against(found.expected, found.verdict, evidence)
+    return {"evidence": evidence, "ok": not why, "why": why}
 
 
 def _with(own: dict[str, Any], control: ControlRecord | None) -> dict[str, Any]:
@@ -177,21 +215,15 @@ def _ill_typed(error: AxisMismatch) -> Found:
     return Found("ill-typed", (), (IllTypedEvidence(says="", error=told, seconds=0.0),))
 
 
-def _found(
-    claimed: Statement, expected: Expected, options: Options, path: Path, limit: float = LIMIT
-) -> Found:
-    """Both sides' findings; a side that fails leaves its reason, and never a verdict.
+def _found(claimed: Statement, path: Path, limit: float = LIMIT) -> Found:
+    """What is proved and derived; a side that fails leaves its reason, and never a verdict.
 
-    Of a statement that is misread there is nothing to measure.
+    Of a statement that is misread there is nothing to derive.
     """
     found = _decided(claimed, path, limit)
     if found.verdict == "misread":
         return found
-    evidence = (*found.evidence, *_derived(claimed, path))
-    if options.numeric:
-        numbers = _numbers(claimed, expected, options, path)
-        evidence = (*evidence, *numbers, *_exact(claimed, options, path))
-    return found._replace(evidence=evidence)
+    return found._replace(evidence=(*found.evidence, *_derived(claimed, path)))
 
 
 def _decided(claimed: Statement, path: Path, limit: float) -> Found:

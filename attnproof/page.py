@@ -415,7 +415,8 @@ def show_sides(chosen: Catalogue) -> int:
 def show_claim(catalogue: Catalogue, ledger: Ledger, options: Options) -> int:
     """Print the page of one claim; the exit code."""
     needed = catalogue.having(ledger.theorems)
-    coming = [*(entry.id for entry in needed.entries), *ledger.demonstrations]
+    ids = [entry.id for entry in needed.entries]
+    coming = [*ids, *ledger.demonstrations, *["numbers"] * len(ids) * options.numeric]
     with _bar(coming) as tell:
         results = run(needed, options, tell=tell, ledger=ledger)
     for claim in results.claims:

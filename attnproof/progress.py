@@ -25,12 +25,13 @@ def progress(
 ) -> Iterator[Callable[[Outcome], None]]:
     """A bar while a run lasts and a line for each outcome; yields what to tell of one.
 
-    ``names`` are told beside the bar, in the order of the outcomes.  Without ``lines`` only what
+    ``names`` are told beside the bar, in the order of the outcomes.  A theorem that is told again,
+    with its numbers, has another line only if these speak against it.  Without ``lines`` only what
     is not as expected has one.
     """
     from rich.text import Text
 
-    coming = iter((*names, ""))
+    coming, fine = iter((*names, "")), set[str]()
     with bar(console) as shown:
         task = shown.add_task(next(coming), total=len(names))
 
@@ -45,8 +46,14 @@ def progress(
                 under = "".join(f", {line}" for line in told)
                 line = Text(f"{sign(found):<12} {outcome.id}{under}{known}{mark}")
                 line.stylize(style(found), 0, 12)
-            if lines or isinstance(outcome, BrokenFile) or not outcome.ok:
+            if (
+                isinstance(outcome, BrokenFile)
+                or not outcome.ok
+                or (lines and outcome.id not in fine)
+            ):
                 shown.console.print(line, soft_wrap=True)
+            if not isinstance(outcome, BrokenFile) and outcome.ok:
+                fine.add(outcome.id)
             shown.update(task, advance=1, description=next(coming, ""))
 
         yield tell

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -32,27 +32,29 @@ if TYPE_CHECKING:
 Outcome = TheoremRecord | DemonstrationRecord | BrokenFile
 
 
-def _one(entry: Entry, options: Options, kept: Kept | None) -> TheoremRecord | BrokenFile:
+def _one(
+    entry: Entry, proved: TheoremRecord | None, options: Options, kept: Kept | None
+) -> TheoremRecord | BrokenFile:
     """The record of one theorem: from the store, or checked now and left there."""
     if kept is None:
-        return check(entry.theorem, entry.source, options)
+        return check(entry.theorem, entry.source, options, proved)
     from .sweeping.kept import theorem_key
 
     try:
         key, files = theorem_key(entry, options)
     except Exception:  # noqa: BLE001 (its statements cannot be built; its check will tell)
-        return check(entry.theorem, entry.source, options)
+        return check(entry.theorem, entry.source, options, proved)
     record = kept.found(key, TheoremRecord)
     if record is not None:
         return record
-    outcome = check(entry.theorem, entry.source, options)
+    outcome = check(entry.theorem, entry.source, options, proved)
     if isinstance(outcome, TheoremRecord):
         kept.tell(kept.writer.keep(key, files, outcome))
     return outcome
 
 
 def _in_worker(
-    source: Source, options: Options, writer: Writer | None
+    source: Source, proved: TheoremRecord | None, options: Options, writer: Writer | None
 ) -> tuple[TheoremRecord | BrokenFile, list[str]]:
     """One theorem in a process of its own, which imports the file by itself; what to tell."""
     try:
@@ -64,7 +66,7 @@ def _in_worker(
 
         torch.set_num_threads(1)
     kept = None if writer is None else writer.here()
-    return _one(entry, options, kept), [] if kept is None else kept.told
+    return _one(entry, proved, options, kept), [] if kept is None else kept.told
 
 
 def _silent(outcome: Outcome) -> None:
@@ -72,18 +74,18 @@ def _silent(outcome: Outcome) -> None:
 
 
 def _outcomes(
-    entries: tuple[Entry, ...], options: Options, kept: Kept | None
+    work: Sequence[tuple[Entry, TheoremRecord | None]], options: Options, kept: Kept | None
 ) -> Iterator[TheoremRecord | BrokenFile]:
     """The outcome of each entry, in order, as they come; those in the store are not checked."""
-    if options.jobs == 1 or len(entries) < 2:
-        for entry in entries:
-            yield _one(entry, options, kept)
+    if options.jobs == 1 or len(work) < 2:
+        for entry, proved in work:
+            yield _one(entry, proved, options, kept)
         return
     from joblib import Parallel, delayed
 
     writer = None if kept is None else kept.writer
-    work = (delayed(_in_worker)(entry.source, options, writer) for entry in entries)
-    found = Parallel(n_jobs=options.jobs, return_as="generator", batch_size=1)(work)
+    jobs = (delayed(_in_worker)(entry.source, proved, options, writer) for entry, proved in work)
+    found = Parallel(n_jobs=options.jobs, return_as="generator", batch_size=1)(jobs)
     for outcome, told in found:
         for line in told:
             if kept is not None:
@@ -120,10 +122,11 @@ def run(
     """Check every entry, and derive the claims of ``ledger`` from what is found.
 
     The catalogue holds the theorems that the claims rest on, each of which is checked once.
-    ``tell`` hears of each outcome as it comes: broken files, then theorems and demonstrations in
-    their order.  An interrupt (Ctrl-C) ends the run early: what was finished is in the results,
-    the rest is named in ``unfinished``, and claims that rest on it are undecided.  With ``kept``,
-    what the store holds is taken from it, and what is finished is left there at once.
+    Proofs come first, then the numbers.  ``tell`` hears of each outcome as it comes: broken files,
+    then theorems and demonstrations in their order, and of each theorem once more when its numbers
+    are there.  An interrupt (Ctrl-C) ends the run early: what was finished is in the results, the
+    rest is named in ``unfinished``, and claims that rest on it are undecided.  With ``kept``, what
+    the store holds is taken from it, and what is finished is left there at once.
     """
     started = perf_counter()
     tell, ledger = tell or _silent, ledger or Ledger()
@@ -134,31 +137,43 @@ def run(
     broken += [BrokenFile(file=b.file, error=b.error) for b in ledger.broken]
     for file in broken:
         tell(file)
-    checked: list[tuple[Entry, TheoremRecord]] = []
+    proved: dict[str, TheoremRecord] = {}
+    checked: dict[str, TheoremRecord] = {}
     shown: list[DemonstrationRecord] = []
     absent = {b.id: f"its file is broken: {b.error}" for b in catalogue.broken}
-    done = 0
+
+    def take(
+        entry: Entry, outcome: TheoremRecord | BrokenFile, into: dict[str, TheoremRecord]
+    ) -> None:
+        if isinstance(outcome, TheoremRecord):
+            into[entry.id] = outcome
+        else:
+            broken.append(outcome)
+            absent[entry.id] = f"its file is broken: {outcome.error}"
+        tell(outcome)
+
     try:
-        for outcome in _outcomes(catalogue.entries, options, kept):
-            entry = catalogue.entries[done]
-            if isinstance(outcome, TheoremRecord):
-                checked.append((entry, outcome))
-            else:
-                broken.append(outcome)
-                absent[entry.id] = f"its file is broken: {outcome.error}"
-            done += 1
-            tell(outcome)
+        entries, proofs = catalogue.entries, replace(options, numeric=False)
+        found = _outcomes([(entry, None) for entry in entries], proofs, kept)
+        for entry, outcome in zip(entries, found, strict=True):
+            take(entry, outcome, proved if options.numeric else checked)
         for record in _demonstrated(ledger.demonstrations, kept):
             shown.append(record)
             tell(record)
+        entries = tuple(entry for entry in entries if entry.id in proved)
+        found = _outcomes([(entry, proved[entry.id]) for entry in entries], options, kept)
+        for entry, outcome in zip(entries, found, strict=True):
+            take(entry, outcome, checked)
     except KeyboardInterrupt:
         pass
-    left = [name for name in ledger.demonstrations if name not in {r.id for r in shown}]
-    unfinished = (*(entry.id for entry in catalogue.entries[done:]), *left)
-    known = {entry.id: entry.theorem for entry, _ in checked}
+    ended = {*checked, *absent, *(record.id for record in shown)}
+    every = (*(entry.id for entry in catalogue.entries), *ledger.demonstrations)
+    unfinished = tuple(name for name in every if name not in ended)
+    whole = [entry for entry in catalogue.entries if entry.id in checked]
+    known = {entry.id: entry.theorem for entry in whole}
     ledger, faults = with_known_conclusions(ledger, known)
     broken += faults
-    theorems = tuple(record for _, record in checked)
+    theorems = tuple(checked[entry.id] for entry in whole)
     claims = decide_claims(ledger.claims, theorems, shown, absent)
     return Results(
         attnproof=__version__,
@@ -166,7 +181,7 @@ def run(
         seconds=perf_counter() - started,
         machine=Machine.here(numeric=options.numeric),
         options=OptionsRecord(selection=selection, **asdict(options)),
-        definitions=definitions(s for entry, _ in checked for s in entry.statements),
+        definitions=definitions(s for entry in whole for s in entry.statements),
         theorems=theorems,
         documents=ledger.documents,
         claims=claims,

@@ -229,7 +229,8 @@ def _run(
     from .runner import run as run_catalogue
 
     broken = [*(b.id for b in catalogue.broken), *(b.file for b in ledger.broken)]
-    coming = [*broken, *(entry.id for entry in catalogue.entries), *ledger.demonstrations]
+    ids = [entry.id for entry in catalogue.entries]
+    coming = [*broken, *ids, *ledger.demonstrations, *["numbers"] * len(ids) * options.numeric]
     with progress(Console(stderr=True), coming, lines=lines) as tell:
         results = run_catalogue(catalogue, options, tuple(names), tell, ledger, kept)
     for line in kept.told if kept is not None else ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -20,9 +21,9 @@ class Step:
     """One application of a kernel rule: where, which, to what, giving what.
 
     ``path`` counts arguments from the root of ``before`` (the whole term) down to the rewritten
-    part; ``part`` and ``becomes`` are that part before and after.  Indices that the path passes
-    are open as ``opened``.  ``signs`` are the steps to the signs
-    that the rule asks for.
+    part; ``part`` and ``becomes`` are that part before and after, ``around`` what it stands in.
+    Indices that the path passes are open as ``opened``.  ``signs`` are the steps to the signs that
+    the rule asks for.
     """
 
     path: tuple[int, ...]
@@ -31,10 +32,19 @@ class Step:
     arguments: tuple[object, ...]
     part: Term
     becomes: Term
-    before: Term
-    after: Term
+    around: Callable[[Term], Term] = field(repr=False, compare=False)
     reverse: bool = False
     signs: tuple[SignStep, ...] = ()
+
+    @property
+    def before(self) -> Term:
+        """The whole term that the rule is applied in."""
+        return self.around(self.part)
+
+    @property
+    def after(self) -> Term:
+        """The whole term that comes of it."""
+        return self.around(self.becomes)
 
 
 @dataclass(frozen=True)

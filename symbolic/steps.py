@@ -83,8 +83,7 @@ def _steps(
 ) -> Iterator[Step]:
     if isinstance(d, Rewrite):
         part, becomes = (d.right, d.left) if back else (d.left, d.right)
-        ends = part, becomes, around(part), around(becomes)
-        yield Step(path, opened, d.rule, d.arguments, *ends, back, d.signs)
+        yield Step(path, opened, d.rule, d.arguments, part, becomes, around, back, d.signs)
     elif isinstance(d, Reverse):
         yield from _steps(d.part, path, opened, around, not back)
     elif isinstance(d, Chain):
@@ -102,9 +101,7 @@ def _steps(
         yield from _steps(d.part, (*path, last), (*opened, *d.variables), closed, back)
     elif isinstance(d, Assume):
         part, becomes = (d.right, d.left) if back else (d.left, d.right)
-        yield Step(
-            path, opened, "hypothesis", d.values, part, becomes, around(part), around(becomes), back
-        )
+        yield Step(path, opened, "hypothesis", d.values, part, becomes, around, back)
     elif isinstance(d, Lemma | Witness):
         yield from _steps(d.part, path, opened, around, back)
     elif not isinstance(d, Reflexive):

@@ -433,7 +433,16 @@ def _product(a: Any, b: Any) -> Any:
     x, y = number_array(a), number_array(b)
     if not (x.ndim and y.ndim):
         raise TypeError(f"@ needs arrays with axes; the shapes are {x.shape} and {y.shape}")
-    return Expressions(np.matmul(x.entries, y.entries))
+    rows = x.entries if x.ndim > 1 else x.entries[None]
+    columns = y.entries if y.ndim > 1 else y.entries[:, None]
+    if rows.shape[-1] != columns.shape[-2]:
+        raise ValueError(f"@ sums over axes of one length; the shapes are {x.shape} and {y.shape}")
+    # np.matmul goes on after an error in one entry, as an interruption is, and ends in SystemError.
+    parts = np.moveaxis(rows[..., None] * columns[..., None, :, :], -2, -1)
+    sums = np.empty(parts.shape[:-1], dtype=object)
+    for place in np.ndindex(*sums.shape):
+        sums[place] = sp.Add(*parts[place])
+    return Expressions(sums[(..., *(slice(None) if a.ndim > 1 else 0 for a in (x, y)))])
 
 
 def _index(key: Any) -> Any:

@@ -165,17 +165,19 @@ def _orthogonal(name: str, n: int) -> Iterator[Expressions]:
 
     Every orthogonal matrix is such a product (Givens).
     """
-    turned = np.asarray(sp.eye(n).tolist(), dtype=object).reshape(n, n)
+
+    def identity() -> Expressions:
+        return Expressions(np.asarray(sp.eye(n).tolist(), dtype=object).reshape(n, n))
+
+    turned, mirror = identity(), identity()
     for i, j in combinations(range(n), 2):
-        angle = sp.Symbol(label(name, i, j), real=True)
-        step = np.asarray(sp.eye(n).tolist(), dtype=object)
-        step[i, i] = step[j, j] = sp.cos(angle)
-        step[i, j], step[j, i] = -sp.sin(angle), sp.sin(angle)
+        angle, step = sp.Symbol(label(name, i, j), real=True), identity()
+        step.entries[i, i] = step.entries[j, j] = sp.cos(angle)
+        step.entries[i, j], step.entries[j, i] = -sp.sin(angle), sp.sin(angle)
         turned = turned @ step
-    mirror = np.asarray(sp.eye(n).tolist(), dtype=object).reshape(n, n)
-    mirror[0, 0] = sp.Integer(-1)
-    yield Expressions(turned @ mirror)
-    yield Expressions(turned)
+    mirror.entries[0, 0] = sp.Integer(-1)
+    yield turned @ mirror
+    yield turned
 
 
 # SymPy derives the conclusions of a statement from its code, at explicit small sizes

@@ -35,15 +35,15 @@ def shortened(term: Term, most: int = PAGE) -> Term:
     >>> shortened(add(n, num(1)), 4)
     n + 1
     """
+    if _fits(term, most):
+        return term
     found: list[tuple[Term, int]] = [(term, 0)]
     parts: dict[int, list[int | Term]] = {}
-    whole = True
     for place, (t, depth) in enumerate(found):  # breadth first: ``found`` grows under way
         unseen = list[int | Term](t.args[:1] if t.op == "named" else ())
         seen = t.args[len(unseen) :]
         room = 0 if depth >= DEEP else max(0, most - len(found))
         if len(seen) > room:
-            whole = False
             if t.op not in _LISTS or room < 2:
                 continue
             seen = seen[: room - 1]
@@ -52,8 +52,6 @@ def shortened(term: Term, most: int = PAGE) -> Term:
         found.extend((part, depth + 1) for part in seen)
         more = list(range(ends, len(found)))
         parts[place] = [*more, *unseen] if t.op in _LISTS else [*unseen, *more]
-    if whole:
-        return term
     made: list[Term] = [t for t, _ in found]
     for place in reversed(range(len(found))):
         t = made[place]
@@ -63,6 +61,16 @@ def shortened(term: Term, most: int = PAGE) -> Term:
         elif t.args:
             made[place] = _cut(t)
     return made[0]
+
+
+def _fits(term: Term, most: int) -> bool:
+    """Whether it has so few parts, and none too deep; of a named term the arguments count."""
+    level, depth = [term], 0
+    while level and most > 0 and depth <= DEEP:
+        most -= len(level)
+        level = [part for t in level for part in t.args[t.op == "named" :]]
+        depth += 1
+    return not level and most >= 0
 
 
 def _cut(t: Term) -> Term:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
 
 from attnproof import runner
 from attnproof.catalogue import load_catalogue
 from attnproof.checking import Options, check
+from attnproof.progress import progress
 from attnproof.records import BrokenFile, Results, TheoremRecord
 from attnproof.runner import run
 from attnproof.symbolic.decision import Decision
@@ -144,16 +146,53 @@ def test_an_interrupt_keeps_what_was_finished(
     write_theorem("c_third")
     real = check
 
-    def interrupted(theorem: Any, source: Any, options: Any) -> TheoremRecord | BrokenFile:
+    def interrupted(
+        theorem: Any, source: Any, options: Any, proved: Any
+    ) -> TheoremRecord | BrokenFile:
         if source.id == "b-second":
             raise KeyboardInterrupt
-        return real(theorem, source, options)
+        return real(theorem, source, options, proved)
 
     monkeypatch.setattr(runner, "check", interrupted)
     results = ran(folder, numeric=False)
     assert [record.id for record in results.theorems] == ["a-first"]
     assert results.unfinished == ("b-second", "c-third")
     assert not results.ok
+
+
+def test_all_proofs_come_before_the_first_number(
+    write_theorem: WriteTheorem, numbers: Numbers
+) -> None:
+    folder = write_theorem("a_first").parent
+    write_theorem("b_second")
+    catalogue = load_catalogue([folder]).select(["mine"])
+    heard: list[tuple[str, int]] = []
+
+    def tell(outcome: runner.Outcome) -> None:
+        assert isinstance(outcome, TheoremRecord)
+        heard.append((outcome.id, sum(e.kind == "measured" for e in outcome.evidence)))
+        if len(heard) == 3:
+            raise KeyboardInterrupt
+
+    results = run(catalogue, Options(), tell=tell)
+    assert heard == [("a-first", 0), ("b-second", 0), ("a-first", 1)]
+    assert [record.id for record in results.theorems] == ["a-first"]
+    assert results.unfinished == ("b-second",)
+    assert len(numbers.asked) == 2
+
+
+def test_a_theorem_has_a_second_line_if_its_numbers_speak_against_it(
+    write_theorem: WriteTheorem, numbers: Numbers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_theorem("a_first").parent
+    catalogue = load_catalogue([folder]).select(["mine"])
+    lines = []
+    for status in ("held", "violated"):
+        numbers.true = replace(numbers.true, status=status)
+        with progress(Console(stderr=True, width=200), ["a-first", "numbers"]) as tell:
+            run(catalogue, Options(), tell=tell)
+        lines.append(capsys.readouterr().err.count("a-first"))
+    assert lines[1] == lines[0] + 1
 
 
 def test_several_processes_keep_the_order_and_the_verdicts(write_theorem: WriteTheorem) -> None:

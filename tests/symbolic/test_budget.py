@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from time import thread_time
 
 import pytest
+import sympy as sp
 
 from attnproof.encoding_table import LIMIT, cell
 from attnproof.encodings.alibi import Alibi
 from attnproof.symbolic import budget
 from attnproof.symbolic.budget import Budget, OutOfTime, interrupted_after, left, spend, within
 from attnproof.symbolic.claim import equal
+from attnproof.symbolic.expressions.array import Expressions
 from attnproof.symbolic.givens import real, sizes
 from attnproof.symbolic.linear import collected
 from attnproof.symbolic.normal_form.polynomial import expand
@@ -192,3 +194,16 @@ def test_an_alarm_is_not_lost_in_a_callback_of_torch(file: str, lost: bool) -> N
     text = "def callback(): return budget._is_lost(sys._getframe())\n"
     exec(compile(text, f"/packages/{file}", "exec"), names)
     assert names["callback"]() is lost  # type: ignore[operator]
+
+
+class Late(sp.Symbol):
+    """A symbol whose products take too long."""
+
+    def __mul__(self, other: object) -> sp.Expr:
+        raise OutOfTime(f"no time for {other}")
+
+
+def test_a_product_of_matrices_that_is_interrupted_says_so() -> None:
+    x, late = sp.Symbol("x"), Late("late")
+    with pytest.raises(OutOfTime, match="no time for x"):
+        Expressions([[late, x], [x, x]]) @ Expressions([[x, x], [x, x]])
