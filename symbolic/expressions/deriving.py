@@ -27,6 +27,7 @@ from ..givens import Given
 from ..scalars import length_value, number_of
 from ..terms import free
 from .array import Expressions, Length, as_expressions, label, symbols
+from .generators import Generators
 from .judging import FAILED, NotDerived, Vacuous, admitted, refusal
 
 if TYPE_CHECKING:
@@ -398,7 +399,7 @@ def _at(statement: Statement, code: Code, sizes: dict[str, int], seconds: float)
     outcome = _Outcome()
     try:
         with within(seconds), interrupted_after(1.5 * seconds):
-            run = _Run(statement, code, sizes)
+            run, generators = _Run(statement, code, sizes), Generators()
             for case in run.cases():
                 spend()
                 claims, hypotheses = run.at(case)
@@ -406,7 +407,7 @@ def _at(statement: Statement, code: Code, sizes: dict[str, int], seconds: float)
                 if not outcome.cases:  # of cases that the hypotheses rule out, the last is shown
                     outcome.shown = _shown(claims)
                 try:
-                    refused = refusal(claims, hypotheses)
+                    refused = refusal(claims, hypotheses, generators)
                 except Vacuous:
                     continue
                 finally:

@@ -41,13 +41,18 @@ class Finer(Exception):
 class Generators:
     """The generators met so far; ``units`` are the parts of exponents and angles that they are.
 
-    ``rules`` give symbols and values of functions that hypotheses express by others.  After
-    :class:`Finer` one begins again ``after`` these: with the units and the names found so far.
+    ``rules`` give symbols and values of functions that hypotheses express by others.  What each
+    expression is in generators is kept until one of these or a relation changes.  After
+    :class:`Finer` all begins again, with the units and the names found so far.
     """
 
-    def __init__(self, after: Generators | None = None) -> None:
-        self.units: dict[Any, int] = {} if after is None else after.units
-        self.names: dict[Any, str] = {} if after is None else after.names
+    def __init__(self) -> None:
+        self.units: dict[Any, int] = {}
+        self.names: dict[Any, str] = {}
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Without any generator."""
         self.rules: dict[sp.Symbol, sp.Expr] = {}
         self.squares: dict[sp.Symbol, Any] = {}
         self.meaning: dict[sp.Symbol, Any] = {}
@@ -104,6 +109,12 @@ class Generators:
             if symbol in inside and given:
                 given.append(polynomials.ring.from_expr(symbol**2 - square))
         return list(groebner(given, polynomials.ring)) if given else []
+
+    def assume_nothing(self) -> None:
+        """Without rules and relations."""
+        if self.rules or self.relations:
+            self.rules.clear()
+            self.assume_zero([])
 
     def assume_zero(self, relations: list[sp.Expr]) -> None:
         """Take rational expressions as 0: polynomials by which everything is reduced."""

@@ -33,8 +33,10 @@ def use(generators: Generators, equations: Iterable[sp.Expr]) -> None:
     gives that symbol; the others become a basis by which polynomials are reduced.  Raises
     :class:`Impossible` where a number other than 0 would be 0.
     """
+    generators.assume_nothing()
     waiting = list(equations)
-    generators.assume_zero([])
+    if not waiting:
+        return
     progress = True
     while progress:
         progress, left = False, []
@@ -118,17 +120,23 @@ class NotDerived(Exception):
 def admitted(hypotheses: Iterable[ConcreteClaim]) -> bool:
     """Whether the hypotheses may hold for a choice, as far as their forms say."""
     try:
-        refusal({}, hypotheses)
+        refusal({}, hypotheses, Generators())
     except (Vacuous, NotDerived, *FAILED) as error:
         return not isinstance(error, Vacuous)
     return True
 
 
-def refusal(claims: Mapping[str, ConcreteClaim], hypotheses: Iterable[ConcreteClaim]) -> str:
-    """Derive every conclusion of one case; what refutes one, or "" if all are derived."""
-    generators = None
+def refusal(
+    claims: Mapping[str, ConcreteClaim],
+    hypotheses: Iterable[ConcreteClaim],
+    generators: Generators,
+) -> str:
+    """Derive every conclusion of one case; what refutes one, or "" if all are derived.
+
+    The generators are those of the cases before it, to which it is much alike.
+    """
     while True:
-        generators = Generators(generators)
+        generators.assume_nothing()
         try:
             judge = _Judge(generators, tuple(hypotheses))
             for says, claim in claims.items():
@@ -141,6 +149,7 @@ def refusal(claims: Mapping[str, ConcreteClaim], hypotheses: Iterable[ConcreteCl
             return ""
         except Finer:
             spend()
+            generators.begin_again()
 
 
 @dataclass
@@ -181,7 +190,6 @@ class _Judge:
         self._use(())
 
     def _use(self, more: Iterable[sp.Expr]) -> None:
-        self.generators.rules.clear()
         try:
             use(self.generators, [*self.equations, *more])
         except Impossible:

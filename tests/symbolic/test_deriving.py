@@ -239,3 +239,15 @@ def test_what_is_shown_is_a_case_that_the_hypotheses_admit(assume: Any, shown: s
     for found in (derive(statement, statement.code, 20.0).shown, sides(statement, statement.code)):
         (one,) = found
         assert str(one.left[()]) == shown
+
+
+def test_a_case_has_no_hypothesis_of_the_case_before_it() -> None:
+    given = {"m": natural(), "x": real(), "y": real()}
+
+    def derived_from(assume: Any) -> str:
+        statement = Theorem("", given, lambda m, x, y: equal(x, y + 0 * m), assume=assume).statement
+        assert statement.code is not None
+        return derive(statement, statement.code, 20.0).status
+
+    assert derived_from(lambda m, x, y: [((m + 1) * (x - y), 0 * x)]) == "derived"
+    assert derived_from(lambda m, x, y: [((m - 3) * (x - y), 0 * x)]) != "derived"

@@ -27,13 +27,12 @@ p, q = (sp.Symbol(name, positive=True) for name in "pq")
 
 
 def is_zero(e: Any) -> bool:
-    generators = None
+    generators = Generators()
     while True:
-        generators = Generators(generators)
         try:
             return generators.is_zero(e)
         except Finer:
-            continue
+            generators.begin_again()
 
 
 SUM: Any = xp.sum
