@@ -62,9 +62,9 @@ def _in_worker(
     except (Exception, SystemExit) as error:  # noqa: BLE001
         return BrokenFile(file=source.label, **broken_by(error, source.path)), []
     if options.numeric:
-        import torch
+        from .numeric.devices import as_worker
 
-        torch.set_num_threads(1)
+        as_worker()
     kept = None if writer is None else writer.here()
     return _one(entry, proved, options, kept), [] if kept is None else kept.told
 

@@ -196,7 +196,7 @@ def test_an_alarm_is_not_lost_in_a_callback_of_torch(file: str, lost: bool) -> N
     assert names["callback"]() is lost  # type: ignore[operator]
 
 
-class Late(sp.Symbol):
+class Late(sp.Symbol):  # type: ignore[misc]
     """A symbol whose products take too long."""
 
     def __mul__(self, other: object) -> sp.Expr:
