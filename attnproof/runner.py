@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -65,8 +66,18 @@ def _in_worker(
         from .numeric.devices import as_worker
 
         as_worker()
+    _set_apart(options)
     kept = None if writer is None else writer.here()
     return _one(entry, proved, options, kept), [] if kept is None else kept.told
+
+
+def _set_apart(options: Options) -> None:
+    """Terms are kept for ever, so before each proof what is there is hidden from the collector.
+
+    It would walk through all of them, in a second of the little time that SymPy has.
+    """
+    if not options.numeric:
+        gc.freeze()
 
 
 def _silent(outcome: Outcome) -> None:
@@ -79,6 +90,7 @@ def _outcomes(
     """The outcome of each entry, in order, as they come; those in the store are not checked."""
     if options.jobs == 1 or len(work) < 2:
         for entry, proved in work:
+            _set_apart(options)
             yield _one(entry, proved, options, kept)
         return
     from joblib import Parallel, delayed

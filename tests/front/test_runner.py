@@ -146,12 +146,10 @@ def test_an_interrupt_keeps_what_was_finished(
     write_theorem("c_third")
     real = check
 
-    def interrupted(
-        theorem: Any, source: Any, options: Any, proved: Any
-    ) -> TheoremRecord | BrokenFile:
+    def interrupted(theorem: Any, source: Any, *rest: Any) -> TheoremRecord | BrokenFile:
         if source.id == "b-second":
             raise KeyboardInterrupt
-        return real(theorem, source, options, proved)
+        return real(theorem, source, *rest)
 
     monkeypatch.setattr(runner, "check", interrupted)
     results = ran(folder, numeric=False)

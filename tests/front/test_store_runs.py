@@ -62,10 +62,10 @@ def test_an_interrupt_keeps_what_was_finished_in_the_store(
     write_theorem("b_second")
     real = check
 
-    def interrupted(theorem: Any, source: Any, options: Any) -> TheoremRecord | BrokenFile:
+    def interrupted(theorem: Any, source: Any, *rest: Any) -> TheoremRecord | BrokenFile:
         if source.id == "b-second":
             raise KeyboardInterrupt
-        return real(theorem, source, options)
+        return real(theorem, source, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(runner, "check", interrupted)
