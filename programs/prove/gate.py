@@ -12,23 +12,29 @@ from __future__ import annotations
 import math
 import resource
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from attnproof.verdict_line import Condition
+
+from .asked import asked_elsewhere
+from .branches import Search
 from .comparison import CHANGES, apart, run_of, runs_of
 from .exporting import modules_in
 from .guards import met
 from .lengths import Lengths, every, named, pairs, small
 from .parts import letters_of
-from .source_numbers import constants_in, numbers_of
+from .source_numbers import constants_in, functions_in, is_own, numbers_of
 from .stating import Graph
+from .watching import Executed, Watch, functions_of, marked
 from .work import work_of
 
 Results = tuple[Tensor, ...]
@@ -36,6 +42,7 @@ NAMED = 48  # numbers of the source that are tried as positions
 # Work, as it is counted in work.py: a million takes about a millisecond.
 WORK = {"small": 100_000_000, "named": 600_000_000, "pairs": 120_000_000, "all": 220_000_000}
 MOST_WORK = 150_000_000  # of one call
+LITTLE = 5_000_000  # of a call that is made in every way
 SECONDS = 2.0  # of the processor, for code that does more than its graph shows
 MEMORY = 400_000  # KiB that the code may keep of all these calls
 VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
@@ -63,7 +70,17 @@ HOW = {
     "one": "with one parameter, which is not contiguous, for all inputs of its shape",
     "repeated": "with one row repeated without copies",
     "int32": "with int32 positions",
+    "enabled": "with gradients enabled",
+    "computed": "with inputs that were computed with gradients",
+    "view": "with inputs that are a part of others, which were written to",
+    "made": "with inputs that were made in inference mode",
+    "subclass": "with inputs of a subclass of Tensor",
+    "first": "with gradients wanted of the first input alone, which is not contiguous",
+    "rest": "with gradients wanted of all but the first input, which are not contiguous",
+    "frozen": "with no gradients wanted of parameters",
 }
+ALL = ("plain", *HOW)
+GRADIENTS = ("gradients", "trained", "one", "enabled", "computed", "first", "rest", "frozen")
 OVERWRITES = "a later call of the code writes over what an earlier one gave"
 
 
@@ -72,13 +89,15 @@ class Gate:
     """At which lengths the code differs from its graph, and where it raises and the graph not.
 
     ``unlike`` has lengths by letter, and ``how`` says how the call was made, if in no plain way.
-    ``changes``: why what an earlier call gave is given no more.
+    ``changes``: why what an earlier call gave is given no more.  ``where``: what the code asks and
+    was answered in one way wherever it was run.
     """
 
     unlike: list[dict[str, int]] = field(default_factory=list)
     how: str = ""
     raises: dict[str, int] | None = None
     changes: str = ""
+    where: list[Condition] = field(default_factory=list)
 
 
 @dataclass
@@ -175,6 +194,16 @@ class _Run:
             return True
         return self.alike(got, want)
 
+    def affordable(self, at: Lengths) -> bool:
+        """Whether a call at these lengths is little enough work."""
+        return self.work(self.known(at)) <= MOST_WORK
+
+    def call(self, at: Lengths, way: str) -> None:
+        """Run the code alone, in this way."""
+        self.count += 1
+        self.done += self.work(self.known(at))
+        self.of_code(self.given(self.inputs(at, self.count), way), way)
+
     def given(self, inputs: tuple[Tensor, ...], way: str) -> tuple[Tensor, ...]:
         """The numbers of a call in some way: rows that are all alike, inputs that are one."""
         if way == "one":  # those of one shape are one array, as in self-attention
@@ -199,10 +228,17 @@ class _Run:
 
     def of_code(self, inputs: tuple[Tensor, ...], way: str = "plain") -> Results | None:
         """What the code gives, called in this way; None where it raises."""
-        copies = {id(x): _copied(x, way) for x in inputs}  # one array stays one
-        wanted = way in ("gradients", "trained", "one")
+        modes: list[Any] = [torch.set_grad_enabled(way in GRADIENTS)]
+        modes += [torch.inference_mode()] if way in ("inference", "made") else []
+        inside = way in ("computed", "made", "first", "rest")
         try:
-            with torch.inference_mode() if way == "inference" else torch.set_grad_enabled(wanted):
+            copies = {} if inside else _copies(inputs, way)
+            with ExitStack() as stack:
+                for mode in modes:
+                    stack.enter_context(mode)
+                if way == "frozen":
+                    stack.enter_context(_frozen(self.graph))
+                copies = copies or _copies(inputs, way)
                 found = self.code(*(copies[id(x)] for x in inputs))
                 return tuple(x.detach().clone() for x in found)
         except Exception:  # noqa: BLE001 (code may raise anything)
@@ -232,6 +268,35 @@ def _pool() -> Tensor:
     return torch.randn(POOL, generator=torch.Generator().manual_seed(0)).repeat(2)
 
 
+def _copies(inputs: tuple[Tensor, ...], way: str) -> dict[int, Tensor]:
+    """The inputs as a call in some way has them, by the ids of what they are made from."""
+    if way in ("first", "rest"):
+        own = [(k == 0) == (way == "first") for k in range(len(inputs))]
+        return {
+            id(x): _copied(apart(x) if other else x, "computed" if other else "plain")
+            for x, other in zip(inputs, own, strict=True)
+        }
+    return {id(x): _copied(x, way) for x in inputs}  # one array stays one
+
+
+class _Own(Tensor):
+    """A subclass of Tensor, as libraries have them."""
+
+
+@contextmanager
+def _frozen(graph: Graph) -> Iterator[None]:
+    """No parameter wants a gradient."""
+    modules = (*graph.call.modules, *modules_in(graph.call.code))
+    wanted = {id(p): p for module in modules for p in module.parameters() if p.requires_grad}
+    try:
+        for p in wanted.values():
+            p.requires_grad_(False)
+        yield
+    finally:
+        for p in wanted.values():
+            p.requires_grad_(True)
+
+
 def _copied(x: Tensor, way: str) -> Tensor:
     """An input as a call in some way has it."""
     if not x.is_floating_point():
@@ -241,6 +306,12 @@ def _copied(x: Tensor, way: str) -> Tensor:
         return kept.as_strided(x.shape, x.stride(), 1)
     if way in ("trained", "one"):
         return nn.Parameter(apart(x))
+    if way == "computed":
+        return x.clone().requires_grad_() * 1
+    if way == "view":
+        return torch.cat((x.new_zeros(1), x.flatten())).mul_(1)[1:].view(x.shape)
+    if way == "subclass":
+        return x.clone().as_subclass(_Own)
     return apart(x) if way == "apart" else x.clone().requires_grad_(way == "gradients")
 
 
@@ -278,9 +349,11 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
     """
     run = _Run(graph, letters_of(graph), *_results(graph, whole=whole))
     letters = list(dict.fromkeys(run.letters.values()))
-    if letters:
-        with _parameters_drawn(graph):
+    with _parameters_drawn(graph):
+        if letters:
             _run_beside(run, letters, seed)
+        else:
+            _is_unlike_where_it_branches(run, letters)
     return run.found
 
 
@@ -341,6 +414,8 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
         "all": ((at, "") for at in every(letters, seed)),
     }
     memory = _memory()
+    if _is_unlike_where_it_branches(run, letters):
+        return True
     for name, planned in plans.items():
         most, start = run.done + WORK[name], process_time()
         for at, way in planned:
@@ -353,6 +428,32 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
                 run.found.unlike.append(_smaller(run, at, told))
                 run.found.how = HOW.get(told, "")
                 return True
+    return False
+
+
+def _is_unlike_where_it_branches(run: _Run, letters: list[str]) -> bool:
+    """Whether the code differs from its graph where one of its comparisons turns out otherwise."""
+    at = dict.fromkeys(letters, 3)
+    ways = ALL if run.work(run.known(at)) < LITTLE else ALL[:3]
+    ran, code, watch = Executed(is_own), run.code, Watch()
+    search = Search(run, watch, letters, ways)
+    run.code = ran.of(code)
+    found = search.in_each_way()
+    run.code = code
+    if found is None:
+        marked(functions_of(ran.codes, functions_in(run.graph.call.roots)), watch)
+        found = search.where_comparisons_turn()
+    if found is not None:
+        lengths, way = found
+        run.found.unlike.append(_smaller(run, lengths, way))
+        run.found.how = HOW.get(way, "")
+        return True
+    unseen = (
+        f"what `{name}` compares turns out as it did in every run: its source is not found"
+        for name in watch.unseen(ran.codes)
+    )
+    told = (*search.told(), *unseen, *asked_elsewhere(ran.codes))
+    run.found.where = [Condition(one, "where") for one in told]
     return False
 
 

@@ -174,8 +174,10 @@ class Proofs:
         if not at:
             return None
         how = "; ".join(filter(None, dict.fromkeys(self.gates[name].how for name in graphs)))
-        where = " and ".join(map(self._at, at)) + f", {how}," * bool(how)
-        told = f"at {where} {UNLIKE}"
+        where = " and ".join(filter(None, map(self._at, at)))  # none, where no length is free
+        told = (
+            f"{', '.join(filter(None, (where and f'at {where}', how)))}{',' * bool(how)} {UNLIKE}"
+        )
         try:
             seen = self._witness(law, graphs, at=at)
         except Unread:
@@ -420,6 +422,7 @@ class Proofs:
     def _of_calls(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
         told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
         told += [ON_CPU for g in graphs.values() if self._asks_device(g)]
+        told += [c for name in graphs for c in self.gates[name].where]
         raising = (self.gates[name].raises for name in graphs)
         told += [
             Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")

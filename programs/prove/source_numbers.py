@@ -96,6 +96,16 @@ def asks_device(roots: Iterable[Any]) -> bool:
     return False
 
 
+def functions_in(roots: Iterable[Any]) -> list[FunctionType]:
+    """The functions among some functions and modules and what these hold."""
+    return [one for one in _reached(roots) if isinstance(one, FunctionType)]
+
+
+def is_own(names: Mapping[str, Any]) -> bool:
+    """Whether global names are those of a module of the user's."""
+    return str(names.get("__name__", "")).split(".")[0] not in FOREIGN
+
+
 def _reached(roots: Iterable[Any]) -> Iterator[Any]:
     """Numbers and texts in some functions and modules and what these hold; and the holders."""
     seen: set[int] = set()

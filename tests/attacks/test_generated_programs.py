@@ -56,6 +56,7 @@ def none(*_: Any, **__: Any) -> Iterator[Any]:
 
 N, B, Q = "x.shape[1]", "x.shape[0]", "k.shape[2]"
 CUMULATED = "x = x.cumsum(1)"
+BRANCHES = {"_is_unlike_where_it_branches": lambda *_: False}
 PLAIN = {
     "WAYS": ("plain",) * 3,
     "AT_EACH": ((1, "plain"),) * 4,
@@ -64,7 +65,7 @@ PLAIN = {
     "pairs": none,
 }
 # A program, the branch to other code, a place where torch sees the law broken, and what of the gate
-# finds it: without that it is proved.
+# finds it where comparisons are not watched: without that it is proved.
 NEEDED: dict[str, tuple[str, str, str, At, dict[str, Any]]] = {
     "the numbers of the source": (
         "mean_pooled",
@@ -115,6 +116,13 @@ NEEDED: dict[str, tuple[str, str, str, At, dict[str, Any]]] = {
         At(2, 41, how="one"),
         PLAIN,
     ),
+    "what is compared": (
+        "mean_pooled",
+        f"isinstance({N}, int) and x.numel() == 25456",
+        CUMULATED,
+        At(37, 43),
+        {},
+    ),
 }
 
 
@@ -136,7 +144,7 @@ def test_each_part_of_the_gate_is_needed(
     assert not isinstance(said, str), said
     assert [one.verdict for one in said] == ["holds"]
     assert gates.gate(graphs[0]).unlike
-    for part, less in without.items():
+    for part, less in (without | BRANCHES).items():
         monkeypatch.setattr(gates if hasattr(gates, part) else lengths, part, less)
     assert not gates.gate(graphs[0]).unlike
 

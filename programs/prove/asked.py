@@ -1,0 +1,96 @@
+"""What code asks of the world around it, which is in no graph and not among its inputs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from types import CodeType, ModuleType
+from typing import Any
+
+# Modules that answer otherwise at another time, on another machine, in another process.
+STATE = {
+    "_contextvars",
+    "_thread",
+    "contextvars",
+    "ctypes",
+    "datetime",
+    "gc",
+    "glob",
+    "io",
+    "getpass",
+    "locale",
+    "multiprocessing",
+    "os",
+    "pathlib",
+    "platform",
+    "posix",
+    "random",
+    "resource",
+    "secrets",
+    "shutil",
+    "signal",
+    "socket",
+    "subprocess",
+    "sys",
+    "tempfile",
+    "threading",
+    "time",
+    "uuid",
+}
+
+
+OUTSIDE = ("open", "input")  # functions of Python that ask beyond the process
+# What torch is asked of how it is set.
+SETTINGS = {
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "are_deterministic_algorithms_enabled",
+    "current_device",
+    "device_count",
+    "get_default_dtype",
+    "get_default_device",
+    "get_deterministic_debug_mode",
+    "get_device",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
+    "get_num_threads",
+    "get_rng_state",
+    "grad",
+    "has_cuda",
+    "has_mps",
+    "initial_seed",
+    "is_anomaly_enabled",
+    "is_available",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_warn_always_enabled",
+}
+
+
+def asked_elsewhere(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str]:
+    """What some code was told by what is around it, as conditions; with the names of its module.
+
+    >>> import os
+    >>> code = eval("lambda x: x if os.environ.get('FAST') else -x").__code__
+    >>> list(asked_elsewhere({code: {"os": os}}))
+    ['what the code reads from `os` is as it was in every run']
+    """
+    found: dict[str, None] = {}
+    for code, names in codes.items():
+        texts = [one for one in code.co_consts if isinstance(one, str)]
+        found |= dict.fromkeys(name for name in (*code.co_names, *texts) if name in SETTINGS)
+        for name in code.co_names:
+            known = names.get(name, sys.modules.get(name) if name in STATE else None)
+            if _is_state(known) or (name in OUTSIDE and name not in names):
+                found[name] = None
+    if found:
+        told = ", ".join(f"`{name}`" for name in found)
+        yield f"what the code reads from {told} is as it was in every run"
+
+
+def _is_state(one: Any) -> bool:
+    if one is None:
+        return False
+    if isinstance(one, ModuleType):
+        return one.__name__ in STATE
+    module = getattr(one, "__module__", None) or type(one).__module__
+    return str(module).split(".")[0] in STATE or type(one).__name__ == "ContextVar"

@@ -1,0 +1,444 @@
+"""Lengths at which the comparisons of some code turn out otherwise than where it was run.
+
+Of each comparison that code makes the difference of its sides is known at some lengths
+(:mod:`.watching`).  A polynomial in the lengths that is that difference at all of them says where
+it is 0; where there is none, it is looked for between lengths at which it has another sign.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from random import Random
+from time import process_time
+from typing import Any, Protocol
+
+import numpy as np
+
+from .lengths import LONGEST
+from .watching import LEADS, Met, Numbers, Site, Watch
+
+Lengths = Mapping[str, int]
+OTHERS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # lengths beside the one that is solved for
+LARGEST = 1 << 40
+ENOUGH_TO_CHANGE = 3  # lengths
+SPARE = 2  # runs more than a polynomial has coefficients
+CLOSE = 1e-6
+PARTS = 4  # of one comparison that are met together with those of others
+MOST = 5  # places at which one comparison is tried
+FIRST, ROUNDS, ENOUGH = 2, 3, 24  # runs of each way, rounds, and runs that a fit may take
+SECONDS = 1.0  # of the processor, in which it is looked for where comparisons turn
+STEPS = (
+    16,
+    64,
+    129,
+    257,
+    513,
+    1100,
+    2100,
+    4200,
+    8400,
+)  # lengths between which a change of sign is looked for
+
+
+@dataclass(frozen=True)
+class Open:
+    """A comparison that turned out in one way wherever it was met.
+
+    ``met``: what its sides were, of one visit; ``answer``: how it turned out.
+    """
+
+    place: tuple[int, int, int]
+    site: Site
+    met: tuple[Met, ...]
+    answer: bool
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """How the code was called where it was met."""
+        return tuple(dict.fromkeys(one.way for one in self.met))
+
+    @property
+    def told(self) -> str:
+        """What held wherever the code was run, as a condition."""
+        return f"`{self.site.text}` is {str(self.answer).lower()}, as it was in every run"
+
+
+def changing(watch: Watch) -> list[Open]:
+    """The comparisons that met other numbers from run to run, and turned out in one way.
+
+    What was met at a few lengths alone may be one of them; what values of tensors decide is.
+    """
+    answers: dict[tuple[int, int], set[bool]] = {}
+    for (number, entry, _), met in watch.met.items():
+        answers.setdefault((number, entry), set()).update(one.answer for one in met)
+    found = []
+    for place, met in watch.met.items():
+        site = watch.sites[place[0]]
+        if len(answers[place[:2]]) > 1:
+            continue
+        tensor = not met[0].left
+        ran = {tuple(one.at.values()) for one in met} if met[0].at else met  # or no length is free
+        seldom = len(ran) < ENOUGH_TO_CHANGE
+        if tensor or seldom or len({(one.left, one.right) for one in met}) > 1:
+            found.append(Open(place, site, tuple(met), met[0].answer))
+    return found
+
+
+def both_ways(watch: Watch) -> Iterator[tuple[Lengths, str]]:
+    """Where each comparison first turned out in each way, of those that did so in both."""
+    first: dict[tuple[int, int], dict[bool, Met]] = {}
+    for (number, entry, _), met in watch.met.items():
+        for one in met:
+            first.setdefault((number, entry), {}).setdefault(one.answer, one)
+    for each in first.values():
+        if len(each) > 1:
+            yield from ((one.at, one.way) for one in each.values())
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A number as a polynomial of lengths."""
+
+    monomials: tuple[tuple[str, ...], ...]
+    coefficients: tuple[float, ...]
+
+    def __call__(self, at: Lengths) -> float:
+        return float(
+            sum(
+                c * np.prod([float(at[letter]) for letter in one])
+                for one, c in zip(self.monomials, self.coefficients, strict=True)
+            )
+        )
+
+    def letters(self) -> list[str]:
+        """The lengths that it depends on."""
+        return list(
+            dict.fromkeys(
+                letter
+                for one, c in zip(self.monomials, self.coefficients, strict=True)
+                if abs(c) > CLOSE
+                for letter in one
+            )
+        )
+
+
+def fitted(at: Sequence[Lengths], values: Sequence[float]) -> Polynomial | None:
+    """The polynomial that has these values at these lengths: of lengths, of products, of squares.
+
+    >>> sizes = [{"B": b, "n": n} for b in (2, 3) for n in (2, 5, 9)]
+    >>> fitted(sizes, [one["B"] * one["n"] - 21 for one in sizes]).letters()
+    ['B', 'n']
+    """
+    letters = [c for c in at[0] if len({one[c] for one in at}) > 1]
+    alone = [[(), (c,), *[(c, c)] * square] for square in (0, 1) for c in letters]
+    single = [(), *((c,) for c in letters)]
+    double = [*single, *itertools.combinations(letters, 2)]
+    kinds = (
+        *alone,
+        single,
+        double,
+        [*double, *((c, c) for c in letters)],
+        [*double, *itertools.combinations(letters, 3)],
+    )
+    wanted = np.asarray(values)
+    for monomials in kinds:
+        used = sorted({c for one in monomials for c in one})
+        if len({tuple(one[c] for c in used) for one in at}) < len(monomials) + SPARE:
+            continue
+        rows = np.asarray([[np.prod([one[c] for c in m]) for m in monomials] for one in at])
+        solved, _, rank, _ = np.linalg.lstsq(rows, wanted, rcond=None)
+        off = np.abs(rows @ solved - wanted).max()
+        if rank == len(monomials) and off <= CLOSE * (1 + np.abs(wanted).max()):
+            exact = np.where(np.abs(solved - solved.round()) < CLOSE, solved.round(), solved)
+            return Polynomial(tuple(monomials), tuple(map(float, exact)))
+    return None
+
+
+def difference(one: Met) -> Numbers:
+    """One side less the other."""
+    return tuple(a - b for a, b in zip(one.left, one.right, strict=True))
+
+
+def parts_of(open_: Open) -> list[Polynomial] | None:
+    """The differences between the sides of a comparison, as polynomials; None if some is none."""
+    at = [one.at for one in open_.met]
+    gaps = [difference(one) for one in open_.met]
+    if not gaps[0] or any(len(gap) != len(gaps[0]) for gap in gaps):
+        return None
+    parts = [fitted(at, values) for values in zip(*gaps, strict=True)]
+    return None if None in parts else [part for part in parts if part is not None]
+
+
+def turning(open_: Open, met: Sequence[Polynomial] = ()) -> list[dict[str, int]] | None:
+    """Lengths at which a comparison turns out otherwise, few of them; None if that is not known.
+
+    ``met``: what was 0 on the way there; lengths at which one of them is 0 as well come first.
+    """
+    at, parts = [one.at for one in open_.met], parts_of(open_)
+    if parts is None:
+        return None
+    if any(not part.letters() and abs(part(at[0])) > CLOSE for part in parts):
+        return []  # one part differs at all lengths
+    moving = [part for part in parts if part.letters()]
+    both = [one for part in met for one in _together([*moving, part], at[-1])]
+    if len(moving) > 1:
+        return [*both, *_together(moving, at[0])]
+    equal = open_.site.sign in ("==", "!=", "in", "not in", "get", "item", "case", "if")
+    zeros = _zeros(moving[0], at, equal=equal) if moving else ()
+    return list({tuple(one.values()): one for one in (*both, *zeros)}.values())
+
+
+def _zeros(part: Polynomial, at: Sequence[Lengths], *, equal: bool) -> Iterator[dict[str, int]]:
+    """Lengths at which a polynomial is 0, or just not: as small as may be, one for each pivot."""
+    letters = sorted(part.letters(), key=lambda letter: letter not in "nr")
+    last = dict(at[-1])
+    for pivot in letters:
+        count = 0
+        rest = [c for c in letters if c != pivot]
+        beside = [
+            *dict.fromkeys(tuple(one[c] for c in rest) for one in reversed(at)),
+            *((n,) * len(rest) for n in OTHERS),
+            *(
+                tuple(n if c == other else 2 for c in rest)
+                for other in rest
+                for n in (*range(2, 65), 97, 128, 256)
+            ),
+        ]
+        for values in dict.fromkeys(beside):
+            base = {**last, **dict(zip(rest, values, strict=True))}
+            near = [
+                {**base, pivot: n + d}
+                for n in _roots(part, base, pivot)
+                for d in (0, 1, -1)
+                if 1 <= n + d < LARGEST
+            ]
+            good = [one for one in near if not equal or abs(part(one)) < CLOSE]
+            yield from good
+            count += bool(good)
+            if count >= MOST or (good and not rest):
+                break
+
+
+def _roots(part: Polynomial, base: Lengths, pivot: str) -> list[int]:
+    """The whole numbers nearest to the zeros of a polynomial in one length."""
+    zero, one, two = (part({**base, pivot: n}) for n in (0, 1, 2))
+    square = (two - 2 * one + zero) / 2
+    line = one - zero - square
+    roots = np.roots([square, line, zero]) if square else [-zero / line] if line else []
+    return [round(float(r.real)) for r in map(complex, roots) if abs(r.imag) < CLOSE]
+
+
+def _together(parts: Sequence[Polynomial], base: Lengths) -> list[dict[str, int]]:
+    """Lengths at which several polynomials are 0, each solved for a length of its own."""
+    for order in itertools.islice(itertools.permutations(parts), 24):
+        at, known = dict(base), set[str]()
+        for part in order:
+            own = [letter for letter in part.letters() if letter not in known]
+            if not own:
+                continue
+            roots = [n for n in _roots(part, at, own[0]) if 1 <= n < LARGEST]
+            at[own[0]] = roots[0] if roots else at[own[0]]
+            known |= set(part.letters())
+        if all(abs(part(at)) < CLOSE for part in parts):
+            return [at]
+    return []
+
+
+def searched(
+    open_: Open, letters: Sequence[str], see: Callable[[Lengths, str], Met | None]
+) -> dict[str, int] | None:
+    """Lengths at which a comparison turns out otherwise, looked for along one length at a time.
+
+    ``see`` runs the code at some lengths in a way, and gives what the comparison met there.
+    """
+    base, way = dict(open_.met[-1].at), open_.met[-1].way
+    for letter in sorted(letters, key=lambda one: one not in "nr"):
+        low: tuple[int, float] | None = None
+        for n in STEPS:
+            one = see({**base, letter: n}, way)
+            if one is None or len(one.left) != 1:
+                break
+            if one.answer != open_.answer:
+                return {**base, letter: n}
+            (gap,) = difference(one)
+            if low is not None and low[1] * gap < 0:
+                found = _between(open_, base, letter, low, (n, gap), see)
+                if found is not None:
+                    return found
+            low = n, gap
+    return None
+
+
+def _between(
+    open_: Open,
+    base: Lengths,
+    letter: str,
+    low: tuple[int, float],
+    high: tuple[int, float],
+    see: Callable[[Lengths, str], Met | None],
+) -> dict[str, int] | None:
+    way = open_.met[-1].way
+    while high[0] - low[0] > 1:
+        middle = (low[0] + high[0]) // 2
+        one = see({**base, letter: middle}, way)
+        if one is None or len(one.left) != 1:
+            return None
+        if one.answer != open_.answer:
+            return {**base, letter: middle}
+        (gap,) = difference(one)
+        low, high = ((middle, gap), high) if gap * low[1] > 0 else (low, (middle, gap))
+    return None
+
+
+def untried(open_: Sequence[Open], closed: Callable[[Lengths], bool]) -> Iterator[str]:
+    """What holds of the comparisons wherever the code was run, and may not hold elsewhere.
+
+    ``closed`` says of lengths whether nothing is said of them anyway.
+    """
+    for one in open_:
+        if one.site.sign in LEADS:
+            continue
+        at = turning(one)
+        if at is None or any(not closed(lengths) for lengths in at):
+            yield one.told
+
+
+class Runs(Protocol):
+    """Some code that can be run, alone and beside its graph."""
+
+    def call(self, at: Lengths, way: str) -> None:
+        """Run the code alone."""
+
+    def look(self, at: Lengths, way: str) -> bool:
+        """Whether the code gives what its graph gives, which is nothing where it is not run."""
+
+    def allowed(self, at: Lengths) -> bool:
+        """Whether the graph is the code's at these lengths."""
+
+    def affordable(self, at: Lengths) -> bool:
+        """Whether a call is little enough work."""
+
+
+@dataclass
+class Search:
+    """The search for lengths at which the comparisons of some code turn out otherwise."""
+
+    run: Runs
+    watch: Watch
+    letters: list[str]
+    ways: Sequence[str]
+    drawn: Random = field(default_factory=lambda: Random(0))
+    _begun: float = 0.0
+    _met_before: list[Polynomial] = field(default_factory=list)
+    _tried: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def in_each_way(self) -> tuple[Lengths, str] | None:
+        """Where the code does other than its graph, called in each way, and in which."""
+        at = self._drawn()
+        return next(((at, way) for way in self.ways if not self.run.look(at, way)), None)
+
+    def where_comparisons_turn(self) -> tuple[Lengths, str] | None:
+        """Where the code was seen to do other than its graph, and how it was called."""
+        for way in self.ways:
+            for _ in range(FIRST):
+                self._see(self._drawn(), way)
+        self._begun = process_time()
+        for _ in range(ROUNDS):
+            for at, way in both_ways(self.watch):
+                if not self._look(at, way):
+                    return at, way
+            tried = len(self._tried)
+            for one in self._open():
+                for at in self._turning(one):
+                    for way in one.ways:
+                        if not self._look(at, way):
+                            return at, way
+            if len(self._tried) == tried:
+                break
+        return None
+
+    def told(self) -> list[str]:
+        """What holds of comparisons wherever the code was run."""
+        return list(dict.fromkeys(untried(self._open(), self._is_closed)))
+
+    def _is_closed(self, at: Lengths) -> bool:
+        return min(at.values(), default=2) < 2 or not self.run.allowed(at)
+
+    def _open(self) -> list[Open]:
+        """The comparisons that are open, each by the visit of which most is known."""
+        found: dict[tuple[int, int], Open] = {}
+        for one in changing(self.watch):
+            known = found.get(one.place[:2])
+            if known is None or len(one.met) > len(known.met):
+                found[one.place[:2]] = one
+        return list(found.values())
+
+    def _turning(self, open_: Open) -> list[dict[str, int]]:
+        """Lengths at which one turns out otherwise, that can be run."""
+        if process_time() - self._begun > SECONDS:
+            return []
+        at = turning(open_, self._met_before)
+        if at is None and len(open_.met) < ENOUGH and open_.met[0].left:
+            base, way = open_.met[-1].at, open_.met[-1].way
+            for k in range(ENOUGH):
+                chosen = self.drawn.sample(self.letters, min(len(self.letters), 1 + k % 3))
+                more, same = (
+                    self.drawn.randint(1, 6),
+                    k % 4 > 1,
+                )  # by as much, or as many times as long
+                moved = {
+                    c: base[c] * (1 + more)
+                    if k % 4 == 2
+                    else base[c] + (more if same else self.drawn.randint(1, 6))
+                    for c in chosen
+                }
+                self._see({**base, **moved}, way)
+            again = [one for one in self._open() if one.place[:2] == open_.place[:2]]
+            open_ = again[0] if again else open_
+            at = turning(open_, self._met_before) if again else []
+        if at is None and open_.met[0].left:
+            found = searched(open_, self.letters, lambda at, way: self._met(open_, at, way))
+            at = [found] if found else []
+        parts = parts_of(open_) or ()
+        self._met_before += [part for part in parts if part not in self._met_before][:PARTS]
+        return list(islice((one for one in at or () if self._fits(one)), MOST))
+
+    def _fits(self, at: Lengths) -> bool:
+        return (
+            max(at.values(), default=0) <= LONGEST
+            and self.run.affordable(at)
+            and self.run.allowed(at)
+        )
+
+    def _drawn(self) -> Lengths:
+        for _ in range(4):
+            at = {letter: self.drawn.randint(2, 7) for letter in self.letters}
+            if self.run.allowed(at):
+                return at
+        return dict.fromkeys(self.letters, 3)
+
+    def _see(self, at: Lengths, way: str) -> None:
+        if self._fits(at):
+            with self.watch.run(at, way):
+                self.run.call(at, way)
+
+    def _met(self, open_: Open, at: Lengths, way: str) -> Met | None:
+        """What a comparison meets in a run."""
+        known = self.watch.met.setdefault(open_.place, [])
+        count = len(known)
+        if process_time() - self._begun < SECONDS:
+            self._see(at, way)
+        return known[-1] if len(known) > count else None
+
+    def _look(self, at: Lengths, way: str) -> bool:
+        """Twice, as what is kept of one call may be given again at the next; then it is watched."""
+        key = (*at.values(), way)
+        if key in self._tried or not self._fits(at):
+            return True
+        self._tried.add(key)
+        fine = self.run.look(at, way) and self.run.look(at, way)
+        self._see(at, way)
+        return fine

@@ -1,0 +1,477 @@
+"""What code compares while it runs: the numbers on both sides of each of its comparisons.
+
+A branch on a length is a guard of the graph where it is traced.  One that is reached only where
+lengths are plain numbers, gradients are wanted or nothing is compiled leaves nothing in the graph.
+So the functions that a call runs are compiled once more, each side of a comparison put through a
+function that writes it down and hands it on.  For a call that is watched they have that code, which
+does what theirs does; what is compared with the graph is their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import gc
+import linecache
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import CodeType, FrameType, FunctionType
+from typing import Any, TypeVar
+
+from torch import Tensor
+
+T = TypeVar("T")
+Numbers = tuple[float, ...]
+Lengths = Mapping[str, int]
+DIGITS = re.compile(r"\d+")
+MARK = "attnproof: what is compared"  # a constant that stands for the function that writes it down
+SIDES = 8  # numbers of a side that are looked at
+TEXT = 200  # characters of a text that are looked at
+VISITS, LAST = 3, -1  # of one place in one run that are kept, beside the last
+WITHIN = 32  # entries of a container that are looked at
+SHORT = 60  # characters of a comparison that is printed
+SIGNS: dict[type, str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+PARTS = {ast.FloorDiv, ast.Mod, ast.RShift, ast.Div}
+# What is no question by itself: it says only where other numbers come out.
+# What a function says of the numbers in a tensor.
+OF_NUMBERS = ("item", "equal", "allclose", "is_nonzero")
+LEADS = ("//", "item", "min")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place where code compares two numbers: how, and in which words."""
+
+    sign: str
+    text: str
+    targets: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Met:
+    """The numbers on both sides in one run, at these lengths, called in this way."""
+
+    at: Lengths
+    way: str
+    left: Numbers
+    right: Numbers
+    answer: bool
+
+
+@dataclass
+class Watch:
+    """The comparisons of some code, and what was on their sides in each run.
+
+    ``met``: of each place, by which entry of a container is meant and by which visit in a run it
+    was (LAST: the last of more), what was met there.
+    """
+
+    functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
+    met: dict[tuple[int, int, int], list[Met]] = field(default_factory=dict)
+    _held: dict[int, Any] = field(default_factory=dict)
+    _visits: Counter[tuple[int, int]] = field(default_factory=Counter)
+    _last: dict[tuple[int, int], Met] = field(default_factory=dict)
+    _run: tuple[Lengths, str] | None = None
+
+    def unseen(self, codes: Iterable[CodeType]) -> list[str]:
+        """The names of those that compare something that is not written down."""
+        seen = {inner for _, plain, _ in self.functions for inner in codes_in(plain)}
+        return [code.co_qualname for code in codes if code not in seen and compares(code)]
+
+    @contextmanager
+    def run(self, at: Lengths, way: str) -> Iterator[None]:
+        """One call of the code, at these lengths and in this way."""
+        self._run = dict(at), way
+        self._visits.clear()
+        self._last.clear()
+        try:
+            for function, _, again in self.functions:
+                function.__code__ = again
+            yield
+        finally:
+            for function, plain, _ in self.functions:
+                function.__code__ = plain
+            for (site, entry), last in self._last.items():
+                self.met.setdefault((site, entry, LAST), []).append(last)
+            self._run = None
+            self._held.clear()
+
+    def write(self, site: int, place: int, value: Any) -> Any:
+        """Write a value down that stands on one side of a comparison, and give it back."""
+        if self._run is not None:
+            try:
+                self._write(site, place, value)
+            except Exception:  # noqa: BLE001 (what cannot be compared raises where the code does)
+                return value
+        return value
+
+    def _write(self, site: int, place: int, value: Any) -> None:
+        if place == -1:  # a truth value
+            if isinstance(value, Tensor):
+                if value.numel() == 1:
+                    self._add(site, (), (), bool(value))
+            elif self.sites[site].sign == "bool":
+                if isinstance(value, bool):
+                    self._add(site, (), (), value)
+            elif not isinstance(value, bool) and isinstance(value, int | float):
+                positive = self.sites[site].sign == "range"
+                self._add(site, (float(value),), (0.0,), value > 0 if positive else bool(value))
+            return
+        here = self.sites[site + max(0, place - 1)]
+        if here.targets:
+            self._pair(site, value, here.targets)
+            return
+        if place:
+            self._pair(site + place - 1, self._held.get(site), value)
+        self._held[site] = value
+
+    def _pair(self, site: int, left: Any, right: Any) -> None:
+        sign = self.sites[site].sign
+        if sign in ("get", "item"):  # the container comes first
+            left, right = right, left
+        if sign in ("in", "not in", "get", "item", "case"):
+            if isinstance(right, Tensor | str | bytes):
+                return
+            plain = numbers_of(left)
+            if plain is None or (sign == "item" and not isinstance(right, Mapping)):
+                return
+            for k, target in zip(range(WITHIN), right, strict=False):
+                other = numbers_of(target)
+                if other is not None and len(other) == len(plain):
+                    self._add(site, plain, other, left == target, k)
+            return
+        a, b = numbers_of(left), numbers_of(right)
+        if a is None or b is None or isinstance(left, str) != isinstance(right, str):
+            return
+        if len(a) != len(b):
+            return
+        self._add(site, a, b, _ANSWERS[sign](left, right))
+
+    def _add(self, site: int, left: Numbers, right: Numbers, answer: Any, entry: int = 0) -> None:
+        assert self._run is not None
+        at, way = self._run
+        met = Met(at, way, left, right, bool(answer))
+        visit = self._visits[site, entry]
+        self._visits[site, entry] += 1
+        if visit >= VISITS:
+            self._last[site, entry] = met
+        known = self.met.setdefault((site, entry, min(visit, VISITS)), [])
+        if visit < VISITS or met.answer not in {one.answer for one in known}:
+            known.append(met)
+
+
+_ANSWERS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "min": lambda a, b: a < b,
+    "//": lambda a, b: a >= b,
+}
+
+
+def numbers_of(value: Any) -> Numbers | None:
+    """The numbers that a value is: of a text its digits, of a shape its lengths; None of others.
+
+    >>> numbers_of(7), numbers_of("(2, 31)"), numbers_of((2, (3,))), numbers_of(True)
+    ((7.0,), (2.0, 31.0), (2.0, 3.0), None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return (float(value),) if abs(value) < 1 << 60 else None
+    if isinstance(value, str):
+        found = tuple(map(float, DIGITS.findall(value[:TEXT])))
+        return found[:SIDES] if found else None
+    if isinstance(value, tuple | list):
+        parts = [numbers_of(one) for one in value[:SIDES]]
+        if None not in parts and parts:
+            return tuple(n for part in parts if part is not None for n in part)[:SIDES]
+    return None
+
+
+class _Marking(ast.NodeTransformer):
+    """Puts each side of a comparison through a function that writes it down."""
+
+    def __init__(self, sites: list[Site]) -> None:
+        self.sites = sites
+
+    def _site(self, node: ast.AST, sign: str, targets: tuple[Any, ...] = ()) -> int:
+        text = " ".join(ast.unparse(node).split())
+        short = text if len(text) <= SHORT else text[: SHORT - 3] + "..."
+        self.sites.append(Site(sign, short, targets))
+        return len(self.sites) - 1
+
+    @staticmethod
+    def _put(site: int, place: int, node: ast.expr) -> ast.expr:
+        call = ast.Call(ast.Constant(MARK), [ast.Constant(site), ast.Constant(place), node], [])
+        for one in (call, call.func, *call.args[:2]):
+            ast.copy_location(one, node)
+        return call
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        signs = [SIGNS.get(type(op), "") for op in node.ops]
+        if not all(signs):
+            return self.generic_visit(node)
+        first, *_ = [self._site(node, sign) for sign in signs]
+        self.generic_visit(node)
+        sides = [node.left, *node.comparators]
+        node.left, *node.comparators = (self._put(first, k, one) for k, one in enumerate(sides))
+        return node
+
+    def _asked(self, node: ast.expr) -> ast.expr:
+        """A test, with what it tests written down where it is no comparison itself."""
+        if isinstance(node, ast.Compare | ast.BoolOp | ast.Constant | ast.UnaryOp):
+            return self.visit(node)  # type: ignore[no-any-return]
+        site = self._site(node, "if")
+        return self._put(site, -1, self.visit(node))
+
+    def visit(self, node: ast.AST) -> Any:
+        if not isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
+            return super().visit(node)
+        asked, node.test = self._asked(node.test), ast.Constant(None)
+        self.generic_visit(node)
+        node.test = asked
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        asked, node.ifs = [self._asked(one) for one in node.ifs], []
+        self.generic_visit(node)
+        node.ifs = asked
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        node.values = [self._asked(one) for one in node.values]
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        if isinstance(node.op, ast.Not):
+            node.operand = self._asked(node.operand)
+            return node
+        return self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if type(node.op) not in PARTS:
+            return self.generic_visit(node)
+        site = self._site(node, "//")
+        self.generic_visit(node)
+        node.left, node.right = self._put(site, 0, node.left), self._put(site, 1, node.right)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        plain = isinstance(node.slice, ast.Constant | ast.Slice | ast.Tuple)
+        if not isinstance(node.ctx, ast.Load) or plain:
+            return self.generic_visit(node)
+        site = self._site(node, "item")
+        self.generic_visit(node)
+        node.value, node.slice = self._put(site, 0, node.value), self._put(site, 1, node.slice)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        plain = node.args and not any(isinstance(one, ast.Starred) for one in node.args)
+        attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if attribute in OF_NUMBERS or name in OF_NUMBERS:
+            site = self._site(node, "bool")
+            return self._put(site, -1, self.generic_visit(node))  # type: ignore[arg-type]
+        if name == "bool" and len(node.args) == 1:
+            node.args = [self._asked(node.args[0])]
+            return node
+        get = attribute in ("get", "setdefault")
+        if not plain or not (get or name in ("min", "max", "range")):
+            return self.generic_visit(node)
+        if get:
+            site = self._site(node, "get")
+            self.generic_visit(node)
+            assert isinstance(node.func, ast.Attribute)
+            node.func.value = self._put(site, 0, node.func.value)
+            node.args[0] = self._put(site, 1, node.args[0])
+        elif name == "range" and len(node.args) == 1:
+            site = self._site(node, "range")
+            self.generic_visit(node)
+            node.args[0] = self._put(site, -1, node.args[0])
+        else:
+            first, *_ = [self._site(node, "min") for _ in node.args]
+            self.generic_visit(node)
+            node.args = [self._put(first, k, one) for k, one in enumerate(node.args)]
+        return node
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        values = (one for case in node.cases for one in ast.walk(case.pattern))
+        targets = tuple(
+            one.value.value
+            for one in values
+            if isinstance(one, ast.MatchValue) and isinstance(one.value, ast.Constant)
+        )
+        told = ast.Name(ast.unparse(node.subject))
+        site = self._site(told, "case", targets) if targets else None
+        self.generic_visit(node)
+        if site is not None:
+            node.subject = self._put(site, 0, node.subject)
+        return node
+
+
+Key = tuple[str, int, tuple[str, ...], tuple[str, ...]]
+
+
+def _key(code: CodeType) -> Key:
+    count = code.co_argcount + code.co_kwonlyargcount
+    return code.co_qualname, code.co_firstlineno, code.co_varnames[:count], code.co_freevars
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    """A code and all that stand in it."""
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, CodeType):
+            yield from codes_in(const)
+
+
+def _with(code: CodeType, write: Callable[..., Any]) -> CodeType:
+    """A code with the function where its mark stands."""
+    return code.replace(
+        co_consts=tuple(
+            _with(c, write) if isinstance(c, CodeType) else write if _is_mark(c) else c
+            for c in code.co_consts
+        )
+    )
+
+
+def _is_mark(const: Any) -> bool:
+    return isinstance(const, str) and const == MARK
+
+
+@dataclass
+class _Source:
+    """A file that functions stand in."""
+
+    name: str
+    names: Mapping[str, Any]
+
+    @cached_property
+    def tree(self) -> ast.Module | None:
+        lines = linecache.getlines(self.name, dict(self.names))
+        try:
+            return ast.parse("".join(lines)) if lines else None
+        except SyntaxError:
+            return None
+
+    def marked(self, codes: Collection[CodeType], watch: Watch) -> dict[Key, CodeType]:
+        """These codes compiled again, with their comparisons marked."""
+        if self.tree is None:
+            return {}
+        wanted = {code.co_firstlineno for code in codes}
+        kept = [_pruned(one, wanted) for one in self.tree.body]
+        told = [one for one in kept if one is not None]
+        tree = ast.Module([_Marking(watch.sites).visit(one) for one in told], [])
+        self.__dict__.pop("tree")  # it was changed
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = compile(ast.fix_missing_locations(tree), self.name, "exec", dont_inherit=True)
+        found: dict[Key, CodeType] = {}
+        twice = Counter(_key(code) for code in codes_in(made))
+        for code in codes_in(made):
+            if twice[_key(code)] == 1:
+                found[_key(code)] = _with(code, watch.write)
+        return found
+
+
+def _first_line(node: Any) -> int:
+    decorators = getattr(node, "decorator_list", ())
+    return int(min([node.lineno, *(one.lineno for one in decorators)]))
+
+
+def _pruned(node: ast.stmt, wanted: Collection[int]) -> ast.stmt | None:
+    """A statement of a module or a class, if a function that is wanted stands in it."""
+    if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+        return node
+    first, last = _first_line(node), node.end_lineno or node.lineno
+    if not any(first <= line <= last for line in wanted):
+        return None
+    if isinstance(node, ast.ClassDef):
+        kept = [_pruned(one, wanted) for one in node.body]
+        node.body = [one for one in kept if one is not None] or [ast.Pass()]
+    return node
+
+
+def compares(code: CodeType) -> bool:
+    """Whether a code compares anything.
+
+    >>> compares((lambda x: x > 1).__code__), compares((lambda x: x + 1).__code__)
+    (True, False)
+    """
+    return any(one.opname in ("COMPARE_OP", "CONTAINS_OP") for one in dis.get_instructions(code))
+
+
+@dataclass
+class Executed:
+    """The codes of functions that calls run, with their globals, of modules that are the user's."""
+
+    is_own: Callable[[Mapping[str, Any]], bool]
+    codes: dict[CodeType, Mapping[str, Any]] = field(default_factory=dict)
+    _others: set[CodeType] = field(default_factory=set)
+
+    def of(self, code: Callable[..., T]) -> Callable[..., T]:
+        """The same code, of which is kept what it runs."""
+
+        def run(*given: Any) -> T:
+            before = sys.getprofile()
+            sys.setprofile(self._hear)
+            try:
+                return code(*given)
+            finally:
+                sys.setprofile(before)
+
+        return run
+
+    def _hear(self, frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event != "call" or code in self._others or code in self.codes:
+            return
+        if self.is_own(frame.f_globals):
+            self.codes[code] = frame.f_globals
+        else:
+            self._others.add(code)
+
+
+def functions_of(codes: Collection[CodeType], known: Iterable[FunctionType]) -> list[FunctionType]:
+    """The functions that have these codes: of those that are known, and of all where none is."""
+    found = {id(one): one for one in known if one.__code__ in codes}
+    have = {inner for one in found.values() for inner in codes_in(one.__code__)}
+    missing = [code for code in codes if code not in have]
+    if missing:
+        holders = gc.get_referrers(*missing)
+        found |= {id(one): one for one in holders if isinstance(one, FunctionType)}
+    return list(found.values())
+
+
+def marked(functions: Iterable[FunctionType], watch: Watch) -> None:
+    """Have a watch see what some functions compare, in the files where their source is found."""
+    files: dict[str, list[FunctionType]] = {}
+    for one in functions:
+        files.setdefault(one.__code__.co_filename, []).append(one)
+    for name, group in files.items():
+        made = _Source(name, group[0].__globals__).marked([f.__code__ for f in group], watch)
+        watch.functions += [
+            (one, one.__code__, made[_key(one.__code__)])
+            for one in group
+            if _key(one.__code__) in made
+        ]
