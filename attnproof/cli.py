@@ -116,12 +116,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     except (KeyboardInterrupt, typer.Abort):
         code = 130
-    except Exception as error:  # noqa: BLE001 (no command lets an exception of its own pass)
-        return _failed(error)
     except BrokenPipeError:
         # A reader such as `head` has seen enough; nothing may be flushed to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:  # noqa: BLE001 (no command lets an exception of its own pass)
+        return _failed(error)
     if code == 130:  # typer returns it for Ctrl-C, and says nothing
         print("attnproof: interrupted", file=sys.stderr)
     return code if isinstance(code, int) else 0

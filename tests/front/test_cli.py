@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from math import nan
@@ -285,3 +287,14 @@ def test_the_dtypes_are_those_of_the_numeric_side() -> None:
 def test_of_names_that_hold_what_was_written_the_shortest_are_nearest() -> None:
     with pytest.raises(UsageError, match=r"nearest: rope, m-rope, rope-ntk$"):
         require_known(["rop"], ["m-rope", "rope-llama3", "rope-ntk", "rope"])
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    """As `attnproof list | head` would have it: what is left is not written, and nothing is told."""
+    command = [sys.executable, "-m", "attnproof", "list"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
