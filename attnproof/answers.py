@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .comparing.records import EqualRecord
+from .comparing.records import EqualRecord, page
 from .evidence import ShownRecord
 from .real_code.records import CodeRecord
 from .real_code.request import LIMIT, METHODS, Asked
@@ -46,8 +46,6 @@ class ComparedPrograms(ShownRecord, EqualRecord):
         """What ``attnproof equal`` prints."""
         from rich.console import Group
         from rich.text import Text
-
-        from .comparing.page import page
 
         return Group(*(Text(line, style) for line, style in page(self, width)))
 

@@ -1,28 +1,32 @@
-"""Cards and tables in the terminal: each law with its verdict and the reason, or as a sign."""
+"""Cards and tables in the terminal: each law with its verdict and reason, or a sign; progress."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from .card_records import (
+    BrokenEncoding,
     CellRecord,
     EncodingRecord,
     LawRecord,
     RequirementRecord,
     TableRecord,
 )
-from .document import SIGNS, style, tally
+from .document import SIGNS, bar, style, tally
 from .evidence import MeasuredEvidence
 from .verdict_line import clauses, joined
 
 if TYPE_CHECKING:
-    from rich.console import Group, RenderableType
+    from rich.console import Console, Group, RenderableType
     from rich.table import Table
     from rich.text import Text
+
+    from .encoding_table import Tell
 
 
 FEW = 5  # laws that are named where the same error was raised
@@ -294,3 +298,41 @@ def _columns(record: TableRecord, width: int) -> Table:
     for at in range(rows):
         shown.add_row(*(part for pair in told[at::rows] for part in pair))
     return shown
+
+
+@contextmanager
+def table_progress(
+    console: Console, encodings: int, laws: int, *, lines: bool = True
+) -> Iterator[Tell]:
+    """A bar while cells are decided; yields what to tell of each outcome.
+
+    With ``lines`` each encoding has one when its last law is decided.
+    """
+    from rich.text import Text
+
+    held: list[CellRecord] = []
+    with bar(console) as shown:
+        task = shown.add_task("", total=encodings * laws)
+
+        def tell(outcome: CellRecord | BrokenEncoding) -> None:
+            if isinstance(outcome, BrokenEncoding):
+                if lines:
+                    line = Text(f"! broken     {outcome.name}: {outcome.error}", "red")
+                    shown.console.print(line, soft_wrap=True)
+                return
+            held.append(outcome)
+            shown.update(task, advance=1, description=f"{outcome.encoding}, {outcome.law}")
+            if len(held) == laws:
+                if lines:
+                    shown.console.print(_line(held), highlight=False, soft_wrap=True)
+                held.clear()
+
+        yield tell
+
+
+def _line(cells: list[CellRecord]) -> str:
+    """How many laws of an encoding have which verdict."""
+    found: Counter[str] = Counter(cell.verdict for cell in cells)
+    told = (f"{mark} {found[word]:>2}" for word, mark in SIGNS.items() if found[word])
+    signs = "  ".join(told)
+    return f"{cells[0].encoding:<24} {signs}   {sum(cell.seconds for cell in cells):.1f} s"

@@ -27,16 +27,14 @@ from typing import TYPE_CHECKING, cast
 
 from .evidence import Evidence, ExactEvidence, MeasuredEvidence, Verdict, limits
 from .judgement import against
-from .ledger import ClaimEntry, Ledger, Reference, nearest
+from .ledger import ClaimEntry, ClaimVerdict, Ledger, Reference, Role, nearest
 from .records import (
     BrokenFile,
     ClaimRecord,
-    ClaimVerdict,
     ControlRecord,
     DecidingRecord,
     DemonstrationRecord,
     Outcome,
-    Role,
     TheoremRecord,
 )
 from .verdict_line import clauses

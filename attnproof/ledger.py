@@ -14,11 +14,32 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from .catalogue import BUILT_IN, Catalogue
 
-ROLES = ("printed", "disproof", "corrected")
+ClaimVerdict = Literal[
+    "true as written",
+    "true under a stated correction",
+    "false as written",
+    "not checkable",
+    "undecided",
+]
+Origin = Literal["document", "extension", "cross"]
+Kind = Literal[
+    "definition",
+    "theorem",
+    "property",
+    "step",
+    "example",
+    "numeric-demo",
+    "convention",
+    "heuristic",
+]
+Mends = Literal["hypothesis", "type", "convention", "wording"]
+Role = Literal["printed", "disproof", "corrected"]
+VERDICTS: tuple[str, ...] = get_args(ClaimVerdict)
+ROLES: tuple[str, ...] = get_args(Role)
 
 
 @dataclass(frozen=True)
@@ -224,26 +245,10 @@ def _beside(more: Sequence[Path], pattern: str) -> Iterator[Path]:
         yield from sorted(root.glob(pattern))
 
 
-VERDICTS = (
-    "true as written",
-    "true under a stated correction",
-    "false as written",
-    "not checkable",
-    "undecided",
-)
-WORDS = {
-    "origin": ("document", "extension", "cross"),
-    "kind": (
-        "definition",
-        "theorem",
-        "property",
-        "step",
-        "example",
-        "numeric-demo",
-        "convention",
-        "heuristic",
-    ),
-    "mends": ("hypothesis", "type", "convention", "wording"),
+WORDS: dict[str, tuple[str, ...]] = {
+    "origin": get_args(Origin),
+    "kind": get_args(Kind),
+    "mends": get_args(Mends),
     "expected": VERDICTS,
 }
 KEYS = {f.name: f for f in fields(ClaimEntry) if f.name != "document"}

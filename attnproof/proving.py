@@ -227,7 +227,7 @@ class Result(Shown):
         return Text(page(self.record))
 
     def _repr_html_(self) -> str:
-        from .report.notebook import proof_html
+        from .report.theorems import proof_html
 
         return proof_html(self.record)
 

@@ -14,18 +14,10 @@ from typing import Final, Literal, Self
 from pydantic import AwareDatetime, Field
 
 from .evidence import Evidence, Formula, Record, Verdict, limits
-from .ledger import Document
+from .ledger import ClaimVerdict, Document, Kind, Mends, Origin, Role
 from .processor import processor
 from .verdict_line import Condition
 
-ClaimVerdict = Literal[
-    "true as written",
-    "true under a stated correction",
-    "false as written",
-    "not checkable",
-    "undecided",
-]
-Role = Literal["printed", "disproof", "corrected"]
 Outcome = Literal["reproduced", "differs", "failed"]
 
 
@@ -86,17 +78,8 @@ class ClaimRecord(Record):
     id: str
     document: str = Field(description="The id of its document.")
     place: str
-    origin: Literal["document", "extension", "cross"]
-    kind: Literal[
-        "definition",
-        "theorem",
-        "property",
-        "step",
-        "example",
-        "numeric-demo",
-        "convention",
-        "heuristic",
-    ]
+    origin: Origin
+    kind: Kind
     says: str = Field(description="Restated, with every hypothesis.")
     verdict: ClaimVerdict
     expected: ClaimVerdict
@@ -106,7 +89,7 @@ class ClaimRecord(Record):
     statements: tuple[DecidingRecord, ...]
     demonstrations: tuple[str, ...] = Field(description="Ids of demonstrations of this record.")
     correction: str = Field(description="What is right, in words; may be empty.")
-    mends: Literal["", "hypothesis", "type", "convention", "wording"] = Field(
+    mends: Literal["", Mends] = Field(
         description="What the correction changes; empty if it replaces the conclusion."
     )
     unstated: str = Field(description="Why what is printed is not a statement by itself.")

@@ -1,16 +1,25 @@
-"""What the terminal shows of a run: tables of verdicts and claims, what speaks against any."""
+"""What the terminal shows of a run: its progress, verdicts and claims, what speaks against any."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from textwrap import shorten, wrap
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from .document import headed, sign, style, tally
+from .document import bar, headed, sign, style, tally
 from .evidence import MeasuredEvidence, ProvedEvidence
 from .evidence_words import derivation
-from .records import ClaimRecord, ClaimVerdict, ControlRecord, Results, TheoremRecord
+from .ledger import VERDICTS
+from .records import (
+    BrokenFile,
+    ClaimRecord,
+    ControlRecord,
+    DemonstrationRecord,
+    Results,
+    TheoremRecord,
+)
 from .verdict_line import clauses
 
 if TYPE_CHECKING:
@@ -18,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from .records import DemonstrationRecord
+    from .runner import Outcome
 
 
 LINE = 300  # characters of a line that speaks against something
@@ -172,7 +181,6 @@ def from_store(results: Results) -> str:
     return f"{told}; --fresh checks anew"
 
 
-VERDICTS: tuple[str, ...] = get_args(ClaimVerdict)
 WIDE = 110
 VERDICT = 20  # "✗ false as written !"
 GAP = 2  # between two columns: the padding and the box's own space
@@ -286,3 +294,48 @@ def claims_summary(results: Results) -> str:
     parts = tally(found, VERDICTS) or "none"
     right = sum(claim.ok for claim in results.claims)
     return f"{len(found)} claim{'s' * (len(found) != 1)}: {parts}; {right} as expected."
+
+
+@contextmanager
+def progress(
+    console: Console, names: Sequence[str], *, lines: bool = True
+) -> Iterator[Callable[[Outcome], None]]:
+    """A bar while a run lasts and a line for each outcome; yields what to tell of one.
+
+    ``names`` are told beside the bar, in the order of the outcomes.  A theorem that is told again,
+    with its numbers, has another line only if these speak against it.  Without ``lines`` only what
+    is not as expected has one.
+    """
+    from rich.text import Text
+
+    coming, fine = iter((*names, "")), set[str]()
+    with bar(console) as shown:
+        task = shown.add_task(next(coming), total=len(names))
+
+        def tell(outcome: Outcome) -> None:
+            if isinstance(outcome, BrokenFile):
+                line = Text(f"! broken     {outcome.file}: {outcome.error}", "red")
+            else:
+                found = outcome.verdict if isinstance(outcome, TheoremRecord) else outcome.outcome
+                mark = "" if outcome.ok else f"  ! {_wrong(outcome)}"
+                known = "" if outcome.stored is None else "  (from the store)"
+                told = [*conditions(outcome)] if isinstance(outcome, TheoremRecord) else []
+                under = "".join(f", {line}" for line in told)
+                line = Text(f"{sign(found):<12} {outcome.id}{under}{known}{mark}")
+                line.stylize(style(found), 0, 12)
+            if (
+                isinstance(outcome, BrokenFile)
+                or not outcome.ok
+                or (lines and outcome.id not in fine)
+            ):
+                shown.console.print(line, soft_wrap=True)
+            if not isinstance(outcome, BrokenFile) and outcome.ok:
+                fine.add(outcome.id)
+            shown.update(task, advance=1, description=next(coming, ""))
+
+        yield tell
+
+
+def _wrong(record: TheoremRecord | DemonstrationRecord) -> str:
+    more = f" (and {len(record.why) - 1} more)" if len(record.why) > 1 else ""
+    return "".join(record.why[:1]) + more

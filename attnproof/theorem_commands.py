@@ -225,8 +225,8 @@ def _run(
     """Run with a bar; an interrupt before anything was finished leaves nothing."""
     from rich.console import Console
 
-    from .progress import progress
     from .runner import run as run_catalogue
+    from .terminal import progress
 
     broken = [*(b.id for b in catalogue.broken), *(b.file for b in ledger.broken)]
     ids = [entry.id for entry in catalogue.entries]

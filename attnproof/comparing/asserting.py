@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .records import EqualRecord, equal_record
+from .records import EqualRecord, equal_record, page
 
 if TYPE_CHECKING:
     from ..programs.equal.sides import Told
@@ -83,8 +83,6 @@ def assert_equal(
     if record.verdict in ("counterexample", "internal error") or (
         strict and record.verdict != "proved"
     ):
-        from .page import page
-
         raise NotEqual("\n".join(line for line, _ in page(record)), record)
     return record
 

@@ -96,8 +96,7 @@ def equal(
     told = _told((first, second), call or (), settings or ())
     again = _again(first, second, call, where, weights, settings, seed)
     found = _compared(told, "; ".join(where or ()), weights, seed, limit)
-    from .page import page
-    from .records import equal_record
+    from .records import equal_record, page
 
     record = equal_record(found, (first, second), again, seed)
     _print(page(record))
@@ -145,8 +144,7 @@ def classes(
         else _loaded(target, call, list(settings or ()))
         for target in dict.fromkeys(targets)
     ]
-    from .page import classes_page
-    from .records import classes_record
+    from .records import classes_page, classes_record
 
     try:
         with _progress() as begin, contextlib.redirect_stdout(io.StringIO()):

@@ -8,9 +8,8 @@ from array_api_compat import array_namespace
 
 from attnproof import Encoding, equal, for_all, hypothesis, natural, sizes
 from attnproof.symbolic.claim import iterate
-from attnproof.theorems.definitions.each import each
 from attnproof.theorems.definitions.positions import binary_digit
-from attnproof.theorems.definitions.powers import number_power
+from attnproof.theorems.definitions.powers import each, number_power
 
 (d,) = sizes("d", "features")
 

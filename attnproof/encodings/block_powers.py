@@ -7,8 +7,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, real, sizes
-from attnproof.theorems.definitions.each import each
-from attnproof.theorems.definitions.powers import number_power
+from attnproof.theorems.definitions.powers import each, number_power
 from attnproof.theorems.definitions.rotary import block_rotation
 
 (B,) = sizes("B", "blocks")

@@ -8,8 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, Law, differ, equal, for_all, hypothesis, natural, real, sizes
-from attnproof.theorems.definitions.each import each
-from attnproof.theorems.definitions.powers import power
+from attnproof.theorems.definitions.powers import each, power
 from attnproof.theorems.definitions.rotary import block_rotation
 
 (d,) = sizes("d", "features")

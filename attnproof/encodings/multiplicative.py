@@ -18,8 +18,7 @@ from attnproof import (
     rows,
     sizes,
 )
-from attnproof.theorems.definitions.each import each
-from attnproof.theorems.definitions.powers import power
+from attnproof.theorems.definitions.powers import each, power
 
 (d,) = sizes("d", "features")
 r, c = sizes("n_q n_k", "tokens")

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import get_args
 
 from ..evidence import Evidence, IllTypedEvidence, RefutedEvidence
-from ..ledger import Document
+from ..ledger import VERDICTS, Document
 from ..records import (
     ClaimRecord,
-    ClaimVerdict,
     ControlRecord,
     DecidingRecord,
     DemonstrationRecord,
@@ -23,7 +21,6 @@ from ..records import (
 from ..symbolic.latex import RELATIONS
 from .view import statuses
 
-VERDICTS: tuple[str, ...] = get_args(ClaimVerdict)
 ERRATA = ("false as written", "true under a stated correction")
 
 KINDS = {"numeric-demo": "demonstration in numbers", "heuristic": "rule of thumb"}

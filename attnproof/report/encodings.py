@@ -11,8 +11,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from ..card_page import because, counted, faults, reasons
 from ..card_records import (
     KERNEL,
@@ -23,16 +21,12 @@ from ..card_records import (
     RequirementRecord,
     TableRecord,
 )
-from ..document import SIGNS
 from ..encoding import Encoding
 from ..evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
 from ..symbolic.latex.statements import width
 from ..verdict_line import clauses
-from .addresses import encoding_file
-from .formula import formula_html
-from .page import LARGE, rendered, written
+from .page import LARGE, encoding_file, environment, rendered, written
 from .plots import Plot, plots
-from .words import linked, paragraphs, prose
 
 VERDICTS: tuple[str, ...] = get_args(CellVerdict)
 CONTRARY = {"proved": "refuted", "refuted": "proved"}
@@ -303,30 +297,9 @@ def table_html(record: TableRecord) -> str:
 
 
 def _rendered(part: str, record: TableRecord, **more: object) -> str:
-    environment = Environment(
-        loader=PackageLoader("attnproof.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        display=lambda latex: formula_html(latex, display=True),
-        math=formula_html,
-        prose=prose,
-        paragraphs=paragraphs,
-        linked=linked,
-    )
-    module: Any = environment.get_template("notebook.html.j2").make_module(
-        {
-            "signs": SIGNS,
-            "reasons": _reasons,
-            "counted": counted,
-            "faults": faults,
-            "because": because,
-            **more,
-        }
-    )
+    """A part of a notebook: a macro, which is told what it is about."""
+    told = {"reasons": _reasons, "counted": counted, "faults": faults, "because": because, **more}
+    module: Any = environment().get_template("notebook.html.j2").make_module(told)
     macro: Callable[[TableRecord], str] = getattr(module, part)
     return str(macro(record))
 

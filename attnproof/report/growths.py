@@ -12,8 +12,7 @@ from ..document import SIGNS, short
 from ..growth import Growth, Point, growths
 from ..scale import ScaleRecord
 from . import drawing
-from .addresses import slug
-from .page import rendered, written
+from .page import rendered, slug, written
 from .plots import Plot
 from .rounding import Line
 

@@ -1,7 +1,8 @@
-"""What every page shares: templates, style, the one script, and how pages are written."""
+"""What every page shares: where it stands, templates, style, the one script, how it is written."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -20,11 +21,46 @@ from ..evidence_words import (
     sides_latex,
 )
 from ..symbolic.latex import NOTATION
-from . import addresses, view, words
+from . import view, words
 from .drawing import ratio_bar
 from .fonts import MATH_FACES, TEXT_FACES, MissingAsset, asset, face_css
 from .formula import formula_html
 from .words import conclusion, inputs
+
+DEFINITIONS = "definitions.html"
+GROWTHS = "scale.html"
+ENCODINGS = "encodings"
+"""The folder of the pages of encodings, where they stand beside theorems."""
+
+
+def slug(name: str) -> str:
+    """A name as part of an address.
+
+    >>> slug("a/b c-1")
+    'a_b_c-1'
+    """
+    return re.sub(r"[^\w-]", "_", name)
+
+
+def theorem_file(theorem: str) -> str:
+    """The page of a theorem."""
+    return f"theorem/{slug(theorem)}.html"
+
+
+def definition_place(name: str) -> str:
+    """A definition, among the others."""
+    return f"{DEFINITIONS}#{slug(name)}"
+
+
+def document_file(document: str) -> str:
+    """The page of a document."""
+    return f"document-{slug(document)}.html"
+
+
+def encoding_file(encoding: str) -> str:
+    """The page of an encoding, in the folder of its table."""
+    return f"encoding-{slug(encoding)}.html"
+
 
 LARGE = 480_000  # bytes of a page; beyond that something is told in short
 
@@ -73,9 +109,9 @@ def environment() -> Environment:
         step=lambda latex: formula_html(latex, large=True),
         bar=ratio_bar,
         subject=view.subject_title,
-        theorem=addresses.theorem_file,
-        place=addresses.definition_place,
-        file=lambda page: addresses.document_file(page.document.id),
+        theorem=theorem_file,
+        place=definition_place,
+        file=lambda page: document_file(page.document.id),
     )
     made.globals.update(
         signs=SIGNS,
@@ -100,7 +136,7 @@ def environment() -> Environment:
         notation=NOTATION,
         inputs=inputs,
         conclusion=conclusion,
-        definitions=addresses.DEFINITIONS,
+        definitions=DEFINITIONS,
     )
     return made
 

@@ -18,23 +18,26 @@ from ..records import (
     ClaimRecord,
     DefinitionRecord,
     OptionsRecord,
+    ProofRecord,
     Results,
     TheoremRecord,
 )
 from ..terminal import compared
 from . import view
-from .addresses import (
+from .documents import MENDS, Page, document_pages, ledger
+from .growths import READ, plots_of, render_growths
+from .page import (
     DEFINITIONS,
     ENCODINGS,
     GROWTHS,
+    LARGE,
     definition_place,
     document_file,
+    rendered,
     slug,
     theorem_file,
+    written,
 )
-from .documents import MENDS, Page, document_pages, ledger
-from .growths import READ, plots_of, render_growths
-from .page import LARGE, rendered, written
 from .picture import Tile, drawn_tile, tiles, uses_drawn
 
 if TYPE_CHECKING:
@@ -301,3 +304,13 @@ def write_report(
         of_table = render_encodings(encodings, kinds or {}, root="../")
         pages |= {f"{ENCODINGS}/{name}": text for name, text in of_table.items()}
     return written(pages, directory)
+
+
+def proof_html(record: ProofRecord) -> str:
+    """The page of a statement in a notebook: its verdict with every condition, and its proof.
+
+    Nothing is fetched, and no style leaves it.
+    """
+    from ..page import against_it
+
+    return rendered("proof.html.j2", t=record, against_it=against_it)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from attnproof.catalogue import load_catalogue
-from attnproof.ledger import WORDS, BrokenClaim, Ledger, Reference, load_ledger, read
-from attnproof.records import ClaimRecord, ClaimVerdict
+from attnproof.ledger import BrokenClaim, Ledger, Reference, load_ledger, read
 
 WriteTheorem = Callable[..., Path]
 WriteLedger = Callable[..., Path]
@@ -271,10 +269,3 @@ def test_a_selection_takes_claims_documents_and_what_they_show(
     assert not nothing.claims
     assert not nothing.broken
     assert not nothing.documents
-
-
-def test_the_words_are_those_of_the_record() -> None:
-    fields = ClaimRecord.model_fields
-    for key, words in WORDS.items():
-        annotation = ClaimVerdict if key == "expected" else fields[key].annotation
-        assert tuple(word for word in get_args(annotation) if word) == words

@@ -15,7 +15,7 @@ from attnproof.numeric.check import measure
 from attnproof.numeric.residues.exact import exact
 from attnproof.numeric.task import parts_of
 from attnproof.records import Results
-from attnproof.report.addresses import theorem_file
+from attnproof.report.page import theorem_file
 from attnproof.sweeping.sweep import planned, sweep
 from attnproof.symbolic.comparison import NotRun
 from attnproof.symbolic.gate import Misread

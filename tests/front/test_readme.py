@@ -15,8 +15,9 @@ from attnproof.cli import main
 from attnproof.document import sign
 from attnproof.encoding import Encoding
 from attnproof.evidence import Verdict
+from attnproof.ledger import ClaimVerdict
 from attnproof.options import app
-from attnproof.records import ClaimVerdict, Results
+from attnproof.records import Results
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 from tests.front.pages import (
     ROOT,

@@ -14,7 +14,7 @@ from attnproof.checking import Options
 from attnproof.cli import main
 from attnproof.records import Results
 from attnproof.report import render_all
-from attnproof.report.addresses import GROWTHS, theorem_file
+from attnproof.report.page import GROWTHS, theorem_file
 from attnproof.runner import run
 from tests.front.outputs import Output, refused
 from tests.front.test_growth import swept

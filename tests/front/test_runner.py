@@ -14,7 +14,7 @@ from rich.console import Console
 from attnproof import runner
 from attnproof.catalogue import load_catalogue
 from attnproof.checking import Options, check
-from attnproof.progress import progress
+from attnproof.terminal import progress
 from attnproof.records import BrokenFile, Results, TheoremRecord
 from attnproof.runner import run
 from attnproof.symbolic.decision import Decision

@@ -9,8 +9,8 @@ import pytest
 
 from attnproof.claims import Findings, derive
 from attnproof.evidence import Verdict
-from attnproof.ledger import VERDICTS, ClaimEntry
-from attnproof.records import ClaimVerdict, Outcome
+from attnproof.ledger import VERDICTS, ClaimEntry, ClaimVerdict
+from attnproof.records import Outcome
 
 TRUE, MENDED, FALSE, NOT_CHECKABLE, UNDECIDED = VERDICTS
 P, D, C, N = ("printed",), ("disproof",), ("corrected",), ("numbers",)
@@ -155,7 +155,3 @@ def test_a_reason_in_the_ledger_is_a_verdict_whatever_was_found(found: Verdict) 
 def test_what_was_not_looked_at_is_no_verdict() -> None:
     with pytest.raises(KeyError):
         derive(entry(P), Findings({}, {}))
-
-
-def test_the_words_are_those_of_the_record() -> None:
-    assert get_args(ClaimVerdict) == VERDICTS
