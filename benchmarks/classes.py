@@ -10,13 +10,16 @@ kept in FILE, and not looked at again.
 from __future__ import annotations
 
 import argparse
+import hashlib
+import importlib
+import inspect
 import json
 import re
 import warnings
 from collections.abc import Iterator
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -24,7 +27,6 @@ from attnproof.comparing.records import ApartRecord, ClassesRecord, classes_reco
 from attnproof.programs.equal.classes import classes
 from attnproof.programs.equal.sides import Told
 from benchmarks.markdown import page
-from benchmarks.specifications import ROTARY, rotary_functions
 
 # Decoders of text, most of them in wide use, whose layers take tokens and tables of angles.
 LAYERS = (
@@ -67,7 +69,45 @@ OF_ALL = (
     "this is said of values, not of gradients",
     "every float32 call in evaluation without autocast runs this graph",
 )
+ROTARY = ("rope:layout=half", "rope:layout=interleaved")
+NAME = "apply_rotary_pos_emb"
 TITLES = {"rotary": "Rotary functions", "layers": "Attention layers"}
+
+
+def rotary_functions() -> Iterator[tuple[str, Any, int]]:
+    """One function of each text that transformers has, its name, and how many models have it."""
+    root = Path(inspect.getfile(importlib.import_module("transformers"))).parent / "models"
+    found: dict[str, list[str]] = {}
+    kept: dict[str, Any] = {}
+    for file in sorted(root.glob("*/modeling_*.py")):
+        if f"def {NAME}(" not in file.read_text(encoding="utf-8"):
+            continue
+        name = f"transformers.models.{file.parent.name}.{file.stem}"
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        code = getattr(module, NAME)
+        text = "".join(inspect.getsource(one) for one in with_helpers(code))
+        key = hashlib.sha256(text.encode()).hexdigest()
+        found.setdefault(key, []).append(f"{name}::{NAME}")
+        kept.setdefault(key, code)
+    for key, names in found.items():
+        yield names[0], kept[key], len(names)
+
+
+def with_helpers(code: Any) -> list[Any]:
+    """A function, and the functions of its own module that it calls, and those that these call."""
+    found = [code]
+    for one in found:
+        named = (one.__globals__.get(name) for name in one.__code__.co_names)
+        found += [
+            other
+            for other in dict.fromkeys(named)
+            if inspect.isfunction(other) and other.__module__ == code.__module__
+            if other not in found
+        ]
+    return found
 
 
 def programs(what: str) -> Iterator[tuple[Told, int]]:
@@ -78,7 +118,7 @@ def programs(what: str) -> Iterator[tuple[Told, int]]:
         return
     for name in LAYERS:
         model, kind = name.split(".")
-        module = import_module(f"transformers.models.{model}.modeling_{model}")
+        module = importlib.import_module(f"transformers.models.{model}.modeling_{model}")
         yield Told(getattr(module, kind), name), 0
 
 
@@ -149,6 +189,11 @@ def _told(found: dict[str, ClassesRecord]) -> str:
         "counterexample says that two classes are two functions, and not which of them is wrong."
     )
     lines = [how]
+    if "rotary" in found:
+        lines.append(
+            "Some rotary code rotates neighbours by the first half of a table of halves, for which "
+            "there is no specification."
+        )
     if "layers" in found:
         lines.append(
             f"The {len(LAYERS)} layers are chosen among decoders of text. They have the heads and "

@@ -30,15 +30,6 @@ def one_head(x: Tensor) -> Tensor:
     return x + weights @ x
 
 
-def causal_head(x: Tensor) -> Tensor:
-    """The same, a token seeing itself and what came before it."""
-    n = x.shape[1]
-    later = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
-    scores = x @ x.transpose(1, 2) / math.sqrt(x.shape[-1])
-    weights = torch.softmax(scores.masked_fill(later, -math.inf), -1)
-    return x + weights @ x
-
-
 def mean_pooled(x: Tensor) -> Tensor:
     """A layer of sets: each token, and the mean of all."""
     mean = x.mean(1, keepdim=True)

@@ -1,20 +1,17 @@
-"""Attention layers and rotary functions of transformers: which are one function.
+"""Attention layers of transformers, each compared with a specification.
 
 ``python -m benchmarks.specifications [NAME ...] [--into FILE] [--page FILE]``
 
-Layers are compared with a specification each; rotary functions are put into classes, each with a
-specification as its first.  What was found is kept in FILE as it is found, and not looked at again.
+What was found is kept in FILE as it is found, and not looked at again.  Rotary functions are put
+into classes, with specifications as the first of each: :mod:`benchmarks.classes`.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib
-import inspect
 import json
 import warnings
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from time import process_time
@@ -55,44 +52,10 @@ LAYERS = {
     "electra.ElectraSelfAttention": PLAIN,
     "nemotron.NemotronAttention": f"{HALF},width=4",
 }
-ROTARY = ("rope:layout=half", "rope:layout=interleaved")
-NAME = "apply_rotary_pos_emb"
-
-
-def rotary_functions() -> Iterator[tuple[str, Any, int]]:
-    """One function of each text that transformers has, its name, and how many models have it."""
-    root = Path(inspect.getfile(importlib.import_module("transformers"))).parent / "models"
-    found: dict[str, list[str]] = {}
-    kept: dict[str, Any] = {}
-    for file in sorted(root.glob("*/modeling_*.py")):
-        if f"def {NAME}(" not in file.read_text(encoding="utf-8"):
-            continue
-        name = f"transformers.models.{file.parent.name}.{file.stem}"
-        try:
-            module = importlib.import_module(name)
-        except ImportError:
-            continue
-        code = getattr(module, NAME)
-        text = "".join(inspect.getsource(one) for one in with_helpers(code))
-        key = hashlib.sha256(text.encode()).hexdigest()
-        found.setdefault(key, []).append(f"{name}::{NAME}")
-        kept.setdefault(key, code)
-    for key, names in found.items():
-        yield names[0], kept[key], len(names)
-
-
-def with_helpers(code: Any) -> list[Any]:
-    """A function, and the functions of its own module that it calls, and those that these call."""
-    found = [code]
-    for one in found:
-        named = (one.__globals__.get(name) for name in one.__code__.co_names)
-        found += [
-            other
-            for other in dict.fromkeys(named)
-            if inspect.isfunction(other) and other.__module__ == code.__module__
-            if other not in found
-        ]
-    return found
+COUNTEREXAMPLE = (
+    "A counterexample says that code is not what it was compared with, and not that it is wrong. "
+    "[Classes](classes.md) has the rotary functions, and layers compared with each other."
+)
 
 
 def _of_layer(name: str) -> dict[str, Any]:
@@ -117,62 +80,19 @@ def _compared(thing: Any, name: str, text: str) -> dict[str, Any]:
     }
 
 
-def _of_rotary(name: str, thing: Any, count: int) -> dict[str, Any]:
-    """What a rotary function is: the first specification of which it is not a counterexample."""
-    found: dict[str, Any] = {}
-    for text in ROTARY:
-        found = {**_compared(thing, name, text), "models": count}
-        if found["verdict"] not in ("counterexample", "not comparable"):
-            return found
-    return found
-
-
-def _tables(found: list[dict[str, Any]]) -> list[Table]:
-    layers = Table(
-        "layer",
-        "specification",
-        "verdict",
-        "how it is known",
-        "s",
-        title="Attention layers and what they are",
-    )
-    rotary = Table(
-        "function",
-        "models that have it",
-        "specification",
-        "verdict",
-        "how it is known",
-        "s",
-        title="Rotary functions and what they are",
-    )
+def _table(found: list[dict[str, Any]]) -> Table:
+    columns = ("layer", "specification", "verdict", "how it is known", "s")
+    table = Table(*columns, title="Attention layers and what they are")
     for one in found:
-        name = f"`{one['name']}`"
-        cells = (f"`{one['against']}`", one["verdict"], one["line"], f"{one['seconds']:.1f}")
-        if "models" in one:
-            rotary.add_row(name, str(one["models"]), *cells)
-        else:
-            layers.add_row(name, *cells)
-    return [table for table in (layers, rotary) if table.row_count]
-
-
-def _told(found: list[dict[str, Any]]) -> str:
-    """How many of what there is were compared, and what a counterexample means here."""
-    rotary = [one for one in found if "models" in one]
-    every = sum(1 for _ in rotary_functions())
-    models = sum(one["models"] for one in rotary if one["verdict"] == "proved")
-    return (
-        f"{len(found) - len(rotary)} of {len(LAYERS)} layers and {len(rotary)} of {every} rotary "
-        f"functions of different text were compared; the proved ones stand in {models} models. "
-        "A counterexample says that code is not what it was compared with, and not that it is "
-        "wrong: some code rotates neighbours by the first half of a table of halves, for which "
-        "there is no specification.\n"
-    )
+        against, seconds = f"`{one['against']}`", f"{one['seconds']:.1f}"
+        table.add_row(f"`{one['name']}`", against, one["verdict"], one["line"], seconds)
+    return table
 
 
 def main() -> None:
     """Compare what is asked for, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.specifications")
-    parser.add_argument("names", nargs="*", help="layers, or rotary; all if none is named")
+    parser.add_argument("names", nargs="*", help="layers; all if none is named")
     parser.add_argument("--into", type=Path, help="where what is found is kept")
     parser.add_argument("--page", type=Path, help="a page of Markdown")
     asked = parser.parse_args()
@@ -193,14 +113,11 @@ def main() -> None:
     for name in LAYERS:
         if name not in known and (not asked.names or name in asked.names):
             keep(_of_layer(name))
-    if not asked.names or "rotary" in asked.names:
-        for name, thing, count in rotary_functions():
-            if name not in known:
-                keep(_of_rotary(name, thing, count))
     if asked.page is not None:
         words = " ".join(["python -m benchmarks.specifications", *asked.names])
         title = f"What attention code of transformers {version('transformers')} is"
-        text = f"{page(title, words, _tables(found))}\n{_told(found)}"
+        told = f"{len(found)} of {len(LAYERS)} layers were compared. {COUNTEREXAMPLE}"
+        text = f"{page(title, words, [_table(found)])}\n{told}\n"
         asked.page.write_text(text, encoding="utf-8")
 
 

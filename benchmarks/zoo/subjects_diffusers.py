@@ -17,7 +17,7 @@ from attnproof.programs.declarations import (
 )
 from attnproof.programs.subjects import Additive, Attention, Rotary, Subject
 
-from .placed import at_places, in_runs
+from .examining import at_places, in_runs
 
 PACKAGES = ("diffusers", "torch")
 WIDTH, HEADS, EMBED, SIDE = 16, 2, 16, 16

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attnproof.programs.declarations import DeclaredAttention, DeclaredRotary
 from attnproof.programs.subjects import Attention, Rotary, Subject
 
-from .placed import at_places, in_runs
+from .examining import at_places, in_runs
 
 PACKAGES = ("rotary-embedding-torch", "torch")
 WIDTH, HEADS, MOST = 8, 2, 64

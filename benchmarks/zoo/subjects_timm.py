@@ -16,7 +16,7 @@ from attnproof.programs.declarations import (
 )
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Rotary, Subject
 
-from .placed import at_places
+from .examining import at_places
 
 PACKAGES = ("timm", "torch")
 WIDTH, HEADS, EMBED, SIDE = 16, 2, 16, 64
