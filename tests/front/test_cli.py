@@ -290,7 +290,7 @@ def test_of_names_that_hold_what_was_written_the_shortest_are_nearest() -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    """As `attnproof list | head` would have it: what is left is not written, and nothing is told."""
+    """As of `attnproof list | head`: what is left is not written, and nothing is told."""
     command = [sys.executable, "-m", "attnproof", "list"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
