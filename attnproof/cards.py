@@ -15,7 +15,8 @@ from .card_records import CellRecord, EncodingRecord, RequirementRecord, TableRe
 from .conformance import require_shapes
 from .document import Shown
 from .encoding import Encoding
-from .encoding_table import LIMIT, Tell, tabulate
+from .encoding_table import Tell, tabulate
+from .law_verdicts import LIMIT
 from .registry import in_order, load_encodings, load_file
 from .usage import require_known
 

@@ -182,7 +182,8 @@ def _decide(
     from rich.console import Console
 
     from .card_page import table_progress
-    from .encoding_table import LIMIT, tabulate
+    from .encoding_table import tabulate
+    from .law_verdicts import LIMIT
 
     with table_progress(Console(stderr=True), len(kinds), len(laws), lines=lines) as tell:
         record = tabulate(

@@ -29,6 +29,7 @@ from .encoding import Encoding
 from .encoding_law import EncodingLaw
 from .evidence import Formula, InternalErrorEvidence, UndecidedEvidence
 from .faults import broken_by
+from .law_verdicts import LIMIT, decided, measured
 from .registry import Home, home, place_words
 from .verdict_line import clauses
 
@@ -166,7 +167,6 @@ def _told(what: str, before: str, compute: Callable[[], Any], made: Encoding) ->
 Outcome = CellRecord | BrokenEncoding
 Tell = Callable[[Outcome], None]
 Laws = Sequence[EncodingLaw | str]
-LIMIT = 20.0  # seconds of the thread that a law may take
 RAISED = "raised "
 
 
@@ -179,8 +179,6 @@ def cell(
     raises, the cell is undecided and says what was raised and where; an error of attnproof is
     told as that.
     """
-    from .law_verdicts import decided
-
     start = perf_counter()
     try:
         found = decided(kind, law, limit_seconds=limit)
@@ -197,8 +195,6 @@ def cell(
         )
     if not numeric:
         return found
-    from .law_verdicts import measured
-
     try:
         return measured(kind, law, found)
     except (Exception, SystemExit) as error:  # noqa: BLE001

@@ -14,7 +14,6 @@ from . import translate
 from .card_records import KERNEL, CellRecord, CellVerdict
 from .encoding import Encoding
 from .encoding_law import Answer, EncodingLaw, letters
-from .encoding_table import LIMIT
 from .evidence import (
     Evidence,
     ExactEvidence,
@@ -33,6 +32,7 @@ from .symbolic.gate import Misread
 from .symbolic.prove import Effort, decide
 from .symbolic.statement import Statement
 
+LIMIT = 20.0  # seconds of the thread that a law may take
 PROOF, WITNESS = 0.5, 0.1  # the parts of the limit for one proof, and for one witness
 BRIEF = 1.0  # seconds for a proof, before a witness is looked for elsewhere
 SAME = "for all sizes: the two sides are one expression"

@@ -1,21 +1,29 @@
 """Hugging Face transformers: every rotary class, rotate functions, attention, biases, tables.
 
 Classes are built from their configs, with random weights, and nothing is downloaded.
+
+The library repeats a rotary class in every model that uses it.  Each source is looked at once: two
+are the same code if their text, and that of the functions in their file with rotary or rotate in
+their name, is equal but for the names of models, and if their configs choose the same function
+among those.  Llama's class is looked at for all of its copies; of others the first by name.
 """
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from attnproof.programs.pretrained import the_class
+from attnproof.programs.pretrained import rotary_classes, the_class
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
 
 from .examining import Maker
-from .same_code import by_source
 from .transformers_models import models
 from .transformers_tables import tables
 
@@ -61,6 +69,9 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "GlmImageTextRotaryEmbedding": ("GlmImageTextConfig", {"rope_parameters": SECTIONS}),
 }
+BEST_KNOWN = ("LlamaRotaryEmbedding",)
+# The setting by which a config chooses the function that rotates neighbouring channels.
+CHOOSES = re.compile(r"^\s*rope_interleave\b[^=\n]*=\s*(\w+)", re.MULTILINE)
 
 
 def subjects() -> Iterator[tuple[str, Maker]]:
@@ -94,3 +105,52 @@ def _rotary(module: str, name: str) -> Subject:
 
 def _class(kind: str, module: str, name: str, **more: Any) -> Subject:
     return adapted_as(the_class(module, name), kind=kind, name=name, **more)
+
+
+@cache
+def by_source() -> dict[tuple[str, str], tuple[str, ...]]:
+    """(module, class) of the first class of each source, with the names of its copies."""
+    first: dict[str, tuple[str, str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
+    for module, name in sorted(rotary_classes(), key=lambda place: place[1] not in BEST_KNOWN):
+        text = _text(module, name)
+        if text not in first:
+            first[text] = (module, name)
+            found[module, name] = []
+        else:
+            found[first[text]].append(name)
+    return {place: tuple(names) for place, names in found.items()}
+
+
+def _text(module: str, name: str) -> str:
+    """The code of a class and of the functions that rotate, less comments and names of models."""
+    tree = ast.parse(_source(module))
+    model = name.partition("Rotary")[0]
+    parts = []
+    for node in tree.body:
+        rotates = isinstance(node, ast.FunctionDef) and re.search("rotary|rotate", node.name)
+        if rotates or (isinstance(node, ast.ClassDef) and node.name == name):
+            for inner in ast.walk(node):
+                body = getattr(inner, "body", None)
+                if isinstance(body, list) and body and _is_docstring(body[0]):
+                    inner.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
+            parts.append(ast.unparse(node))
+    text = "\n".join([*sorted(parts), *_chosen(module)])
+    return re.sub(rf"\b{model}\w*?(Config|Rotary)", r"Model\1", text) if model else text
+
+
+def _chosen(module: str) -> list[str]:
+    """What the config of the model says of the function that rotates, if it says something."""
+    place = module.replace(".modeling_", ".configuration_")
+    return CHOOSES.findall(_source(place)) if place != module and find_spec(place) else []
+
+
+def _source(module: str) -> str:
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).read_text(encoding="utf-8")
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

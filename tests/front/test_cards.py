@@ -224,7 +224,7 @@ def test_the_base_class_has_a_card_too() -> None:
 def test_numbers_stand_beside_a_verdict_and_a_failure_to_measure_is_told(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    import attnproof.law_verdicts as numbers
+    import attnproof.encoding_table as numbers
 
     held = MeasuredEvidence(
         says="",

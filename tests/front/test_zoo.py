@@ -127,7 +127,7 @@ def test_a_class_without_a_row_is_told_beside_the_one_that_stands_for_it(out: Pa
 
 def test_llama_stands_for_its_copies_and_no_class_for_another_layout() -> None:
     pytest.importorskip("transformers")
-    from benchmarks.zoo.same_code import by_source
+    from benchmarks.zoo.subjects_transformers import by_source
 
     groups = {name: {name, *others} for (_, name), others in by_source().items()}
     assert "MistralRotaryEmbedding" in groups["LlamaRotaryEmbedding"]

@@ -11,8 +11,9 @@ from time import thread_time
 import pytest
 import sympy as sp
 
-from attnproof.encoding_table import LIMIT, cell
+from attnproof.encoding_table import cell
 from attnproof.encodings.alibi import Alibi
+from attnproof.law_verdicts import LIMIT
 from attnproof.symbolic import budget
 from attnproof.symbolic.budget import Budget, OutOfTime, interrupted_after, left, spend, within
 from attnproof.symbolic.claim import equal
