@@ -90,8 +90,8 @@ def assert_equal(
 def loaded(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Told:
     """A program, or the one at a target.  Raises ``CannotLoad`` and ``ValueError``."""
     from ..programs.equal.sides import Told
-    from ..real_code.asserting import settings_of
     from ..real_code.loading import load
+    from ..real_code.request import settings_of
 
     found = load(thing).thing if isinstance(thing, str) else thing
     return Told(found, name, line, settings_of(settings))

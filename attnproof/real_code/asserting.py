@@ -11,7 +11,6 @@ are given.  The code runs in this process; what it sets of torch is set back aft
 
 from __future__ import annotations
 
-import ast
 import inspect
 import sys
 import warnings
@@ -268,28 +267,6 @@ def known_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise ValueError(f"wanted a seed, a whole number from 0 on, got {seed!r}")
     return seed
-
-
-def settings_of(words: Iterable[str]) -> dict[str, Any]:
-    """Settings of a constructor, as they are written; what is not a literal of Python is a text.
-
-    ``config.width=8`` is a part of the argument ``config``.  Raises ``ValueError``.
-
-    >>> settings_of(["heads=4", "sizes=(4, 4)", "kind=causal", "bias=False"])
-    {'heads': 4, 'sizes': (4, 4), 'kind': 'causal', 'bias': False}
-    """
-    found: dict[str, Any] = {}
-    for word in words:
-        name, has, text = word.partition("=")
-        if not (has and all(part.isidentifier() for part in name.split("."))):
-            raise ValueError(f"wanted a setting NAME=VALUE, such as hidden_size=64, got {word!r}")
-        if name in found:
-            raise ValueError(f"wanted each setting once, got {name} twice")
-        try:
-            found[name] = ast.literal_eval(text.strip())
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            found[name] = text
-    return found
 
 
 def known_dtype(dtype: str | torch.dtype) -> str:

@@ -192,7 +192,7 @@ def _settings(targets: list[str], settings: list[str]) -> tuple[list[str], tuple
 
     Raises :class:`UsageError`.
     """
-    from .asserting import settings_of
+    from .request import settings_of
 
     more = [one for one in targets if settings and SETTING.match(one) and "::" not in one]
     words = tuple(settings) + tuple(more)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
+from typing import Any
 
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
 DTYPES = ("float64", "float32", "bfloat16", "float16")
@@ -86,6 +88,28 @@ class Asked:
         lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "methods", "settings")}
         known = tuple((law, method, verdict) for law, method, verdict in told["known"])
         return cls(**{**told, **lists, "known": known})
+
+
+def settings_of(words: Iterable[str]) -> dict[str, Any]:
+    """Settings of a constructor, as they are written; what is not a literal of Python is a text.
+
+    ``config.width=8`` is a part of the argument ``config``.  Raises ``ValueError``.
+
+    >>> settings_of(["heads=4", "sizes=(4, 4)", "kind=causal", "bias=False"])
+    {'heads': 4, 'sizes': (4, 4), 'kind': 'causal', 'bias': False}
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, has, text = word.partition("=")
+        if not (has and all(part.isidentifier() for part in name.split("."))):
+            raise ValueError(f"wanted a setting NAME=VALUE, such as hidden_size=64, got {word!r}")
+        if name in found:
+            raise ValueError(f"wanted each setting once, got {name} twice")
+        try:
+            found[name] = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            found[name] = text
+    return found
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from attnproof.programs.code import NoSetting
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention
-from attnproof.real_code.asserting import settings_of
+from attnproof.real_code.request import settings_of
 
 
 class GPTConfig:
