@@ -14,11 +14,11 @@ from rich.console import Console
 from attnproof import runner
 from attnproof.catalogue import load_catalogue
 from attnproof.checking import Options, check
-from attnproof.terminal import progress
 from attnproof.records import BrokenFile, Results, TheoremRecord
 from attnproof.runner import run
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.statement import Statement
+from attnproof.terminal import progress
 
 if TYPE_CHECKING:
     from tests.front.conftest import Numbers
