@@ -89,9 +89,12 @@ def _outcomes(
 ) -> Iterator[TheoremRecord | BrokenFile]:
     """The outcome of each entry, in order, as they come; those in the store are not checked."""
     if options.jobs == 1 or len(work) < 2:
-        for entry, proved in work:
-            _set_apart(options)
-            yield _one(entry, proved, options, kept)
+        try:
+            for entry, proved in work:
+                _set_apart(options)
+                yield _one(entry, proved, options, kept)
+        finally:
+            gc.unfreeze()  # the process may have other work
         return
     from joblib import Parallel, delayed
 
