@@ -56,7 +56,7 @@ def none(*_: Any, **__: Any) -> Iterator[Any]:
 
 N, B, Q = "x.shape[1]", "x.shape[0]", "k.shape[2]"
 CUMULATED = "x = x.cumsum(1)"
-BRANCHES = {"_is_unlike_where_it_branches": lambda *_: False}
+UNWATCHED: dict[str, Any] = {"_is_unlike_where_it_branches": lambda *_: False}
 PLAIN = {
     "WAYS": ("plain",) * 3,
     "AT_EACH": ((1, "plain"),) * 4,
@@ -144,7 +144,7 @@ def test_each_part_of_the_gate_is_needed(
     assert not isinstance(said, str), said
     assert [one.verdict for one in said] == ["holds"]
     assert gates.gate(graphs[0]).unlike
-    for part, less in (without | BRANCHES).items():
+    for part, less in (without | UNWATCHED).items():
         monkeypatch.setattr(gates if hasattr(gates, part) else lengths, part, less)
     assert not gates.gate(graphs[0]).unlike
 
