@@ -18,7 +18,7 @@ from .building import code_of
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .constructors import placed
 from .declarations import Declared, declares, sizes_declared
-from .missing import advice_on
+from .missing_packages import advice_on
 from .names import parameters
 from .no_adapter import NoAdapter
 from .pretrained import is_config, of_config

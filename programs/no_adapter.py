@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .missing import advice
+from .missing_packages import advice
 from .suggested_calls import UNKNOWN
 
 CALLED: dict[str, tuple[str, str, str]] = {  # the class, the call as a lambda, and its sizes

@@ -34,6 +34,7 @@ from .roles import (
 )
 from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
+from .table_widths import widths_told
 from .tables import (
     Made,
     beside,
@@ -45,7 +46,6 @@ from .tables import (
     tables,
     widths_of,
 )
-from .told_tables import widths_told
 
 HEAD = ("B", "H", "n", "D")
 APART = "BHGn"  # each vector is rotated by itself

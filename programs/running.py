@@ -21,7 +21,7 @@ from torch import Tensor
 from attnproof.symbolic.faults import Fault, fault_of
 
 from .code import DoesNotFit
-from .missing import advice
+from .missing_packages import advice
 from .settings import given_back
 from .signature import SignatureError
 from .subjects import Subject

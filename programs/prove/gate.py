@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
-from .asked import asked_elsewhere
 from .branches import Search
 from .comparison import CHANGES, apart, run_of, runs_of
+from .environment import asked_elsewhere
 from .exporting import modules_in
 from .guards import met
 from .lengths import Lengths, every, named, pairs, small
