@@ -283,9 +283,9 @@ def test_each_theorem_is_decided_once(
     asked: list[str] = []
     real = check
 
-    def count(theorem: Any, source: Any, options: Any) -> Any:
+    def count(theorem: Any, source: Any, options: Any, proved: Any = None) -> Any:
         asked.append(source.id)
-        return real(theorem, source, options)
+        return real(theorem, source, options, proved)
 
     monkeypatch.setattr(runner, "check", count)
     write_theorem("addition_commutes")
