@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.programs import missing
+from attnproof.programs import missing_packages
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.running import IDLE, CodeFault, guarded, limited, shapes
 from attnproof.programs.subject import adapted_as
@@ -124,17 +124,19 @@ def test_a_package_that_is_not_installed_is_named_and_no_device(
     def wants(_: Tensor) -> NoReturn:
         raise error
 
-    monkeypatch.setattr(missing, "_is", lambda name: name == "torch")
+    monkeypatch.setattr(missing_packages, "_is", lambda name: name == "torch")
     text = faulty("device", wants, torch.zeros(1))
     assert f"needs {package}, which is not installed" in text
     assert "was run without one" not in text
 
 
 def test_a_package_that_is_installed_is_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missing, "_is", lambda _: True)
-    assert missing.advice("triton: no such width") == ""
-    assert missing.advice("No module named 'torch.nothing'") == ""
-    assert missing.advice("flash_attn wants fp16 on a GPU") == missing.WANTS_DEVICE
+    monkeypatch.setattr(missing_packages, "_is", lambda _: True)
+    assert missing_packages.advice("triton: no such width") == ""
+    assert missing_packages.advice("No module named 'torch.nothing'") == ""
+    assert (
+        missing_packages.advice("flash_attn wants fp16 on a GPU") == missing_packages.WANTS_DEVICE
+    )
 
 
 def test_a_name_that_is_none_in_a_file_tells_from_which_package_it_is(tmp_path: Path) -> None:
