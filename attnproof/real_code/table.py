@@ -19,6 +19,7 @@ from .words import (
     part_told,
     printed_told,
     set_aside,
+    unlike,
 )
 
 if TYPE_CHECKING:
@@ -207,6 +208,8 @@ def _notes(record: CodeRecord) -> Iterator[Line]:
         proved = any(law.verdict == "proved" for law in record.laws)
         told = "; proofs are of it in exact arithmetic, for all inputs and weights" * proved
         yield f"its graph has {traced.operations} operations{unread}{told}", "dim"
+        apart = unlike(one for law in record.laws for one in law.findings)
+        yield from ((f"! not proved: {why}", "yellow") for why in apart[:1])
     yield from (
         (f"! {method.method}: {method.why}", "yellow") for method in record.methods if method.why
     )

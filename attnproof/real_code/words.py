@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 from .. import document
@@ -15,6 +15,7 @@ from ..verdict_line import clauses
 from .records import (
     CardRecord,
     CodeRecord,
+    FindingRecord,
     LawOfCodeRecord,
     LawVerdict,
     PartRecord,
@@ -62,9 +63,13 @@ def how(law: LawOfCodeRecord) -> str:
         return law.why
     open_ = [one for one in law.findings if one.verdict == "undecided" and one.method != "traced"]
     doubt = f"; undecided in {open_[0].dtype}: {open_[0].why}" if open_ else ""
-    unlike = [one.why for one in law.findings if one.verdict == "undecided" and UNLIKE in one.why]
-    doubt += "".join(f"; not proved: {why}" for why in unlike[:1])
+    doubt += "".join(f"; not proved: {why}" for why in unlike(law.findings)[:1])
     return (good[0].why.partition("; ")[0] or "holds") + doubt
+
+
+def unlike(findings: Iterable[FindingRecord]) -> list[str]:
+    """Where the code was seen to differ from its graph, of which then nothing is proved."""
+    return [one.why for one in findings if one.verdict == "undecided" and UNLIKE in one.why]
 
 
 def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:
