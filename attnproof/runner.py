@@ -63,9 +63,9 @@ def _in_worker(
     except (Exception, SystemExit) as error:  # noqa: BLE001
         return BrokenFile(file=source.label, **broken_by(error, source.path)), []
     if options.numeric:
-        from .numeric.devices import as_worker
+        import torch
 
-        as_worker()
+        torch.set_num_threads(1)
     _set_apart(options)
     kept = None if writer is None else writer.here()
     return _one(entry, proved, options, kept), [] if kept is None else kept.told

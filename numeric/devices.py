@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -24,21 +22,6 @@ def threads(count: int) -> Iterator[None]:
 def one_thread() -> AbstractContextManager[None]:
     """For arrays so small that several threads would only wait for each other."""
     return threads(1)
-
-
-TRIM, MMAP = -1, -3  # of glibc's malloc.h
-
-
-def as_worker() -> None:
-    """What suits a process that measures beside others: one thread, and memory that is kept.
-
-    glibc gives large arrays back to the system and asks for them anew, operation by operation:
-    an eighth of the time of a check over n × n numbers.  Elsewhere nothing is changed.
-    """
-    torch.set_num_threads(1)
-    if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
-        mallopt(MMAP, 1 << 30)
-        mallopt(TRIM, (1 << 31) - 1)
 
 
 # What follows from a dtype alone
