@@ -29,7 +29,7 @@ from .call_parts import (
     with_result,
 )
 from .code import Code, DoesNotFit, alike
-from .fitting import Others, letters_of, require_numbers, short
+from .fitting import Others, letters_of, numbers_of, require_numbers, short
 from .grammar import parse
 from .masks import is_mask
 from .meaning import require_meaning
@@ -126,7 +126,7 @@ def _fits(
         raise DoesNotFit("it takes no argument")
     alone: tuple[str, int] | None = None  # a line in which no token reads another, or rows differ
     whole = False
-    numbers = frozenset(one.name for one in known if one.is_number)
+    numbers = numbers_of(code)
     texts = []
     for text in _tokens_lines(code, known, failed):
         try:

@@ -47,9 +47,9 @@ SIGNS: dict[type, str] = {
     ast.NotIn: "not in",
 }
 PARTS = {ast.FloorDiv, ast.Mod, ast.RShift, ast.Div}
-# What is no question by itself: it says only where other numbers come out.
 # What a function says of the numbers in a tensor.
 OF_NUMBERS = ("item", "equal", "allclose", "is_nonzero")
+# What is no question by itself: it says only where other numbers come out.
 LEADS = ("//", "item", "min")
 
 
