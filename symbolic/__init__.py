@@ -10,10 +10,10 @@ writes), ``normal_form``, ``derive`` and ``prove`` (the search).
 
 from __future__ import annotations
 
-import ast
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from attnproof.lazy_names import lazy_names
 
 if TYPE_CHECKING:  # they are read below, and by type checkers
     from .array import Array, AxisMismatch
@@ -54,21 +54,7 @@ if TYPE_CHECKING:  # they are read below, and by type checkers
     )
     from .statement import Statement, Theorem, theorem
 
-_HOME = {
-    name.name: node.module or ""
-    for node in ast.walk(ast.parse(Path(__file__).read_text(encoding="utf-8")))
-    if isinstance(node, ast.ImportFrom) and node.level
-    for name in node.names
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"{__name__} has no {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
+_, __getattr__ = lazy_names(__name__, Path(__file__))
 
 __all__ = [
     "Array",
