@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from . import as_read
 from .declarations import DeclaredAttention
 from .subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 from .supplied_inputs import not_its_own
 
 NO_MASK = "no causal mask is declared"
+NOT_ALIGNED = "where the last query stands was not read, and is not declared"
 NOT_CAUSAL = "declared as not causal"
 NOT_READ = (
     "the code takes tokens: a row of padding alone, which nobody reads, is asked about where "
@@ -58,8 +60,8 @@ LACKS = {
 
 
 def declared_of(subject: Subject) -> DeclaredAttention:
-    """What is declared of code with a mask; nothing, where nothing is."""
-    said = getattr(subject, "declared", None)
+    """What is declared of code with a mask, else what was read of it; nothing, where neither is."""
+    said = getattr(subject, "declared", None) or getattr(subject, "as_read", None)
     return said if isinstance(said, DeclaredAttention) else DeclaredAttention()
 
 
@@ -95,7 +97,8 @@ def in_order(subject: Any) -> str:
     """Why tokens, or keys, may have an order, as far as it is declared."""
     declared = declared_of(subject)
     if declared.causal or declared.window:
-        return "a mask is declared, so order matters"
+        said = getattr(subject, "declared", None) is not None
+        return f"{'a mask is declared' if said else 'it has a mask'}, so order matters"
     if getattr(subject, "positional", False) or declared.positions not in (None, "none"):
         return "the code is meant to look at positions"
     return ""
@@ -150,7 +153,10 @@ def _window(subject: Subject) -> str:
 
 
 def _alignment(subject: Subject) -> str:
-    return "" if declared_of(subject).causal else NO_MASK
+    declared = declared_of(subject)
+    if not declared.alignment:
+        return NOT_ALIGNED
+    return "" if declared.causal else NO_MASK
 
 
 def _past(subject: Subject) -> str:
@@ -287,4 +293,14 @@ def promised(law: str, subject: Subject, *, named: bool = False) -> bool:
         return named or declared_of(subject).causal is False
     if law == "products-of-offset":
         return named or getattr(subject, "declared", None) is not None
-    return True
+    return not read_of_few(law, subject)
+
+
+def read_of_few(law: str, subject: Subject) -> str:
+    """Why code that breaks a law of the mask that was read of it is not at fault; "" where it is.
+
+    More keys may show a window that few do not; a later key that is seen shows a leak.
+    """
+    if law == "causal" or law not in as_read.LAWS or not getattr(subject, "as_read", None):
+        return ""
+    return "its mask is another than the rule that was read of it; declare what is meant"

@@ -46,7 +46,8 @@ class DeclaredAttention:
 
     ``scale``: what q·k is multiplied with; None is 1/√D where nothing else is said.  ``causal``,
     ``window`` (how many keys a query sees, itself among them), ``alignment`` of the causal mask
-    where there are fewer queries than keys: end (the last query sees all) or start.
+    where there are fewer queries than keys: end (the last query sees all), start, or "" where that
+    is not known.
     ``hidden_row``: what a query that sees no key reads: zero, mean, nan or any.
     ``positions``: what the code looks at by itself: none, relative or absolute; None is not said.
     """

@@ -167,7 +167,7 @@ class Attention(Subject):
     x (B, T, E) and the place of its first token -> (B, T, E), where code takes that.
     ``weights``: like ``attend`` without values -> (B, H, T, S), where code shows its weights.
     ``true_hides``: truth values are turned round before the code is given them: its own True says
-    that a key is hidden.
+    that a key is hidden.  ``as_read``: where nothing is declared, the mask that was read of it.
     """
 
     kind: ClassVar[str] = "attention"
@@ -190,6 +190,7 @@ class Attention(Subject):
     dropout: float = 0.0
     true_hides: bool = False
     declared: DeclaredAttention | None = None
+    as_read: DeclaredAttention | None = None
 
     def __post_init__(self) -> None:
         if self.attend is None and self.layer is None:
@@ -243,7 +244,8 @@ class Mask(Subject):
 
     ``mask``: counts of queries T and keys S -> (.., T, S): truth values, or numbers to add.
     ``true_means``: what True says, "visible" or "hidden".  ``adds``: its numbers are told to be
-    added to scores, so that 0 hides nothing and 1 says nothing of what is seen.
+    added to scores, so that 0 hides nothing and 1 says nothing of what is seen.  ``as_read``: where
+    nothing is declared, what was read of it.
     """
 
     kind: ClassVar[str] = "mask"
@@ -251,6 +253,7 @@ class Mask(Subject):
     true_means: str = "visible"
     adds: bool = False
     declared: DeclaredAttention | None = None
+    as_read: DeclaredAttention | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

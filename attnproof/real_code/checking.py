@@ -115,6 +115,7 @@ def look(
     ``seconds``: what a law may take here (:class:`Patience`); ``how``: what was told of the code in
     Python.
     """
+    from ..programs.as_read import is_to_be_read, with_mask
     from ..programs.settings import given_back
 
     verdicts: dict[str, set[tuple[str, str]]] = {}
@@ -122,20 +123,24 @@ def look(
         verdicts.setdefault(law, set()).add((method, verdict))
     others = None if thing is None or asked.call else partial(_called, thing, subject, asked, how)
     patience = Patience(seconds)
+    read: list[str] = [asked.as_read]  # the mask, as the identity has it
     methods: dict[str, Callable[[Subject, Asked, Tell], None]] = {
         "measured": partial(_measured, patience, others),
-        "identity": partial(_identity, thing),
+        "identity": partial(_identity, thing, read),
         "exact": partial(_exact, patience, verdicts, others),
         "traced": _traced,
     }
     whole = {"identity": seconds, "traced": seconds * len(laws_of(subject.kind))}
     tell = partial(_under, subject, partial(_noted, verdicts, tell))
-    for method in asked.methods:
+    order = asked.methods
+    if "identity" in order and is_to_be_read(subject, asked.laws):
+        order = ("identity", *(method for method in order if method != "identity"))
+    for method in order:
         start, why, fault = perf_counter(), "", None
         patience.in_a_row = 0
         try:
             with _quiet(), given_back(), limited(whole.get(method, 0.0)):
-                methods[method](subject, asked, tell)
+                methods[method](with_mask(subject, read[-1]), asked, tell)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
             why = patience.told(error)
             fault = None if why else fault_in(subject, error)
@@ -254,15 +259,19 @@ def _law(
     find: Callable[[Subject], tuple[Finding, ...]],
     others: Called | None,
 ) -> None:
+    from ..programs.as_read import with_mask_of
     from ..programs.choices import choices, weighed
     from ..programs.settings import given_back
+
+    def alike(other: Subject) -> tuple[Finding, ...]:
+        return find(with_mask_of(subject, other))
 
     tell({"event": "begins", "method": method, "law": law})
     start = perf_counter()
     try:
         # what the code sets in one law is not set in the next
         with given_back(), patience.law():
-            found = weighed(find(subject), find, choices(subject, others))
+            found = weighed(find(subject), alike, choices(subject, others))
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
         late = patience.told(error)
         fault = None if late else fault_in(subject, error)
@@ -333,13 +342,14 @@ def _card(subject: Subject, traced: Traced, tell: Tell) -> None:
         tell({"event": "card", "why": "", "laws": [law]})
 
 
-def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:
+def _identity(thing: Any, read: list[str], subject: Subject, asked: Asked, tell: Tell) -> None:
     """What the code is, and what is unusual of that beside what it says of itself."""
     import torch
 
     from attnproof.programs.draw import Draw
 
     from ..numeric.devices import chosen
+    from ..programs.as_read import mask_as_read
     from ..programs.identify import identify
     from ..programs.identify.remarks import remarks_on
     from .records import IdentityRecord
@@ -352,6 +362,7 @@ def _identity(thing: Any, subject: Subject, asked: Asked, tell: Tell) -> None:
     if found.traceback:
         told = told.model_copy(update={"why": found.parts[0].evidence})
     tell({"event": "identity", **told.model_dump(mode="json"), "remarks": remarks})
+    read.append(mask_as_read(subject.kind, found.parts))
 
 
 def _laws(subject: Subject, asked: Asked, method: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from ..programs.as_read import mask_as_read
 from ..programs.declared_laws import Compared, compared_by
 from ..programs.finding import GUESSED, NOT_MEASURED, UNLIKE
 from ..theorems.laws import LAWS as CODE_LAWS
@@ -271,6 +272,11 @@ class Collected:
     def known(self) -> tuple[tuple[str, str, str], ...]:
         """Law, method and verdict of everything that was found."""
         return tuple((one.law, one.method, one.verdict) for one in self.findings)
+
+    @property
+    def as_read(self) -> str:
+        """The mask that was read, as it would be declared; "" where none was."""
+        return mask_as_read(self.kind, self.identity.parts) if self.identity is not None else ""
 
     def left(self, method: str) -> bool:
         """Whether there are laws of which this method has told nothing."""

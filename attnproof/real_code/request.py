@@ -30,7 +30,8 @@ class Asked:
     axis letters, where that is told.  ``strict``: what is undecided does not pass.
     ``settings`` of its constructor, as ``hidden_size=64``.  ``card``: the laws of encodings are
     asked of its graph too.  ``known``: law, method and verdict of what a process before this one
-    found of it; no law is asked twice by one method.
+    found of it; no law is asked twice by one method.  ``as_read``: the mask that it read, as it
+    would be declared.
 
     >>> Asked(target="rope.py::rotate", kind="rotary", seed=3).again("norm")
     'attnproof check rope.py::rotate --as rotary --law norm --seed 3'
@@ -50,6 +51,7 @@ class Asked:
     settings: tuple[str, ...] = ()
     card: bool = False
     known: tuple[tuple[str, str, str], ...] = ()
+    as_read: str = ""
 
     def again(self, law: str, dtype: str = "") -> str:
         """The command that shows one law again; the call, for code that has no name in a file."""

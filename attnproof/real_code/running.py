@@ -200,7 +200,8 @@ def run(
         if not rest:
             return None, "\n".join(said)
         first, heard.at = (stopped, heard.at), ("", "")
-        child = Child(replace(heard.asked, methods=rest, known=heard.known), child.start)
+        further = replace(heard.asked, methods=rest, known=heard.known, as_read=heard.as_read)
+        child = Child(further, child.start)
 
 
 def _on(stopped: Stopped) -> str:

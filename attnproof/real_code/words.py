@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from .. import document
 from ..faults import FAULT, internal_errors
+from ..programs import as_read
 from ..programs.finding import UNLIKE
 from ..verdict_line import clauses
 from .records import (
@@ -156,65 +157,34 @@ def set_aside(record: CodeRecord, *, verbose: bool = True) -> Iterator[str]:
         yield f"? not reached: {', '.join(record.unfinished)}"
 
 
+WAITS = {"rotary": ("frequencies-as-declared",), "additive": ("frequencies-as-declared",)}
+"""The law that is asked of each kind of code only where something is declared, beside masks."""
+
+
 def declaring(record: CodeRecord) -> str:
-    """What may be declared of code of which nothing is: what it was found to be."""
-    waits = {
-        "rotary": "frequencies-as-declared",
-        "additive": "frequencies-as-declared",
-        "attention": "past-is-used",
-        "mask": "past-is-used",
-    }.get(record.kind)
-    open_ = {law.law for law in record.laws if law.verdict == "not asked"}
-    if record.declared or record.identity is None or waits not in open_:
+    """What may be declared of code of which nothing is: what it was read to be."""
+    if record.declared or record.identity is None:
         return ""
-    known = {part.name: part.value for part in record.identity.parts if part.certain}
-    match record.kind:
-        case "rotary":
-            layout = {"half-split": "half"}.get(str(known.get("layout")), known.get("layout"))
-            told = {"base": known.get("base"), "layout": layout}
-            words = {part.name: part.words for part in record.identity.parts}
-            if not words.get("width", "").startswith("any width"):
-                told["width"] = known.get("width")
-            if known.get("scaling") not in (None, {"family": "none"}):
-                return ""
-            name = "rope"
-        case "additive":
-            name, told = "sinusoidal", {"base": known.get("base"), "layout": known.get("layout")}
-        case "attention" | "mask":
-            name, told = record.kind, _mask_declared(known, sides=record.kind == "mask")
-        case _:
-            return ""
-    if not told or None in told.values():
+    laws = {law.law: law.verdict for law in record.laws}
+    waits = WAITS.get(record.kind, as_read.LAWS if record.kind in as_read.KINDS else ())
+    asked = [law for law in waits if laws.get(law, "not asked") != "not asked"]
+    if not laws.keys() & set(waits) or (asked and record.kind not in as_read.KINDS):
         return ""
-    shown = ",".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in told.items())
+    told = as_read.declared_as_read(record.kind, record.identity.parts)
+    if asked and not told:
+        told = f"{record.kind}:causal=true"  # of a mask with no simple rule
+    if not told:
+        return ""
+    if not asked:
+        return (
+            "nothing is declared of it: if this is what it is meant to be, "
+            f"--declare {told} asks the laws that compare"
+        )
+    were = "was" if len(asked) == 1 else "were"
     return (
-        "nothing is declared of it: if this is what it is meant to be, "
-        f"--declare {name}:{shown} asks the laws that compare"
+        f"nothing is declared of it: {', '.join(asked)} {were} asked of the mask that was read; "
+        f"--declare {told} holds it to that mask"
     )
-
-
-def _mask_declared(known: dict[str, Any], *, sides: bool) -> dict[str, Any]:
-    """What is to be declared of a mask; nothing of one that no declaration fits.
-
-    ``sides``: whether a window to both sides is compared.
-    """
-    match known.get("mask"):
-        case {"rule": "none"}:
-            return {"causal": "false"}
-        case {"rule": "causal", "after": 0}:
-            told = {"causal": "true"}
-        case {"rule": "window", "before": 0, "after": 0}:
-            return {}  # tokens that never meet are nothing that is meant
-        case {"rule": "window", "before": int(before), "after": 0}:
-            told = {"causal": "true", "window": str(before + 1)}
-        case {"rule": "window", "before": int(before), "after": after} if sides and after == before:
-            told = {"causal": "false", "window": str(before + 1)}
-        case _:
-            return {}
-    stands = known.get("alignment")
-    if stands == "neither":
-        return {}
-    return told | ({"alignment": "start"} if stands == "start" else {})
 
 
 def part_told(part: PartRecord) -> str:

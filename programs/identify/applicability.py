@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from attnproof.theorems.laws import Formula
+from attnproof.theorems.laws.attention import NO_MORE_QUERIES
 
-from ..applicable_laws import IN_ORDER, declared_of, in_order, not_asked
+from ..applicable_laws import IN_ORDER, declared_of, in_order, not_asked, read_of_few
 from ..draw import Draw
 from ..influence import influences, told_matrix
 from ..response import allowance, gap
@@ -46,6 +47,10 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     if formula.id == "alignment" and formula.call == "attend":
         at_end = declared.alignment == "end"
         return "" if at_end else "it is not declared that the last query stands at the last key"
+    if formula.id == "rows-sum-to-one" and formula.call == "attend":
+        alike = formula.given["q"] == NO_MORE_QUERIES
+        unseen = bool(_run(_sees_no_key, subject))
+        return _run(no_softmax, subject) or MORE_QUERIES[unseen] * (alike != unseen)
     ratios = formula.id == "true-means-visible" and not formula.floats and formula.kind != "mask"
     if formula.id == "mask-adds" or ratios:
         return _run(_no_ratios, subject)
@@ -101,6 +106,21 @@ def _no_ratios(subject: Any, draw: Draw) -> str:
     return "the weights are not a softmax: what a mask adds is not seen in their ratios" * own
 
 
+MORE_QUERIES = {
+    True: "of more queries than keys the first see no key",
+    False: "it is asked of any number of queries",
+}
+
+
+def _sees_no_key(subject: Any, draw: Draw) -> str:
+    """Whether the first of more queries than keys read nothing, and the last do; "" if not so."""
+    if subject.attend is None:
+        return ""
+    q, k = drawn(subject, draw, KEYS, KEYS - 2, 83)
+    read = subject.attend(q, k, torch.ones_like(k), None).nan_to_num().abs().amax((0, 1, 3))
+    return MORE_QUERIES[True] if not bool(read[0]) and bool(read[-1]) else ""
+
+
 def _none_went(subject: Any, draw: Draw) -> str:
     """Why a cache shows nothing: as many keys as are tried fit into it."""
     kept, _, _ = subject.evict(draw.normal(1, subject.heads, MOST_KEYS, subject.width, salt=9))
@@ -123,7 +143,6 @@ def _sees_ahead(subject: Any, draw: Draw) -> str:
 # Why a run of the code says against asking.
 SHOWN: dict[str, Callable[[Any], str]] = {
     "cache-keeps-its-positions": lambda subject: _run(_none_went, subject),
-    "rows-sum-to-one": lambda subject: _run(no_softmax, subject),
     "shift-of-scores": lambda subject: _run(no_multiple, subject) or _run(no_softmax, subject),
 }
 
@@ -223,6 +242,8 @@ def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
         return "" if declared.causal is not None or declared.window else told
     if law == "weights-as-shown":
         return _of_scores(subject, draw)
+    if few := read_of_few(law, subject):
+        return few
     if law not in IN_ORDER:
         return ""
     known: Any = subject

@@ -64,7 +64,7 @@ class Pattern:
             "inverted": "a query sees later keys only (the inverse of a causal mask)",
             "prefix": f"causal after a prefix of {self.size} keys that all see",
             "blocks": f"blocks of {self.size} keys",
-            "irregular": "an irregular mask",
+            "irregular": f"{'' if self.ahead else 'causal, '}an irregular mask",
             "causal blocks": f"causal within blocks of {self.size} keys",
             "sinks": f"causal, a window of {(self.before or 0) + 1} keys and the first {self.size}",
         }

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..applicable_laws import declared_of
 from ..arranging import arranged
 from ..declarations import DeclaredAttention
 from ..draw import Draw
@@ -34,9 +35,8 @@ class Scene:
 
     @property
     def declared(self) -> DeclaredAttention:
-        """What is declared; nothing, where nothing is."""
-        said: DeclaredAttention | None = self.subject.declared
-        return said or DeclaredAttention()
+        """What is declared, or was read; nothing, where neither is."""
+        return declared_of(self.subject)
 
     @property
     def tokens(self) -> Callable[[Tensor], Tensor] | None:

@@ -110,10 +110,16 @@ def order_of_keys(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
     return unordered(partial(f.attend, q), [k, v], sigma, [2, 2])
 
 
+EQUAL_VALUES = (("the output for equal values", "that value"),)
+NO_MORE_QUERIES = "real B H n D"
+"""As many queries as keys: of more, a mask that is aligned at the end shows the first no key."""
+
+
+@SUM_TO_ONE.of("attention", "attend", names=EQUAL_VALUES, q=NO_MORE_QUERIES, k=KEYS, c="real B D")
 @SUM_TO_ONE.of(
     "attention",
     "attend",
-    names=(("the output for equal values", "that value"),),
+    names=EQUAL_VALUES,
     sizes=({"r": 5, "n": 5},),
     q=QUERIES,
     k=KEYS,

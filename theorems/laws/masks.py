@@ -214,7 +214,7 @@ def _beside(f: Any, visible: Any, queries: int, keys: int, some: list[int] | Non
     return visible, one
 
 
-SEEN = (("what the mask shows", "what is declared"),)
+SEEN = (("what the mask shows", "what it should show"),)
 SQUARES = tuple(Inputs(lengths={"n": n}) for n in (2, 3, 4, 5, 6, 8, 12, 33, 130, "W"))
 FEWER = tuple(Inputs(lengths={"r": r, "n": n}) for r, n in ((1, 2), (1, 5), (2, 5), (3, 4)))
 FAR = 35  # of more keys those around the edge of the window of the last query are looked at
@@ -250,14 +250,14 @@ def _past(seen: Any) -> Any:
     return past
 
 
-USED = (("the keys that are seen of those declared", "those declared"),)
+USED = (("the keys that are seen of those that should be", "those that should be"),)
 PAST.of(
     "mask",
     "masked",
     of_sizes=True,
     x="real r",
     y="real n",
-    names=(("the keys that the mask shows of those declared", "those declared"),),
+    names=(("the keys that the mask shows of those it should show", "those it should show"),),
 )(_past(_seen))
 for _kind, _call, _read, _given in PAIRS:
     PAST.of(
@@ -267,7 +267,7 @@ for _kind, _call, _read, _given in PAIRS:
         floats=True,
         **_given,
         inputs=(
-            *(Inputs(lengths={"r": n, "n": n}) for n in (2, 3, 6)),
+            *(Inputs(lengths={"r": n, "n": n}) for n in (2, 3, 6, 33)),
             *(FEWER[1:3] if "q" in _given else ()),
         ),
     )(_past(_read))
@@ -293,9 +293,9 @@ for _kind, _call, _read, _given in PAIRS:
     WINDOW.of(
         _kind,
         _call,
-        names=(("what is seen", "what is declared"),),
+        names=(("what is seen", "what should be seen"),),
         floats=True,
-        inputs=(*SQUARES[:6], SQUARES[-1]),
+        inputs=(*SQUARES[:6], SQUARES[7], SQUARES[-1]),
         **{name: told.replace(" r ", " n ") for name, told in _given.items()},
     )(_in_window(_read, 2 if "q" in _given else 1))
 
@@ -306,7 +306,7 @@ ALIGNMENT.of("mask", "masked", of_sizes=True, x="real r", y="real n", names=SEEN
 ALIGNMENT.of(
     "attention",
     "shown",
-    names=(("what is seen", "what is declared"),),
+    names=(("what is seen", "what should be seen"),),
     floats=True,
     inputs=FEWER,
     q=QUERIES,

@@ -1,0 +1,158 @@
+"""The mask that is read of code of which nothing is declared is asked of all lengths."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from attnproof import check
+from attnproof.programs.as_read import mask_as_read, with_mask, with_mask_of
+from attnproof.programs.declarations import DeclaredAttention
+from attnproof.programs.identity import Part
+from attnproof.programs.subjects import Mask
+from attnproof.real_code.records import CodeRecord
+from attnproof.real_code.request import Asked
+from attnproof.real_code.words import declaring, exit_code
+from attnproof.testing import check_attention, check_mask
+
+Rule = Callable[[Tensor, Tensor], Tensor]
+OF_MASKS = ["causal", "past-is-used", "window-as-declared", "alignment"]
+FEW = ["measured", "identity"]
+
+
+class Tokens(nn.Module):
+    """Attention of tokens under a rule for the places of query and key."""
+
+    def __init__(self, rule: Rule, wide: int = 16, heads: int = 2) -> None:
+        super().__init__()
+        self.rule, self.heads = rule, heads
+        self.qkv, self.out = nn.Linear(wide, 3 * wide), nn.Linear(wide, wide)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, n, e = x.shape
+        i = torch.arange(n)
+        q, k, v = self.qkv(x).view(b, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        y = scaled_dot_product_attention(q, k, v, attn_mask=self.rule(i[:, None], i[None, :]))
+        return self.out(y.transpose(1, 2).reshape(b, n, e))
+
+
+RULES: Mapping[str, Rule] = {
+    "past": lambda q, k: k <= q,
+    "window": lambda q, k: (k <= q) & (k > q - 16),
+    "dilated": lambda q, k: (k <= q) & ((k > q - 3) | ((q - k) % 20 == 0)),
+    "sinks": lambda q, k: (k <= q) & ((k > q - 6) | (k < 2)),
+    "leaks at 50": lambda q, k: (k <= q) | ((q > 50) & (k == q + 1)),
+    "wider at 50": lambda q, k: (k <= q) & ((k > q - 5) | (q > 45)),
+    "all": lambda q, k: k < q + 10_000,
+    "blocks": lambda q, k: k // 4 <= q // 4,
+    "own": lambda q, k: k == q,
+}
+
+
+def verdicts(record: CodeRecord) -> dict[str, str]:
+    return {law.law: law.verdict for law in record.laws if law.law in OF_MASKS}
+
+
+NONE = dict.fromkeys(OF_MASKS, "not asked")
+CAUSAL = {**NONE, "causal": "measured"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        ("past", {**CAUSAL, "past-is-used": "measured"}),
+        ("window", {**CAUSAL, "past-is-used": "measured", "window-as-declared": "measured"}),
+        ("dilated", CAUSAL),
+        ("sinks", CAUSAL),
+        ("all", NONE),
+        ("blocks", NONE),
+        ("own", NONE),
+    ],
+)
+def test_a_layer_is_asked_what_was_read_of_it(rule: str, found: dict[str, str]) -> None:
+    record = check_attention(Tokens(RULES[rule]), methods=FEW)
+    assert verdicts(record) == found
+    assert exit_code(record) == 0
+    told = "were asked of the mask that was read" if found != NONE else "was asked"
+    if found == CAUSAL:
+        told = "attention:causal=true holds it to that mask"
+    assert (told in declaring(record)) == (found != NONE)
+
+
+def test_what_is_read_of_few_tokens_is_proved_of_all() -> None:
+    record = check(Tokens(RULES["window"]), laws=["causal"])
+    assert record.law("causal").verdict == "proved"
+
+
+def test_a_leak_that_few_tokens_do_not_show_is_broken() -> None:
+    record = check(Tokens(RULES["leaks at 50"]), laws=["causal"])
+    assert record.law("causal").verdict == "broken"
+    assert exit_code(record) == 1
+
+
+def test_a_rule_that_more_tokens_change_is_no_fault_but_where_it_is_declared() -> None:
+    def wider(n: int, m: int) -> Tensor:
+        i = torch.arange(n)[:, None] + m - n
+        return RULES["wider at 50"](i, torch.arange(m)[None, :])
+
+    read = Mask(name="wider", mask=wider)
+    asked = with_mask(read, "mask:causal=true,window=5,alignment=end")
+    record = check_mask(asked, methods=["measured"])
+    assert record.law("window-as-declared").verdict == "not asked"
+    assert "declare what is meant" in record.law("window-as-declared").why
+    declared = replace(read, declared=DeclaredAttention(causal=True, window=5))
+    told = check_mask(declared, methods=["measured"])
+    assert told.law("window-as-declared").verdict == "broken"
+
+
+def test_what_is_declared_comes_first() -> None:
+    record = check_attention(Tokens(RULES["past"]), declared="attention:causal=false", methods=FEW)
+    assert record.law("causal").verdict == "not asked"
+    assert record.law("past-is-used").verdict == "broken"
+    made = Mask(name="m", mask=torch.ones, declared=DeclaredAttention())
+    assert with_mask(made, "mask:causal=true") is made
+    other = replace(made, declared=None, as_read=DeclaredAttention(causal=True))
+    assert with_mask_of(other, made) is made
+
+
+def test_a_mask_that_is_given_is_none_of_the_code() -> None:
+    def attend(x: Tensor, causal_mask: Tensor) -> Tensor:
+        s = (x @ x.mT).masked_fill(~causal_mask, -torch.inf)
+        return s.softmax(-1) @ x
+
+    given = {"rule": "irregular", "ahead": False, "given": "a causal mask"}
+    assert not mask_as_read("attention", [Part("mask", given, "", "", certain=False)])
+    ahead = {"rule": "irregular", "ahead": True}
+    assert not mask_as_read("attention", [Part("mask", ahead, "", "", certain=False)])
+    assert not mask_as_read("rotary", [Part("mask", {"rule": "causal", "after": 0}, "", "")])
+
+
+def test_a_process_that_follows_knows_what_was_read() -> None:
+    asked = Asked(target="a.py::b", as_read="mask:causal=true", methods=("traced",))
+    assert Asked.read(asked.text()) == asked
+    made: Any = with_mask(Mask(name="m", mask=torch.ones), asked.as_read)
+    assert made.as_read == DeclaredAttention(causal=True, alignment="")
+
+
+def at_end(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    n, m = q.shape[-2], k.shape[-2]
+    mask = torch.arange(n)[:, None] + m - n >= torch.arange(m)[None, :]
+    return scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def drops_a_row(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.cat((0 * at_end(q, k, v)[..., :1, :], at_end(q, k, v)[..., 1:, :]), -2)
+
+
+@pytest.mark.parametrize(("code", "verdict"), [(at_end, "proved"), (drops_a_row, "broken")])
+def test_of_more_queries_than_keys_the_first_may_see_none(code: Any, verdict: str) -> None:
+    """Under a mask that is aligned at the end: no fault, and of as many it is asked."""
+    record = check(code, laws=["rows-sum-to-one"])
+    law = record.law("rows-sum-to-one")
+    assert law.verdict == verdict
+    if verdict == "proved":
+        assert any("as many queries as keys" in str(one) for one in law.assuming)
