@@ -25,6 +25,7 @@ from .pretrained import is_config, of_config
 from .running import CodeFault, fault_in, limited, seeded
 from .subjects import KINDS, Additive, Bias, Rotary, Subject
 from .suggested_calls import suggested
+from .vocabulary import has_words, on_vectors
 
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
@@ -218,6 +219,9 @@ def _name(thing: Any, name: str) -> str:
 def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Subject]]) -> Subject:
     tried: dict[str, str] = {}
     named = _named(code)
+    words, why = of_words(code, kind, forms)
+    if words is not None:
+        return words
     for one in (kind,) if kind else dict.fromkeys([*named, *KINDS]):
         if one not in forms:
             continue
@@ -237,17 +241,7 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
             continue
         if kind:
             return subject
-        weighs = one not in named or _weighs(code)
-        if weighs and isinstance(subject, Rotary) and not _rotates(subject):
-            tried[one] = "it can be called as rotary code, and does not rotate what it is given"
-            continue
-        if one not in named and _adds_nothing(subject):
-            tried[one] = f"it can be called as {one} code, and adds nothing"
-            continue
-        if named and one not in named and "; method " in subject.line:
-            tried[one] = f"only a method of it can be called so, and its names say {named[0]}"
-            continue
-        if other := _named_otherwise(code, one, named):
+        if other := _does_otherwise(code, one, named, subject):
             tried[one] = other
             continue
         said = (
@@ -258,6 +252,8 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
             * bool(named)
         )
         return replace(subject, adapted=f"{subject.adapted}; taken for {one} code: {said}")
+    if why:
+        tried["with the vectors of its words"] = why
     like = kind or next(iter(named), "") or _like(code)
     raise NoAdapter(
         code.name,
@@ -268,6 +264,44 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         line=suggested(code.call, like),
         lacks=next(filter(None, (advice_on(code, told) for told in tried.values())), ""),
     )
+
+
+def of_words(
+    code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Subject]]
+) -> tuple[Subject | None, str]:
+    """A model that takes ids of words, as a map of vectors; else why it is none.
+
+    Code that takes ids can be called as a table of positions too, with ids that are all equal.
+    """
+    why = ""
+    if not has_words(code):
+        return None, why
+    for one in ("attention", "layer"):
+        if kind not in (None, "attention", one) or one not in forms:
+            continue
+        try:
+            made, told, alone = on_vectors(code.again())
+            subject = forms[one](made)
+        except CodeFault:
+            raise
+        except Exception as error:  # noqa: BLE001 (the code may raise anything)
+            why = " ".join(str(error).split())[:200]
+            continue
+        conditions = (*subject.conditions, *alone)
+        return replace(subject, adapted=told, line="", others=(), conditions=conditions), ""
+    return None, why
+
+
+def _does_otherwise(code: Code, kind: str, named: list[str], subject: Subject) -> str:
+    """Why code that can be called as this kind is none of it, by what it does and its names."""
+    weighs = kind not in named or _weighs(code)
+    if weighs and isinstance(subject, Rotary) and not _rotates(subject):
+        return "it can be called as rotary code, and does not rotate what it is given"
+    if kind not in named and _adds_nothing(subject):
+        return f"it can be called as {kind} code, and adds nothing"
+    if named and kind not in named and "; method " in subject.line:
+        return f"only a method of it can be called so, and its names say {named[0]}"
+    return _named_otherwise(code, kind, named)
 
 
 def _adds_nothing(subject: Subject) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LAWS = ("causal", "past-is-used", "window-as-declared", "alignment")
 """The laws that are asked of a mask as it was read."""
 
-KINDS = ("attention", "mask")
+KINDS = ("attention", "mask", "layer")
 """The kinds of code whose mask is read."""
 
 
@@ -65,7 +65,8 @@ def mask_as_read(kind: str, parts: Iterable[Read]) -> str:
     if kind not in KINDS or told.get("causal") != "true":
         return ""
     stands = known.get("alignment")
-    return declaration(kind, told | ({"alignment": stands} if stands else {}))
+    word = "mask" if kind == "mask" else "attention"
+    return declaration(word, told | ({"alignment": stands} if stands else {}))
 
 
 def _shows_none_ahead(mask: Any) -> bool:
@@ -123,8 +124,9 @@ def declared_as_read(kind: str, parts: Iterable[Read]) -> str:
             kind = "rope"
         case "additive":
             kind, told = "sinusoidal", {"base": known.get("base"), "layout": known.get("layout")}
-        case "attention" | "mask":
+        case "attention" | "mask" | "layer":
             told = mask_declared(known, sides=kind == "mask")
+            kind = "attention" if kind == "layer" else kind
         case _:
             return ""
     return declaration(kind, told) if told and None not in told.values() else ""

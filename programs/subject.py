@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from . import attention_forms, forms
-from .adapting import PARTS, WORDS, adapt, require_settings, resolved
+from .adapting import PARTS, WORDS, adapt, of_words, require_settings, resolved
 from .additive import additive
 from .building import code_of
 from .code import Ambiguous, Code, DoesNotFit, Options, place_of
@@ -81,6 +81,10 @@ def subject_of(
     if told not in KINDS:
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")
     Program(code.call, signature, code.name)  # refuses names that are not parameters
+    if [role(one) for one in signature.arrays] == ["ids"]:
+        words, _ = of_words(code, kind or None, _GUESSED)
+        if words is not None:
+            return words
     return _MADE[told](code, signature)
 
 

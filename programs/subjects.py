@@ -260,7 +260,8 @@ class Mask(Subject):
 class Layer(Subject):
     """Any map of tokens: ``call``: x (B, T, E) -> (B, T, E').
 
-    ``declared`` says whether it is causal, and ``positional`` whether it looks at positions.
+    ``declared`` says whether it is causal, and ``positional`` whether it looks at positions;
+    ``as_read`` what was read of it, where nothing is declared.
     """
 
     kind: ClassVar[str] = "layer"
@@ -268,6 +269,7 @@ class Layer(Subject):
     embed: int
     positional: bool = False
     declared: DeclaredAttention | None = None
+    as_read: DeclaredAttention | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

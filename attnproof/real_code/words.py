@@ -172,7 +172,8 @@ def declaring(record: CodeRecord) -> str:
         return ""
     told = as_read.declared_as_read(record.kind, record.identity.parts)
     if asked and not told:
-        told = f"{record.kind}:causal=true"  # of a mask with no simple rule
+        word = "mask" if record.kind == "mask" else "attention"
+        told = f"{word}:causal=true"  # of a mask with no simple rule
     if not told:
         return ""
     if not asked:

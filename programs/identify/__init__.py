@@ -30,9 +30,6 @@ def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (
     >>> identify(made).sentence
     'mask, causal, aligned at the end, True means visible, bool'
     """
-    if subject.kind not in READERS:
-        part = Part("kind", subject.kind, "", "a map of tokens has no parts that are read")
-        return Identity(subject.kind, (part,))
     try:
         with one_thread():
             reader = import_module(f"{__package__}.{READERS[subject.kind]}")
@@ -65,5 +62,6 @@ READERS = {
     "bias": "bias",
     "additive": "additive",
     "mask": "masks",
+    "layer": "influence",
 }
 """The module that reads each kind of code."""

@@ -16,11 +16,12 @@ from typing import Any, TypeVar
 import torch
 
 from ..arranging import arranged
+from ..calling import evaluating
 from ..draw import Draw
-from ..identity import Part
+from ..identity import Identity, Part
 from ..influence import changes
 from ..response import Unsteady, Watching, allowance
-from ..subjects import Attention
+from ..subjects import Attention, Layer
 from .masks import Pattern, pattern
 
 T = TypeVar("T")
@@ -28,6 +29,21 @@ TOKENS, MORE = 12, 40  # the second where a mask hides later or distant tokens
 QUICK = 0.05  # seconds in which more tokens are looked at as well
 SHIFT = 5  # places by which tokens are moved
 LARGER = (1.0, 4.0, 20.0)  # times the weights and the tokens as they are
+
+
+def identify_layer(code: Layer, draw: Draw) -> Identity:
+    """The mask of a map of tokens, and whether it looks at positions."""
+    with torch.no_grad(), evaluating(code):
+        whole = Attention(
+            name=code.name,
+            layer=code.call,
+            embed=code.embed,
+            module=code.module,
+            given=code.given,
+            positional=code.positional,
+        )
+        parts = tuple(one for one in layer_parts(whole, draw) if one.name != "scale")
+    return Identity("layer", parts)
 
 
 def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator[Part]:

@@ -47,6 +47,7 @@ OF_CAUSAL = ("causal", "is_causal", "causal_mask")
 OF_DIRECTIONS = ("bidirectional",)
 OF_BUCKETS = ("buckets", "num_buckets", "relative_attention_num_buckets")
 CAUSAL = re.compile(r"(?i)(multi-?head )?causal (self-?|multi-?head )*attention\b")
+IS_CAUSAL = re.compile(r"(?<!self\.)\bis_causal=True\b")  # in a call
 FAMILIES = {"yarn": r"\byarn", "llama3": r"\bllama ?3", "linear": r"\blinear scal"}
 
 
@@ -463,7 +464,8 @@ def _causal(said: Suggestions, name: str) -> str:
         plain = not re.search(r"(?i)\b(or|if|optional|non|not)\b", first)
         if plain and CAUSAL.match(first):
             return f"the docstring of {known}: {first!r}"
-    return ""
+    calls = (one for one, text in said.parts.items() if IS_CAUSAL.search(text))
+    return next((f"is_causal=True in {one}" for one in calls), "")
 
 
 def _bias(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
@@ -503,5 +505,6 @@ RULES: dict[str, Callable[[Any, dict[str, Part], Suggestions], Iterator[Remark]]
     "bias": _bias,
     "additive": _additive,
     "mask": _mask,
+    "layer": _mask,
 }
 """The remarks on each kind of code."""

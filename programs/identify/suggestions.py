@@ -17,6 +17,8 @@ from typing import Any
 
 from torch import nn
 
+from ..vocabulary import OnVectors
+
 DEEP = 2  # parts of parts of a module whose settings are read
 OURS = ("torch", "builtins", "abc", "typing")  # classes of these say nothing of the code
 DICTS = ("rope_parameters", "rope_scaling", "rope_config", "scaling_config")
@@ -40,7 +42,8 @@ class Suggestions:
 
     ``docs``: the first line of each docstring, by name.  ``settings``: what is kept in attributes,
     configurations and defaults.  ``numbers``: those written in the source.  ``source``: of the
-    function or the class itself.  ``parameters``: of the function or of ``forward``.
+    function or the class itself.  ``parameters``: of the function or of ``forward``.  ``parts``:
+    the source of each class of which a module has parts, by name, its own among them.
     """
 
     names: tuple[str, ...] = ()
@@ -49,6 +52,7 @@ class Suggestions:
     numbers: frozenset[float] = frozenset()
     source: str = ""
     parameters: tuple[str, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, pattern: str) -> str:
         """The first name that has a word of this pattern, "" if none does.
@@ -128,6 +132,7 @@ def suggestions_of(thing: Any, module: nn.Module | None = None) -> Suggestions:
     """
     thing = getattr(thing, "func", thing) if isinstance(thing, functools.partial) else thing
     owner = module if module is not None else getattr(thing, "__self__", thing)
+    owner = owner.model if isinstance(owner, OnVectors) else owner
     owner = thing if inspect.ismodule(owner) else owner  # of what is built in
     pieces: list[Any] = []
     if inspect.isroutine(thing):
@@ -146,7 +151,14 @@ def suggestions_of(thing: Any, module: nn.Module | None = None) -> Suggestions:
         numbers=frozenset(number for text in texts for number in _numbers(text)),
         source=texts[0],
         parameters=tuple(_parameters(run)),
+        parts=_parts(owner),
     )
+
+
+def _parts(owner: Any) -> dict[str, str]:
+    kinds = {type(one) for one in owner.modules()} if isinstance(owner, nn.Module) else ()
+    own = [one for one in kinds if one.__module__.partition(".")[0] not in OURS]
+    return {one.__name__: _source(one) for one in sorted(own, key=lambda one: one.__name__)}
 
 
 def _first(piece: Any) -> str:

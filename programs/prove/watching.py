@@ -458,9 +458,21 @@ def functions_of(codes: Collection[CodeType], known: Iterable[FunctionType]) -> 
     have = {inner for one in found.values() for inner in codes_in(one.__code__)}
     missing = [code for code in codes if code not in have]
     if missing:
-        holders = gc.get_referrers(*missing)
+        holders = _holders_of(missing)
         found |= {id(one): one for one in holders if isinstance(one, FunctionType)}
     return list(found.values())
+
+
+def _holders_of(codes: Collection[CodeType]) -> list[Any]:
+    """What holds these codes, also of what the collector of garbage was told to leave alone."""
+    frozen = gc.get_freeze_count() > 0
+    if frozen:
+        gc.unfreeze()
+    try:
+        return gc.get_referrers(*codes)
+    finally:
+        if frozen:
+            gc.freeze()
 
 
 def marked(functions: Iterable[FunctionType], watch: Watch) -> None:

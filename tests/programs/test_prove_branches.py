@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import operator
 import os
 import random
@@ -407,3 +408,17 @@ def test_what_meets_at_no_length_and_what_is_no_polynomial() -> None:
     assert turning(open_of("==", lambda b, n: (2 * n, 2 * b * n + 2 * n + 1))) == []
     assert turning(open_of("==", lambda b, n: (hash((b, n)) % 1009, 3))) is None
     assert fitted([{"n": n} for n in range(6)], [2.0**n for n in range(6)]) is None
+
+
+def test_functions_that_the_collector_leaves_alone_are_found() -> None:
+    """A process that runs code freezes what it has loaded."""
+
+    def compares(n: int) -> bool:
+        return n > 3
+
+    gc.freeze()
+    try:
+        assert functions_of([compares.__code__], []) == [compares]
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()

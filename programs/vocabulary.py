@@ -1,0 +1,241 @@
+"""Models that take ids of words: called with vectors in the place of what their embedding gives.
+
+A law of a map of tokens speaks of vectors.  What it says of any vectors holds of those that stand
+in the embedding, so that a model which reads its ids by the embedding alone obeys it for all ids.
+Whether it does is seen in runs: with ids, and with the vectors of the same ids.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+from .code import Code, DoesNotFit, source_of
+from .names import parameters
+
+IDS = re.compile(r"(\w+_)?(ids?|idx|indices|tokens?|inp(ut)?s?|words?|src|x|seq(uence)?)")
+AIMS = re.compile(r"targets?|labels?|y")  # ids that some models must have to give all outputs
+NUMBER = re.compile(r"\b\d{1,9}\b")
+WORD = re.compile(r"\w*(pad|eos|bos|sep|cls|mask|unk)\w*(id|idx|index|token)\w*")
+ROWS, TOKENS = 2, 6
+FEWEST = 16  # words of a vocabulary of which some are asked about
+GIVEN: ContextVar[Tensor | None] = ContextVar("attnproof_vectors", default=None)
+
+
+class Given(nn.Embedding):
+    """An embedding that gives the vectors that it is told, whatever the ids are."""
+
+    def __init__(self, replaced: nn.Embedding) -> None:
+        nn.Module.__init__(self)
+        self.__dict__.update(replaced.__dict__)
+        self.given = replaced.forward
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """The vectors told; without any, those of the ids."""
+        vectors = GIVEN.get()
+        return self.given(ids) if vectors is None else vectors
+
+
+class OnVectors(nn.Module):
+    """A model of ids as a map of vectors: x (B, n, E) -> what it gives for each token (B, n, F).
+
+    ``path``: of its embedding; ``name``: of the parameter that takes ids; ``word``: the id that
+    stands at each place, where the embedding gives vectors instead; ``aims``: another parameter
+    that is given the ids, "" for none.
+    """
+
+    def __init__(self, model: nn.Module, path: str, name: str, word: int, aims: str) -> None:
+        super().__init__()
+        self.model, self.path, self.name, self.word, self.aims = model, path, name, word, aims
+        owner, _, last = path.rpartition(".")
+        before = model.get_submodule(path)
+        if not isinstance(before, Given):
+            assert isinstance(before, nn.Embedding)  # who builds it has looked
+            setattr(model.get_submodule(owner), last, Given(before))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What the model gives where its embedding gives x."""
+        ids = torch.full(x.shape[:2], self.word, dtype=torch.int64, device=x.device)
+        before = GIVEN.set(x)
+        try:
+            return self.of_ids(ids)
+        finally:
+            GIVEN.reset(before)
+
+    def of_ids(self, ids: Tensor) -> Tensor:
+        """What the model gives for these ids, a row for each.  Raises ``DoesNotFit``."""
+        more: dict[str, Any] = {self.aims: ids} if self.aims else {}
+        if "use_cache" in inspect.signature(self.model.forward).parameters:
+            more["use_cache"] = False
+        found = self.model(**{self.name: ids}, **more)
+        leaves = found.values() if isinstance(found, Mapping) else tree_leaves(found)
+        for one in leaves:
+            if isinstance(one, Tensor) and one.dim() == 3 and one.shape[:2] == ids.shape:
+                return one
+        raise DoesNotFit(f"given {self.name} (B, n) it gives no numbers (B, n, F)")
+
+    def vectors(self, ids: Tensor) -> Tensor:
+        """What its embedding gives."""
+        found: Tensor = self.model.get_submodule(self.path)(ids)
+        return found
+
+
+def has_words(code: Code) -> bool:
+    """Whether it may be a model of ids: a module with embeddings that are parts of it."""
+    whole = code.module
+    parts = () if whole is None or code.call is not whole else whole.modules()
+    return any(isinstance(one, nn.Embedding) and one is not whole for one in parts)
+
+
+def on_vectors(code: Code) -> tuple[Code, str, tuple[str, ...]]:
+    """A model of ids as code that takes vectors; how it is called; what a proof of it is of.
+
+    Raises ``DoesNotFit`` for code that is none, or that reads its ids by more than an embedding.
+    """
+    if code.module is None or not has_words(code):
+        raise DoesNotFit("it is no module with an embedding of words")
+    name = _parameter(code)
+    path = _embedding(code.module, name)
+    whole, odd = _read(code, path, name)
+    told = (
+        f"{code.name} called with {name}: B n ids{f', {whole.aims} = {name}' * bool(whole.aims)}, "
+        f"and any vectors in the place of what {path} gives for them"
+    )
+    alone = f"{name} acts by {path} alone, as in every run"
+    if odd:
+        alone += f", in which no id was {_or(odd)}"
+
+    return _on(code, whole), told, (alone,)
+
+
+def _on(code: Code, whole: OnVectors) -> Code:
+    """The model as code that takes vectors; built again as it is, nothing is looked at twice."""
+
+    def again(**settings: Any) -> Code:
+        fresh = code.again(**settings)
+        if settings or fresh.module is None:
+            return on_vectors(fresh)[0]
+        return _on(fresh, OnVectors(fresh.module, whole.path, whole.name, whole.word, whole.aims))
+
+    width = whole.vectors(torch.zeros(1, 1, dtype=torch.int64)).shape[-1]
+    options = dataclasses.replace(code.options, embed=width, arguments={})
+    return dataclasses.replace(code, call=whole, module=whole, again=again, options=options)
+
+
+def _or(ids: Sequence[int]) -> str:
+    *first, last = map(str, ids)
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _parameter(code: Code) -> str:
+    """The parameter that takes ids: the only one that must be given, or one that is named so."""
+    known = [one for one in parameters(code.call) if not one.is_number]
+    needed = [one for one in known if one.required]
+    named = [one for one in needed or known if IDS.fullmatch(one.name)]
+    if len(needed) > 1 or not named:
+        raise DoesNotFit("it has no one parameter of ids")
+    return named[0].name
+
+
+def _embedding(model: nn.Module, name: str) -> str:
+    """The path of the one embedding that is given the ids themselves."""
+    parts = {
+        path: one
+        for path, one in model.named_modules()
+        if isinstance(one, nn.Embedding) and one.num_embeddings >= FEWEST
+    }
+    if not parts or "" in parts:
+        raise DoesNotFit(f"it has no embedding of a vocabulary of {FEWEST} words or more")
+    most = min(one.num_embeddings for one in parts.values())
+    ids = torch.randint(most, (ROWS, TOKENS), generator=torch.Generator().manual_seed(3))
+    met: dict[str, None] = {}
+
+    def listens(path: str, given: tuple[Any, ...]) -> None:
+        if given and isinstance(given[0], Tensor) and torch.equal(given[0], ids):
+            met[path] = None
+
+    handles = [
+        one.register_forward_pre_hook(lambda _, given, path=path: listens(path, given))
+        for path, one in parts.items()
+    ]
+    try:
+        model(**{name: ids})
+    finally:
+        for handle in handles:
+            handle.remove()
+    if len(met) != 1:
+        raise DoesNotFit(f"{len(met)} of its embeddings are given {name}, and one is wanted")
+    return next(iter(met))
+
+
+def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
+    """The model on vectors, and the ids that it reads by more than its embedding.
+
+    Raises ``DoesNotFit`` where it reads most of them so, and where no token reads another.
+    """
+    model = code.module
+    assert model is not None  # who calls has looked
+    words = model.get_submodule(path).num_embeddings
+    special = _special(code, int(words))
+    plain = torch.tensor([word for word in range(int(words)) if word not in special])
+    if len(plain) < TOKENS:
+        raise DoesNotFit("most ids of its vocabulary stand in its source")
+    found = [one.name for one in parameters(model) if AIMS.fullmatch(one.name)]
+    failed = DoesNotFit("")
+    for aims in ("", *found):
+        whole = OnVectors(model, path, name, int(plain[len(plain) // 2]), aims)
+        try:
+            _require_alone(whole, plain)
+        except DoesNotFit as error:
+            failed = error
+            continue
+        return whole, [word for word in special if not _is_alone(whole, _with(plain, word))]
+    raise failed
+
+
+def _special(code: Code, words: int) -> list[int]:
+    """Ids that may mean something: the first and the last, of padding, and those in the source."""
+    model = code.module
+    assert model is not None  # who calls has looked
+    found = [0, 1, 2, words - 1]
+    for part in {type(one): one for one in model.modules()}.values():
+        if not type(part).__module__.startswith("torch."):
+            found += map(int, NUMBER.findall(source_of(part)))
+        for held in (vars(part), vars(vars(part).get("config", Given))):
+            found += [v for k, v in held.items() if type(v) is int and WORD.fullmatch(k)]
+        found += [one for one in [getattr(part, "padding_idx", None)] if one is not None]
+    return list(dict.fromkeys(word for word in found if 0 <= word < words))
+
+
+def _with(plain: Tensor, word: int) -> Tensor:
+    """Rows of ids in which a word stands first, last and between others."""
+    ids = plain[torch.arange(3 * TOKENS) % len(plain)].reshape(3, TOKENS).clone()
+    ids[0, 0] = ids[1, TOKENS // 2] = ids[2, -1] = word
+    return ids
+
+
+def _is_alone(whole: OnVectors, ids: Tensor) -> bool:
+    """Whether the vectors of ids give what the ids give."""
+    return bool(torch.equal(whole.of_ids(ids), whole(whole.vectors(ids))))
+
+
+def _require_alone(whole: OnVectors, plain: Tensor) -> None:
+    """Refuse a model that reads ids by more than its embedding, or in which tokens never meet."""
+    generator = torch.Generator().manual_seed(5)
+    for tokens in (1, 2, TOKENS, 2 * TOKENS):
+        ids = plain[torch.randint(len(plain), (ROWS, tokens), generator=generator)]
+        if not _is_alone(whole, ids):
+            raise DoesNotFit(f"it reads {whole.name} by more than {whole.path}")
+    first, other = whole.of_ids(ids), ids.clone()
+    other[:, tokens // 2] = plain[(plain == ids[0, tokens // 2]).int().argmin()]
+    changed = (whole.of_ids(other) != first).any(-1).any(0)
+    if int(changed.sum()) < 2:
+        raise DoesNotFit("no token of it reads another")

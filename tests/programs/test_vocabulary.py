@@ -1,0 +1,174 @@
+"""Models that take ids of words are asked with the vectors of their embedding."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Attention, Layer
+from attnproof.programs.vocabulary import OnVectors
+from attnproof.real_code.asserting import check_code
+
+WORDS, WIDE = 40, 16
+
+
+class Model(nn.Module):
+    """A causal language model of one layer, without what stands in the methods below."""
+
+    causal = True
+
+    def __init__(self, words: int = WORDS, wide: int = WIDE) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, wide), nn.Embedding(64, wide)
+        self.qkv, self.norm = nn.Linear(wide, 3 * wide), nn.LayerNorm(wide)
+        self.head = nn.Linear(wide, words, bias=False)
+
+    def mixed(self, x: Tensor) -> Tensor:
+        x = x + self.places(torch.arange(x.shape[1]))
+        q, k, v = (y[:, None] for y in self.qkv(self.norm(x)).chunk(3, -1))
+        return x + scaled_dot_product_attention(q, k, v, is_causal=self.causal)[:, 0]
+
+    def forward(self, idx: Tensor) -> Any:
+        return self.head(self.mixed(self.words(idx)))
+
+
+class Tied(Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head.weight = self.words.weight
+
+
+class InATuple(Model):
+    """As nanoGPT: all rows come back with targets alone."""
+
+    def forward(self, idx: Tensor, targets: Tensor | None = None) -> Any:
+        x = self.mixed(self.words(idx))
+        if targets is None:
+            return self.head(x[:, [-1]]), None
+        return self.head(x), (self.head(x).flatten(0, 1)[:, 0] - targets.flatten()).mean()
+
+
+class InADict(Model):
+    def forward(self, input_ids: Tensor, use_cache: bool = True) -> Any:
+        kept = {"past": torch.zeros(3)} if use_cache else {}
+        return {**kept, "logits": self.head(self.mixed(self.words(input_ids)))}
+
+
+class Encoder(Model):
+    causal = False
+
+    def forward(self, tokens: Tensor) -> Any:
+        return self.head(self.mixed(self.words(tokens)))
+
+
+class SelfAttention(Encoder):
+    """As wide at its end as at its beginning, and named after what it is."""
+
+    def forward(self, tokens: Tensor) -> Any:
+        return self.mixed(self.words(tokens))
+
+
+class Padded(Model):
+    """Word 7 is padding, which is multiplied away."""
+
+    def forward(self, idx: Tensor) -> Any:
+        return self.head(self.mixed(self.words(idx) * (idx != 7)[..., None]))
+
+
+class Bigrams(Model):
+    """Looks at ids beside their vectors."""
+
+    def forward(self, idx: Tensor) -> Any:
+        pairs = self.words((idx + 5 * idx.roll(1, 1)) % WORDS)
+        return self.head(self.mixed(self.words(idx) + pairs))
+
+
+class Twice(Model):
+    """Two embeddings of the same ids."""
+
+    def forward(self, idx: Tensor) -> Any:
+        return self.head(self.mixed(self.words(idx) + self.places(idx)))
+
+
+class Alone(Model):
+    """No token reads another."""
+
+    def forward(self, idx: Tensor) -> Any:
+        return self.head(self.norm(self.words(idx)))
+
+
+class Leaks(Model):
+    """Divides by the mean of the whole text."""
+
+    def forward(self, idx: Tensor) -> Any:
+        x = self.words(idx)
+        return self.head(self.mixed(x - x.mean(1, keepdim=True)))
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "told"),
+    [
+        (Model, Layer, "idx: B n ids, and any vectors in the place of what words gives for them"),
+        (Tied, Layer, "idx: B n ids, and any"),
+        (InATuple, Layer, "idx: B n ids, targets = idx, and any"),
+        (InADict, Layer, "input_ids: B n ids, and any"),
+        (Encoder, Layer, "tokens: B n ids, and any"),
+        (SelfAttention, Attention, "tokens: B n ids, and any"),
+    ],
+)
+def test_a_model_of_ids_is_a_map_of_vectors(model: Any, kind: type, told: str) -> None:
+    found: Any = adapted_as(model)
+    assert isinstance(found, kind)
+    assert f"{model.__name__} called with {told}" in found.adapted
+    assert isinstance(found.module, OnVectors)
+    assert any(one.endswith("as in every run") for one in found.conditions)
+    ids = torch.randint(WORDS, (2, 5), generator=torch.Generator().manual_seed(1))
+    call = found.call if kind is Layer else found.layer
+    torch.testing.assert_close(call(found.module.vectors(ids)), found.module.of_ids(ids))
+    again: Any = found.make()
+    assert again.module is not found.module
+    assert again.module.model.words is not found.module.model.words
+
+
+def test_the_call_may_be_told() -> None:
+    found = adapted_as(Model, "idx: B n ids -> B n V")
+    assert isinstance(found, Layer)
+    assert isinstance(found.module, OnVectors)
+    assert adapted_as(Alone, "idx: B n ids -> B n E").kind == "additive"
+
+
+def test_an_id_that_is_read_elsewhere_is_named() -> None:
+    conditions = adapted_as(Padded).conditions
+    assert "idx acts by words alone, as in every run, in which no id was 7" in conditions
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (Bigrams, "it reads idx by more than words"),
+        (Twice, "2 of its embeddings are given idx, and one is wanted"),
+        (Alone, "no token of it reads another"),
+    ],
+)
+def test_what_reads_ids_otherwise_is_refused(model: Any, why: str) -> None:
+    with pytest.raises(NoAdapter, match=why):
+        adapted_as(model)
+
+
+def test_a_language_model_is_proved_causal() -> None:
+    record = check_code("", Model, laws=("causal",), methods=("measured", "identity", "traced"))
+    law = record.law("causal")
+    assert law.verdict == "proved"
+    assert any("idx acts by words alone" in str(one) for one in law.assuming)
+
+
+def test_one_that_leaks_is_remarked_and_broken_where_that_is_declared() -> None:
+    record = check_code("", Leaks, methods=("measured", "identity"))
+    assert record.law("causal").verdict == "not asked"
+    assert any("is_causal=" in one.why or "causal" in one.expected for one in record.remarks)
+    told = check_code("", Leaks, declared="attention:causal", methods=("measured",))
+    assert told.law("causal").verdict == "broken"
