@@ -26,7 +26,9 @@ AIMS = re.compile(r"targets?|labels?|y")  # ids that some models must have to gi
 NUMBER = re.compile(r"\b\d{1,9}\b")
 WORD = re.compile(r"\w*(pad|eos|bos|sep|cls|mask|unk)\w*(id|idx|index|token)\w*")
 ROWS, TOKENS = 2, 6
+LONGER, LONGEST, MORE = (12, 33, 70), 300, 8  # tokens of further runs
 FEWEST = 16  # words of a vocabulary of which some are asked about
+NOT_ITS_OWN = ("torch", "attnproof")
 GIVEN: ContextVar[Tensor | None] = ContextVar("attnproof_vectors", default=None)
 
 
@@ -106,10 +108,10 @@ def on_vectors(code: Code) -> tuple[Code, str, tuple[str, ...]]:
     path = _embedding(code.module, name)
     whole, odd = _read(code, path, name)
     told = (
-        f"{code.name} called with {name}: B n ids{f', {whole.aims} = {name}' * bool(whole.aims)}, "
-        f"and any vectors in the place of what {path} gives for them"
+        f"{code.name} called with {name}: B n ids{f', {whole.aims} = {name}' * bool(whole.aims)}; "
+        f"any vectors stand in for what {path} gives"
     )
-    alone = f"{name} acts by {path} alone, as in every run"
+    alone = f"{name} acts through {path} alone, as in every run"
     if odd:
         alone += f", in which no id was {_or(odd)}"
 
@@ -184,10 +186,10 @@ def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
     model = code.module
     assert model is not None  # who calls has looked
     words = model.get_submodule(path).num_embeddings
-    special = _special(code, int(words))
+    special = _special(model, int(words))
     plain = torch.tensor([word for word in range(int(words)) if word not in special])
     if len(plain) < TOKENS:
-        raise DoesNotFit("most ids of its vocabulary stand in its source")
+        raise DoesNotFit(f"most of the {words} ids of its vocabulary stand in its source")
     found = [one.name for one in parameters(model) if AIMS.fullmatch(one.name)]
     failed = DoesNotFit("")
     for aims in ("", *found):
@@ -201,18 +203,25 @@ def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
     raise failed
 
 
-def _special(code: Code, words: int) -> list[int]:
-    """Ids that may mean something: the first and the last, of padding, and those in the source."""
-    model = code.module
-    assert model is not None  # who calls has looked
-    found = [0, 1, 2, words - 1]
-    for part in {type(one): one for one in model.modules()}.values():
-        if not type(part).__module__.startswith("torch."):
-            found += map(int, NUMBER.findall(source_of(part)))
+def _special(model: nn.Module, words: int) -> list[int]:
+    """Ids that may mean something: the first and the last, of padding, and those in the source.
+
+    Of a small vocabulary most numbers in the source are ids, and mean none.
+    """
+    written = [word for word in dict.fromkeys(_written(model)) if word < words]
+    found = [0, 1, 2, words - 1, *(written if 2 * len(written) < words else ())]
+    for part in model.modules():
         for held in (vars(part), vars(vars(part).get("config", Given))):
             found += [v for k, v in held.items() if type(v) is int and WORD.fullmatch(k)]
         found += [one for one in [getattr(part, "padding_idx", None)] if one is not None]
     return list(dict.fromkeys(word for word in found if 0 <= word < words))
+
+
+def _written(model: nn.Module) -> list[int]:
+    """The numbers in the source of a model and its parts."""
+    kinds = dict.fromkeys(type(one) for one in model.modules())
+    own = [source_of(one) for one in kinds if one.__module__.split(".")[0] not in NOT_ITS_OWN]
+    return [int(number) for text in own for number in NUMBER.findall(text)]
 
 
 def _with(plain: Tensor, word: int) -> Tensor:
@@ -230,12 +239,20 @@ def _is_alone(whole: OnVectors, ids: Tensor) -> bool:
 def _require_alone(whole: OnVectors, plain: Tensor) -> None:
     """Refuse a model that reads ids by more than its embedding, or in which tokens never meet."""
     generator = torch.Generator().manual_seed(5)
-    for tokens in (1, 2, TOKENS, 2 * TOKENS):
+    beyond = [n + 1 for n in _written(whole.model) if TOKENS < n < LONGEST]
+    for tokens in (1, 2, TOKENS, *dict.fromkeys((*LONGER, *beyond[:MORE]))):
         ids = plain[torch.randint(len(plain), (ROWS, tokens), generator=generator)]
-        if not _is_alone(whole, ids):
+        try:
+            alone = _is_alone(whole, ids)
+        except Exception:
+            if tokens <= TOKENS:
+                raise
+            continue  # it may take no more
+        if not alone:
             raise DoesNotFit(f"it reads {whole.name} by more than {whole.path}")
+    ids = plain[torch.randint(len(plain), (ROWS, TOKENS), generator=generator)]
     first, other = whole.of_ids(ids), ids.clone()
-    other[:, tokens // 2] = plain[(plain == ids[0, tokens // 2]).int().argmin()]
+    other[:, TOKENS // 2] = plain[(plain == ids[0, TOKENS // 2]).int().argmin()]
     changed = (whole.of_ids(other) != first).any(-1).any(0)
     if int(changed.sum()) < 2:
         raise DoesNotFit("no token of it reads another")
