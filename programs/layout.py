@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from torch import Tensor
 
 from .signature import Axis, SignatureError
 
 Label = str | int  # a letter, an axis as it is written, or its place among :func:`labels`
+KEPT = 4096  # pairs of axes of which it is known how one becomes the other
 
 
 def labels(axes: Sequence[Axis]) -> tuple[str, ...]:
@@ -43,26 +46,22 @@ def laid_out(
     >>> laid_out(torch.zeros(5, 3, 2), ("n", 2, 1), axes("n 2 3 7"), {}).shape
     torch.Size([5, 2, 3, 7])
     """
-    there, sizes = labels(axes), _Sizes(axes, lengths)
-    places = _places(here, there)
-    for at in reversed([k for k, place in enumerate(places) if place is None]):
+    way = _way(tuple(here), tuple(axes))
+    for at in way.dropped:
         if x.shape[at] != 1:
             raise SignatureError(
                 f"wanted an axis {here[at]}, of length {x.shape[at]}, got {told(axes)}"
             )
         x = x.squeeze(at)
-    known = [place for place in places if place is not None]
-    for place, label in enumerate(there):
-        if place in known:
-            continue
-        if there.count(label) > 1 and not label.isdigit():
-            raise SignatureError(
-                f"wanted each letter once in the axes of an array, got {told(axes)}"
-            )
-        x, known = x.unsqueeze(0).expand(sizes[label], *x.shape), [place, *known]
-    if known != sorted(known):  # each operation of ours is one more in every graph and every field
-        x = x.permute(*(known.index(place) for place in range(len(there))))
-    if _are_single(axes):
+    if way.twice:
+        raise SignatureError(f"wanted each letter once in the axes of an array, got {told(axes)}")
+    if way.added:
+        sizes = _Sizes(axes, lengths)
+        for label in way.added:
+            x = x.unsqueeze(0).expand(sizes[label], *x.shape)
+    if way.order:  # each operation of ours is one more in every graph and every field
+        x = x.permute(*way.order)
+    if _are_single(tuple(axes)):
         return x
     shape, at = [], 0
     for axis in axes:
@@ -70,6 +69,32 @@ def laid_out(
         shape.append(math.prod(x.shape[at : at + count]))
         at += count
     return x.reshape(shape)
+
+
+class _Way(NamedTuple):
+    """How axes become those of a call: which are dropped, and added in front; then their order.
+
+    ``twice``: what would be added is a letter that stands there twice.
+    """
+
+    dropped: tuple[int, ...]
+    added: tuple[str, ...]
+    order: tuple[int, ...]
+    twice: bool
+
+
+@lru_cache(maxsize=KEPT)
+def _way(here: tuple[Label, ...], axes: tuple[Axis, ...]) -> _Way:
+    """It is asked in each call of some code, and found once."""
+    there = labels(axes)
+    places = _places(here, there)
+    known = [place for place in places if place is not None]
+    left = [place for place in range(len(there)) if place not in known]
+    twice = any(there.count(there[k]) > 1 and not there[k].isdigit() for k in left)
+    stand = [*reversed(left), *known]
+    order = tuple(map(stand.index, range(len(there)))) if stand != sorted(stand) else ()
+    dropped = tuple(reversed([k for k, place in enumerate(places) if place is None]))
+    return _Way(dropped, tuple(there[k] for k in left), order, twice)
 
 
 def _places(wanted: Sequence[Label], there: Sequence[str]) -> list[int | None]:
@@ -99,7 +124,8 @@ class _Sizes(dict[str, int]):
         return int(label) if label.isdigit() else self.axes[label].size(self)
 
 
-def _are_single(axes: Sequence[Axis]) -> bool:
+@lru_cache(maxsize=KEPT)
+def _are_single(axes: tuple[Axis, ...]) -> bool:
     """Whether each axis holds one letter, so that an array in them has as many axes as letters."""
     return all(len(parts(axis)) == 1 for axis in axes)
 
@@ -111,23 +137,35 @@ def read_back(
 
     Raises :class:`SignatureError` where its shape is not what was told.
     """
-    sizes, here = _Sizes(axes, lengths), labels(axes)
+    sizes, back = _Sizes(axes, lengths), _back(tuple(axes), tuple(there))
     wanted = tuple(math.prod(sizes[c] for c in parts(axis)) for axis in axes)
     if x.ndim != len(wanted) or any(a != b for a, b in zip(x.shape, wanted, strict=True)):
         raise SignatureError(f"wanted {wanted} back, which is {told(axes)}, got {tuple(x.shape)}")
-    if not _are_single(axes):
-        x = x.reshape([sizes[c] for c in here])
-    places = _places(there, here)
-    known = [place for place in places if place is not None]
-    if len(known) < len(here):
+    if not _are_single(tuple(axes)):
+        x = x.reshape([sizes[c] for c in labels(axes)])
+    if back is None:
         raise SignatureError(
             f"wanted what is returned in {' '.join(map(str, there))}, got {told(axes)}"
         )
-    if known != sorted(known):
-        x = x.permute(*known)
-    for at, place in enumerate(places):
-        x = x.unsqueeze(at) if place is None else x
+    order, added = back
+    if order:
+        x = x.permute(*order)
+    for at in added:
+        x = x.unsqueeze(at)
     return x
+
+
+@lru_cache(maxsize=KEPT)
+def _back(
+    axes: tuple[Axis, ...], there: tuple[Label, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The order of what was returned, and where axes are added; None where not all is wanted."""
+    places = _places(there, labels(axes))
+    known = tuple(place for place in places if place is not None)
+    if len(known) < len(labels(axes)):
+        return None
+    added = tuple(at for at, place in enumerate(places) if place is None)
+    return known if list(known) != sorted(known) else (), added
 
 
 def told(axes: Sequence[Axis]) -> str:

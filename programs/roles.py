@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from .arranging import untouched
 from .building import method_of
 from .code import Code, DoesNotFit, can_be_called
 from .constructors import guesses, set_words, widths_built
+from .layout import KEPT
 from .names import INDEX, OF_TOKENS, role_of
 from .program import Program
 from .running import refusal
@@ -34,9 +36,11 @@ OTHER = 6  # the length of any other letter
 WORD = 2  # an id that is neither padding nor the first of a vocabulary
 
 
+@lru_cache(maxsize=KEPT)
 def role(one: Argument) -> str:
     """What an array is: what is told, else what its name says.
 
+    It is asked in each call of some code, and found once.
     What is called like a number, such as a length or a width, is none where it has features.
 
     >>> from .grammar import parse
@@ -62,6 +66,7 @@ def role(one: Argument) -> str:
     return found
 
 
+@lru_cache(maxsize=KEPT)
 def axes_of_table(table: Argument) -> tuple[int, ...]:
     """Where its axes stand that no position has: that of angles, then those of 2, if there are any.
 

@@ -172,6 +172,27 @@ class Rotating:
         return tuple(found[:3])
 
     @cached_property
+    def _rotated(self) -> tuple[tuple[Argument, tuple[str, ...]], ...]:
+        """What is rotated, each with its axes as those of (B, H, T, D); those of groups are G."""
+        first = _here(self.vectors[0].axes or (), HEAD)
+        return tuple(
+            (one, tuple("G" if c == "H" and "G" in one.letters else c for c in first))
+            for one in self.vectors
+        )
+
+    @cached_property
+    def _back(self) -> tuple[tuple[str, tuple[Axis, ...]], ...]:
+        """The names of what comes back of each, and its axes.  Raises ``SignatureError``."""
+        names = returned(self.signature, [one.name for one in self.vectors])
+        return tuple((name, result_axes(self.signature, name)) for name in names)
+
+    @cached_property
+    def _left(self) -> tuple[Argument, ...]:
+        """What else is given."""
+        made = (*self.vectors, *self.places)
+        return tuple(one for one in self.signature.arrays if one not in made)
+
+    @cached_property
     def places(self) -> tuple[Argument, ...]:
         """What is made of positions: themselves, or tables, and what is made with these."""
         source = self.signature.source
@@ -246,16 +267,10 @@ class Rotating:
             arrays, lengths = self.given(xs, positions, start)
             found = run(arrays, lengths)
             return tuple(
-                read_back(
-                    found[back],
-                    result_axes(self.signature, back),
-                    tuple("G" if c == "H" and "G" in one.letters else c for c in first),
-                    lengths,
-                )
-                for one, back in zip(self.vectors, returned(self.signature, names), strict=True)
+                read_back(found[name], axes, own, lengths)
+                for (name, axes), (_, own) in zip(self._back, self._rotated, strict=True)
             )
 
-        names = [one.name for one in self.vectors]
         if self.grid:
             return in_grid(lambda xs: call(xs, None), order)
         if self.offset:
@@ -274,14 +289,11 @@ class Rotating:
         sides = dict.fromkeys("hw", isqrt(known["n"])) if self.grid else {}
         lengths = lengths_of(self.signature, **sides, **known)
         arrays: dict[str, Any] = {}
-        for one, x in zip(self.vectors, xs, strict=True):
-            own = tuple("G" if c == "H" and "G" in one.letters else c for c in first)
+        for (one, own), x in zip(self._rotated, xs, strict=True):
             lengths |= dict(zip(own, x.shape, strict=True))
             arrays[one.name] = laid_out(x, own, one.axes or (), lengths)
         arrays |= self.made(positions, lengths, xs[0]) if positions is not None else {}
-        made = (*self.vectors, *self.places)
-        left = [one for one in self.signature.arrays if one not in made]
-        return arrays | {one.name: self.beside(one, lengths, xs[0]) for one in left}, lengths
+        return arrays | {one.name: self.beside(one, lengths, xs[0]) for one in self._left}, lengths
 
     def require_meaning(self, **sizes: int) -> None:
         """Refuse it if a letter of the call is no such axis.  Raises ``DoesNotFit``."""
@@ -327,28 +339,18 @@ class Rotating:
         self, positions: Tensor, lengths: Mapping[str, int], like: Tensor
     ) -> dict[str, Tensor]:
         """Positions and tables in the axes of the call."""
-        here = (("B",) if self.batched else ()) + ("n",)
-        whole = next(
-            (
-                c
-                for one in self.places
-                for c in one.letters
-                if role(one) in TABLES and c not in ("B", "n", "H", "G", "D")
-            ),
-            "",
-        )
+        here, whole = self._rows
         found = {}
         at = torch.arange(many(positions), device=like.device) if whole else positions
-        held = [one for one in self.places if role(one) not in PLACES]
+        held = [one for one, kind, _ in self._kinds if kind not in PLACES]
         values = self.table(held, at) if held and self.table is not None else {}
-        for one in self.places:
-            if role(one) in PLACES:
-                coordinates = (str(self.axes),) * bool(self.axes)
+        for one, kind, rest in self._kinds:
+            if kind in PLACES:
                 own_at = positions
-                if role(one) == "coordinates":  # of 8 bits they would be others
+                if kind == "coordinates":  # of 8 bits they would be others
                     own_at = positions.to(torch.promote_types(like.dtype, torch.float32))
-                own = (*here, *coordinates)
-                found[one.name] = laid_out(own_at, own, one.axes or (), lengths)
+                coordinates = (str(self.axes),) * bool(self.axes)
+                found[one.name] = laid_out(own_at, (*here, *coordinates), one.axes or (), lengths)
                 continue
             value = values[one.name]
             if not {*here, whole} & set(one.letters):
@@ -357,12 +359,27 @@ class Rotating:
             if self.signature.source is None:
                 value = value.to(torch.complex64 if value.is_complex() else like.dtype)
             rows: tuple[Label, ...] = (whole,) if whole else here
-            own_axes = (*rows, *places_of_table(one))
-            if value.ndim != len(own_axes):
+            if value.ndim != len(rows) + len(rest):
                 raise SignatureError(f"wanted as many axes as {one} has, got {tuple(value.shape)}")
             sizes = {**lengths, whole: at.shape[0]}
-            found[one.name] = laid_out(value, own_axes, one.axes or (), sizes)
+            found[one.name] = laid_out(value, (*rows, *rest), one.axes or (), sizes)
         return found
+
+    @cached_property
+    def _kinds(self) -> tuple[tuple[Argument, str, tuple[int, ...]], ...]:
+        """What is made of positions, what each is, and its axes that no position has."""
+        return tuple(
+            (one, kind, () if kind in PLACES else places_of_table(one))
+            for one in self.places
+            for kind in (role(one),)
+        )
+
+    @cached_property
+    def _rows(self) -> tuple[tuple[str, ...], str]:
+        """The letters of positions; and that of the rows of whole tables, which is "" elsewhere."""
+        here = (("B",) if self.batched else ()) + ("n",)
+        letters = (c for one, kind, _ in self._kinds if kind in TABLES for c in one.letters)
+        return here, next((c for c in letters if c not in ("B", "n", "H", "G", "D")), "")
 
 
 def rotary(code: Code, signature: Signature) -> Rotary:

@@ -100,6 +100,9 @@ class Axis:
     fold: str = ""  # a number, or G: the call has two axes for it, of which this is the slower
     slower: int = 0  # of a product with a number, how many of its letters are slower than that
 
+    def __hash__(self) -> int:
+        return hash(self.told)  # which is kept, as that of a fraction is not
+
     def folded(self, size: int, lengths: Mapping[str, int]) -> tuple[int, ...]:
         """The axes that a call has for this one, of so many entries."""
         if not self.fold:
@@ -199,6 +202,9 @@ class Argument:
     parts: tuple[Argument, ...] = ()
     value: Any = None
     also: str = ""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.axes, self.kind))  # a value may be anything
 
     @cached_property
     def letters(self) -> tuple[str, ...]:

@@ -78,13 +78,14 @@ def tables(
             "wanted tables with D or D/2 numbers for each position, or several of a part of these, "
             f"got {signature}"
         )
+    kinds = {one.name: (_VALUE[role(one)], _is_behind(one)) for one in wanted}
     for told, shape in shapes.items():
 
         def made(
             those: Sequence[Argument], at: Tensor, shape: Callable[[Tensor], Tensor] = shape
         ) -> dict[str, Tensor]:
             found = shape(at)
-            return {one.name: _in_one(one, _VALUE[role(one)](found)) for one in those}
+            return {one.name: _in_one(found, *kinds[one.name]) for one in those}
 
         yield f"a table of each {told}, base {BASE:g}, made here", made
 
@@ -157,10 +158,15 @@ def _angles(table: Argument, lengths: Mapping[str, int]) -> int:
     return size // 2 if role(table) in BOTH and not _of_two(table) else size
 
 
-def _in_one(table: Argument, value: Tensor) -> Tensor:
-    """Cosines and sines behind one another, where no axis holds the two."""
-    behind = role(table) in BOTH and not _of_two(table)
-    return torch.cat(value.unbind(-1), -1) if behind else value
+def _is_behind(table: Argument) -> bool:
+    """Whether cosines and sines stand behind one another, and no axis holds the two."""
+    return role(table) in BOTH and not _of_two(table)
+
+
+def _in_one(angles: Tensor, value: Callable[[Tensor], Tensor], behind: bool) -> Tensor:
+    """What a table holds at some angles."""
+    found = value(angles)
+    return torch.cat(found.unbind(-1), -1) if behind else found
 
 
 def beside(code: Code, name: str, width: int) -> Code:
