@@ -142,6 +142,7 @@ class Session:
         self.hidden, self.written = -inf, False
         self.refused: Exception | None = None
         self._constants: dict[tuple[Any, ...], tuple[Tensor, Tensor, Field]] = {}
+        self._values: dict[tuple[torch.Size, bytes], Field] = {}
         self._points: dict[tuple[int, float], tuple[int, int]] = {}
         self._rotated: list[tuple[Number, tuple[int, ...], tuple[Field, Field]]] = []
         self.chosen: set[str] = set()  # done to positions, and maybe otherwise to others
@@ -171,18 +172,31 @@ class Session:
         x = torch.as_tensor(value)
         if x.is_complex():
             raise NoMeaning("complex numbers where real ones were expected")
-        if x.is_inference():
-            return self._constant(x)
+        if x.is_inference() or not x.ndim:
+            return self._of_values(x)
         # the tensor is kept, so that no other one comes to stand in its place
         key = (x.data_ptr(), x._version, x.dtype, x.shape, x.stride())  # noqa: SLF001
         # its values as well: a write through ``.data`` leaves no trace in the version
         known = self._constants.get(key)
         if known is None or not torch.equal(known[1], x):
-            known = self._constants[key] = x, x.clone(), self._constant(x)
+            known = self._constants[key] = x, x.clone(), self._of_values(x)
         return known[2]
 
+    def _of_values(self, x: Tensor) -> Field:
+        """The same of other tensors with these values, such as the numbers that code writes down.
+
+        A copy, which may be written into.
+        """
+        x = x.detach().to(torch.float64).contiguous()
+        if x.numel() > FEW:
+            return self._constant(x)
+        key = (x.shape, x.numpy().tobytes())
+        known = self._values.get(key)
+        if known is None:
+            known = self._values[key] = self._constant(x)
+        return known.moved(torch.clone)
+
     def _constant(self, x: Tensor) -> Field:
-        x = x.to(torch.float64)
         known, some = self._known(x)
         levels = []
         for level in range(len(self.fields)):

@@ -28,6 +28,7 @@ RANDOM = frozenset(
 )
 OUTSIDE = (Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.data_ptr)
 SHORT = (torch.float16, torch.bfloat16)
+HELD = (tuple, list, dict)
 PLACES = frozenset(
     ("index", "index_put", "gather", "index_select", "embedding", "masked_fill", "where")
 )
@@ -124,7 +125,7 @@ def apart(how: Callable[P, R]) -> Callable[P, R]:
 def each(how: Callable[[Any], Any], x: Any) -> Any:
     """The same with every entry of lists and dictionaries replaced."""
     if isinstance(x, (tuple, list)):
-        return type(x)([each(how, v) for v in x])
+        return type(x)([each(how, v) if isinstance(v, HELD) else how(v) for v in x])
     if isinstance(x, dict):
         return {k: each(how, v) for k, v in x.items()}
     return how(x)
@@ -132,13 +133,14 @@ def each(how: Callable[[Any], Any], x: Any) -> Any:
 
 def leaves(x: Any, found: list[Any]) -> list[Any]:
     """Every entry of lists and dictionaries."""
-    if isinstance(x, (tuple, list)):
-        for v in x:
-            leaves(v, found)
-    elif isinstance(x, dict):
-        leaves(list(x.values()), found)
-    else:
+    if not isinstance(x, HELD):
         found.append(x)
+        return found
+    for v in x.values() if isinstance(x, dict) else x:
+        if isinstance(v, HELD):
+            leaves(v, found)
+        else:
+            found.append(v)
     return found
 
 
