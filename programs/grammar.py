@@ -253,10 +253,16 @@ def _axes(told: str, whole: str) -> tuple[tuple[Axis, ...], str]:
     kind = tokens.pop() if tokens and tokens[-1] in KINDS else ""
     axes = []
     while tokens:
-        axes.append(_axis(tokens, whole))
+        axes.append(_shared(_axis(tokens, whole)))
         if [str(one) for one in axes[-2:]] == ["G", "H"]:
-            axes[-2:] = [replace(axes[-1], fold="G")]
+            axes[-2:] = [_shared(replace(axes[-1], fold="G"))]
     return tuple(axes), kind
+
+
+@lru_cache(maxsize=4096)
+def _shared(axis: Axis) -> Axis:
+    """An axis as one object wherever it is written: what follows from it is found once."""
+    return axis
 
 
 def _axis(tokens: list[str], whole: str) -> Axis:

@@ -204,7 +204,7 @@ class Argument:
     also: str = ""
 
     def __hash__(self) -> int:
-        return hash((self.name, self.axes, self.kind))  # a value may be anything
+        return hash(self.told)  # a value may be anything
 
     @cached_property
     def letters(self) -> tuple[str, ...]:
@@ -236,7 +236,9 @@ class Argument:
             return tuple(v.size(lengths) if isinstance(v, Axis) else v for v in self.value)
         return self.value.size(lengths) if isinstance(self.value, Axis) else self.value
 
-    def __str__(self) -> str:
+    @cached_property
+    def told(self) -> str:
+        """The part as it is written."""
         if self.parts:
             return f"{self.name} = ({', '.join(map(str, self.parts))})"
         if self.axes is None:
@@ -246,6 +248,9 @@ class Argument:
         kinds = " or ".join(one for one in (self.kind, self.also) if one)
         words = [*map(str, self.axes), *([kinds] if kinds else [])]
         return f"{self.name}: {' '.join(words)}"
+
+    def __str__(self) -> str:
+        return self.told
 
 
 def _told(value: Any) -> str:

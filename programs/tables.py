@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -223,6 +223,9 @@ def made_by(
     here = (("B",) if batched else ()) + ("n",)
     results = [one for one in source.call.results if one.axes is not None]
 
+    rows_at = ("B", "h", "w") if grid else here if placed is not None else ()
+    read = _reading(source, results, rows_at)
+
     def made(those: Sequence[Argument], at: Tensor) -> dict[str, Tensor]:
         flat = at
         ahead = at.ndim - len(coordinates)
@@ -247,19 +250,10 @@ def made_by(
         back = run(arrays, lengths)
 
         def table(one: Argument) -> Tensor:
-            number = source.names.index(one.name) if len(results) > 1 else 0
-            result = results[number]
-            key = result.name or [*back][number]
-            axes = result.axes or ()
-            value = _asked(back[key], axes, lengths, cuts)
-            if not {"m", "n", "h", "w"} & set(one.letters) and one.kind != "cis":
-                return value  # at every position
-            there = labels(axes)
-            row = next((c for c in there if c in ("m", "n")), "m")
-            rows = ("B", "h", "w") if grid else ("B", row) if placed is None else here
-            ends = places_of_table(replace(result, kind=role(one)))[1:]
-            left = [k for k, c in enumerate(there) if c not in rows and k not in ends]
-            wanted: tuple[Label, ...] = (*rows, *left, *ends)
+            number, axes, wanted = read(one)
+            value = _asked(back[results[number].name or [*back][number]], axes, lengths, cuts)
+            if not wanted:
+                return value  # the same at every position
             found = read_back(value, axes, wanted, lengths)
             if grid:
                 return found[0, at[..., 0].long(), at[..., 1].long()]
@@ -274,6 +268,29 @@ def made_by(
         return {one.name: table(one) for one in those}
 
     return made
+
+
+def _reading(
+    source: Source, results: Sequence[Argument], rows_at: tuple[str, ...]
+) -> Callable[[Argument], tuple[int, tuple[Axis, ...], tuple[Label, ...]]]:
+    """Which result a table is, its axes, and those as they are read: () where it is no row's.
+
+    ``rows_at``: the axes of its rows, where they are not those of a table for a length.
+    """
+
+    @cache
+    def read(one: Argument) -> tuple[int, tuple[Axis, ...], tuple[Label, ...]]:
+        number = source.names.index(one.name) if len(results) > 1 else 0
+        axes = results[number].axes or ()
+        if not {"m", "n", "h", "w"} & set(one.letters) and one.kind != "cis":
+            return number, axes, ()
+        there = labels(axes)
+        rows = rows_at or ("B", next((c for c in there if c in ("m", "n")), "m"))
+        ends = places_of_table(replace(results[number], kind=role(one)))[1:]
+        left = [k for k, c in enumerate(there) if c not in rows and k not in ends]
+        return number, axes, (*rows, *left, *ends)
+
+    return read
 
 
 def _asked(x: Tensor, axes: Sequence[Axis], lengths: Mapping[str, int], cuts: bool) -> Tensor:

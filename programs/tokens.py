@@ -346,9 +346,10 @@ class OnTokens:
                 > past + torch.arange(count, device=x.device)[:, None]
             )
             seen = seen & ~late
-        # code may take its softmax in float32, where a lower number would be infinite
-        least = max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
-        return handed(seen, one, lengths, x, least if self.least is None else self.least)
+        least = self.least
+        if least is None:  # code may take its softmax in float32, where a lower one is infinite
+            least = max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
+        return handed(seen, one, lengths, x, least)
 
 
 def _traced() -> bool:
