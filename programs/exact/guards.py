@@ -77,9 +77,12 @@ def _number(found: Number, numbers: Tensor) -> Number:
     if common(tuple(n.shape), tuple(f.shape)) != tuple(numbers.shape):
         return as_numbers(numbers)
     parts = [n.double() * f for n, f in found.terms]
-    value, size = parts[0], parts[0].abs()
+    value = parts[0]
     for part in parts[1:]:
-        value, size = value + part, size + part.abs()
+        value = value + part
+    if torch.equal(value, numbers.double()):
+        return found
+    size = torch.stack([part.abs() for part in parts]).sum(0)
     exact = found.whole or not numbers.is_floating_point()
     low = torch.finfo(numbers.dtype).eps if numbers.is_floating_point() else 0.0
     apart = (value - numbers.double()).abs() > (0.0 if exact else max(CLOSE, 8 * low)) * size

@@ -40,6 +40,15 @@ def test_an_axis_is_found_by_its_label_or_by_its_place() -> None:
         read_back(there, axes, ("B", "n"), {"n": 5, "B": 4})
 
 
+def test_the_same_axes_are_laid_out_at_other_lengths() -> None:
+    axes = parse("x: B (H n) D -> x").arrays[0].axes or ()
+    for rows, heads, tokens in ((2, 3, 5), (4, 1, 2)):
+        x, lengths = torch.randn(tokens, 4), {"B": rows, "H": heads, "n": tokens, "D": 4}
+        there = laid_out(x, ("n", "D"), axes, lengths)
+        assert torch.equal(there, x.repeat(rows, heads, 1))
+        assert torch.equal(read_back(there, axes, ("H", "B", "n", "D"), lengths)[-1, -1], x)
+
+
 @pytest.mark.parametrize("pairs", [2, 4, 6])
 def test_matrices_are_told_by_numbers_whatever_these_are(pairs: int) -> None:
     width = 2 * pairs

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
+from attnproof.programs.exact.session import Session
 from attnproof.programs.subjects import Attention, Rotary
 from tests.programs.exact_asked import of, verdict
 
@@ -228,3 +229,13 @@ def test_rows_that_see_nothing_are_not_said_to_agree(fill: float) -> None:
     code = Attention(name="a", attend=attend, heads=2, groups=2, width=4, declared=said)
     found = of(code, "causal")["causal"]
     assert found.verdict != "holds", found.why
+
+
+def test_a_write_into_a_constant_is_in_no_other_of_its_values() -> None:
+    session, numbers = Session(), torch.tensor([0.3, 2.0])
+    first, other = session.constant(numbers), session.constant(numbers.clone())
+    known = first.top.clone()
+    first.top.zero_()
+    assert torch.equal(other.top, known)
+    assert torch.equal(session.constant(numbers.clone()).top, known)
+    assert not torch.equal(session.constant(-numbers).top, known)

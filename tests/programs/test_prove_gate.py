@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +15,7 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
-from attnproof.programs.prove.gate import OVERWRITES
+from attnproof.programs.prove.gate import OVERWRITES, POOL, STEPS, _near, _pool, _Run
 from attnproof.programs.prove.proofs import BY_VALUE, ON_CPU
 from attnproof.programs.prove.source_numbers import derived, numbers_in, numbers_of
 from attnproof.programs.subject import adapted_as
@@ -384,3 +387,28 @@ def test_numbers_of_a_source_are_those_of_the_code_alone() -> None:
     assert {64, 1234, 7} <= set(found)
     assert len(found) < 16, "what attnproof says of the code is none of it"
     assert numbers_of([64.5, 1e30, float("inf"), 7]) == [64, 7]
+
+
+def test_numbers_beyond_the_pool_come_round_it() -> None:
+    run: Any = SimpleNamespace(pool=_pool())
+    for count in (5, POOL, POOL + 5, 2 * POOL + 1):
+        want = _pool()[(torch.arange(count) + 7 * STEPS) % POOL]
+        assert torch.equal(_Run.numbers(run, (count,), 7), want)
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "alike"),
+    [
+        ([1.0, -1e30], [1.0 + 1e-7, -1e30], True),
+        ([1.0, -1e30], [1.0 + 1e-3, -1e30], False),  # it is no part of 1e30
+        ([1.0, math.nan], [1.0, math.nan], True),
+        ([1.0, math.nan], [1.0, 2.0], False),
+        ([1.0, -math.inf], [1.0 + 1e-7, -math.inf], True),
+        ([1.0, -math.inf], [1.0, math.inf], False),
+        ([1e-9, 0.0], [3e-9, 0.0], True),
+    ],
+)
+def test_what_differs_is_weighed_by_what_differs(
+    got: list[float], want: list[float], alike: bool
+) -> None:
+    assert _near(torch.tensor(got), torch.tensor(want), 1e-6, 1.0) is alike
