@@ -72,21 +72,16 @@ class Equation:
     left: Term
     right: Term
     whole: Derivation
-    plain: bool = False
 
     def at(self, *places: Term) -> Derivation:
         """The equation of the entries at these places."""
         t = entry(self.left, *places)
-        if not places:
-            return self.whole
-        if self.plain:
-            return rewrite("hypothesis", t, self.left, self.right)
-        return inside(t, [(0, self.whole)])
+        return inside(t, [(0, self.whole)]) if places else self.whole
 
 
 def assumed(left: Term, right: Term) -> Equation:
     """An equation that is assumed as it stands."""
-    return Equation(left, right, Assume(left, right, law(left, right)), plain=True)
+    return Equation(left, right, Assume(left, right, law(left, right)))
 
 
 def equations(pairs: Iterable[tuple[Term, Term]]) -> tuple[Equation, ...]:

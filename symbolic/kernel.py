@@ -60,8 +60,19 @@ from .rules import (
     need,
     refusing,
 )
-from .scalars import ONE, ZERO, add, always_less, entry, integer, mul, num, power
-from .terms import BINDERS, Term, bind, free, instantiate, is_opened, make, opened, substitute
+from .scalars import ONE, ZERO, add, always_less, entry, integer, num, power, subtract
+from .terms import (
+    BINDERS,
+    Term,
+    bind,
+    free,
+    instantiate,
+    is_opened,
+    make,
+    names,
+    opened,
+    substitute,
+)
 
 __all__ = [
     "Assumption",
@@ -83,7 +94,7 @@ Follow = Callable[[Derivation], "Proof"]
 
 def _stated(*terms: Term) -> None:
     """Refuse what no statement can say: nothing is told of an index that is open."""
-    for v in frozenset[Term]().union(*map(free, terms)):
+    for v in names(*terms):
         need(not is_opened(v), "it speaks of an open index", v)
 
 
@@ -176,8 +187,7 @@ def _rewrite(d: Rewrite, _: Follow) -> Proof:
         if type(part) is not int:
             formed(part)
     after, assumed = applied(d.rule, d.left, d.arguments, _signs(d.signs, d.left))
-    met = frozenset[Term]().union(*(free(x) for x in d.arguments if isinstance(x, Term)))
-    inhabited(met - free(d.left) - free(after))
+    inhabited(names(*(x for x in d.arguments if isinstance(x, Term))) - names(d.left, after))
     return _equal(d.left, after, more=assumed)
 
 
@@ -197,7 +207,7 @@ def _signs(steps: tuple[SignStep, ...], *of: Term) -> Signs:
     if not steps:
         return BY_FORM
     _told(steps)
-    return known_after(steps, over=frozenset[Term]().union(*map(free, of)))
+    return known_after(steps, over=names(*of))
 
 
 def _reverse(d: Reverse, follow: Follow) -> Proof:
@@ -211,8 +221,7 @@ def _chain(d: Chain, follow: Follow) -> Proof:
     for a, b in pairwise(parts):
         need(a.right is b.left, "a link does not start where the last one ended")
     left, right = parts[0].left, parts[-1].right
-    between = frozenset[Term]().union(*(free(part.left) for part in parts))
-    inhabited(between - free(left) - free(right))
+    inhabited(names(*(part.left for part in parts)) - names(left, right))
     return _equal(left, right, *parts)
 
 
@@ -231,29 +240,30 @@ def _inside(d: Inside, follow: Follow) -> Proof:
 def _under(d: Under, follow: Follow) -> Proof:
     part, t = follow(d.part), formed(d.left)
     need(BINDERS.get(t.op) == len(d.variables), "not that many bound indices", t)
-    need(
-        d.variables[0].op == "index" and d.variables[0].args == (t.args[0],),
-        "the index does not range over the axis",
-        t,
-        d.variables[0],
-    )
-    need(
-        all(_is_any_real(v) and v.shape == t.shape for v in d.variables[1:]),
-        "not any array of the state's shape",
-        *map(formed, d.variables),
-    )
+    j, *states = map(formed, d.variables)
+    need(_ranges_over(j, t), "the index does not range over the axis", t, j)
+    good = all(_is_any_real(v) and v.shape == t.shape for v in states)
+    need(good, "not any array of the state's shape", *states)
     need(t.finite or t.op != "iterate", "a state may be infinite", t)
-    arbitrary = all(is_opened(v) and v not in free(t) for v in d.variables)
-    need(arbitrary, "the index is not arbitrary", *d.variables)
+    need(_are_arbitrary(d.variables, t), "the index is not arbitrary", *d.variables)
     need(part.left is instantiate(t.args[-1], *d.variables), "not its body", part.left)
-    return _equal(
-        t, make(t.op, (*t.args[:-1], bind(part.right, *d.variables)), t.data, t.shape), part
-    )
+    body = bind(part.right, *d.variables)
+    return _equal(t, make(t.op, (*t.args[:-1], body), t.data, t.shape), part)
+
+
+def _ranges_over(j: Term, t: Term) -> bool:
+    """Whether an index ranges over the axis that a binder binds."""
+    return j.op == "index" and j.args == (t.args[0],)
 
 
 def _is_any_real(v: Term) -> bool:
     """Whether a variable stands for any array of real numbers of its shape."""
     return v.op == "var" and v.data[1] in ANY_REAL
+
+
+def _are_arbitrary(variables: tuple[Term, ...], *of: Term) -> bool:
+    """Whether variables are open and occur in none of the terms."""
+    return all(is_opened(v) for v in variables) and names(*of).isdisjoint(variables)
 
 
 def places(cover: Cover, left: Term, right: Term = ZERO) -> list[tuple[Term, ...]]:
@@ -272,61 +282,33 @@ def _cases(d: Cases, follow: Follow) -> Proof:
     need(len(at) == len(d.parts), "not one equation for each case")
     parts = [follow(part) for part in d.parts]
     for place, part in zip(at, parts, strict=True):
-        need(
-            part.left is entry(d.left, *place) and part.right is entry(d.right, *place),
-            "not the entries of that case",
-            part.left,
-            part.right,
-        )
+        fits = part.left is entry(d.left, *place) and part.right is entry(d.right, *place)
+        need(fits, "not the entries of that case", part.left, part.right)
     return _equal(d.left, d.right, *parts)
 
 
 def _induction(d: Induction, follow: Follow) -> Proof:
     """A = C[B] and F(t, C[y]) = C[G(t, y)] for all t, y give iterate(A, F) = C[iterate(B, G)]."""
     left, inner = d.left, _filled(d.context, d.hole, d.right)
-    need(
-        left.op == inner.op == "iterate" and left.args[0] is inner.args[0],
-        "not two stacks of one depth",
-        left,
-        inner,
-    )
+    stacks = left.op == inner.op == "iterate" and left.args[0] is inner.args[0]
+    need(stacks, "not two stacks of one depth", left, inner)
     base, step = follow(d.base), follow(d.step)
     t, y, hole = map(formed, (d.layer, d.state, d.hole))
-    need(
-        _is_any_real(hole) and hole.shape == inner.shape,
-        "the hole is no variable of the shape of the stack",
-        hole,
-    )
+    for v in (hole, y):
+        need(_is_any_real(v) and v.shape == inner.shape, "no variable of the stack's shape", v)
     need(left.finite and inner.finite, "a state may be infinite", left, inner)
-    need(
-        t.op == "index"
-        and t.args == (left.args[0],)
-        and _is_any_real(y)
-        and y.shape == inner.shape
-        and is_opened(t)
-        and is_opened(y)
-        and not {t, y} & (free(left) | free(inner) | free(d.context)),
-        "layer and state are not arbitrary",
-        t,
-        y,
-    )
+    arbitrary = _ranges_over(t, left) and _are_arbitrary((t, y), left, inner, d.context)
+    need(arbitrary, "layer and state are not arbitrary", t, y)
 
     def context(x: Term) -> Term:
         return substitute(d.context, d.hole, x)
 
-    need(
-        base.left is left.args[1] and base.right is context(inner.args[1]),
-        "not the base case",
-        base.left,
-        base.right,
-    )
-    need(
-        step.left is instantiate(left.args[2], t, context(y))
-        and step.right is context(instantiate(inner.args[2], t, y)),
-        "not the step",
-        step.left,
-        step.right,
-    )
+    (_, start, body), (_, inner_start, inner_body) = left.args, inner.args
+    first = base.left is start and base.right is context(inner_start)
+    need(first, "not the base case", base.left, base.right)
+    then = step.right is context(instantiate(inner_body, t, y))
+    then = then and step.left is instantiate(body, t, context(y))
+    need(then, "not the step", step.left, step.right)
     return _equal(left, context(inner), base, step)
 
 
@@ -334,12 +316,8 @@ def _filled(context: Term, hole: Term, whole: Term) -> Term:
     """What fills the hole of the context in the whole term."""
     if context is hole:
         return whole
-    need(
-        context.op == whole.op and len(context.args) == len(whole.args),
-        "the right side does not have the form of the context",
-        context,
-        whole,
-    )
+    alike = context.op == whole.op and len(context.args) == len(whole.args)
+    need(alike, "the right side does not have the form of the context", context, whole)
     for a, b in zip(context.args, whole.args, strict=True):
         if hole in free(a):
             return _filled(a, hole, b)
@@ -351,22 +329,15 @@ def _witness(d: Witness, follow: Follow) -> Proof:
     part, x = follow(d.part), formed(d.variable)
     left, right = map(formed, d.claim)
     need(d.relation in ("=", "!=", ">", ">="), f"no relation: {d.relation!r}")
-    need(
-        d.relation in (part.relation, *_WEAKER.get(part.relation, ())),
-        f"it shows {part.relation} and not {d.relation}",
-        part.left,
-    )
+    shows = d.relation in (part.relation, *_WEAKER.get(part.relation, ()))
+    need(shows, f"it shows {part.relation} and not {d.relation}", part.left)
     need(all(v.op in ("var", "index", "size") for v in d.free_of), "not variables")
     need(not free(d.value) & set(d.free_of), "it depends on what it must not", d.value)
-    need(
-        _is_any_real(x) and d.value.finite,
-        "only an array of any real numbers is shown to exist",
-        x,
-        d.value,
-    )
+    real = _is_any_real(x) and d.value.finite
+    need(real, "only an array of any real numbers is shown to exist", x, d.value)
     need(x not in free(d.value), "it depends on itself", d.value)
     need(d.value.shape == x.shape, "not the shape that is asked for", d.value)
-    inhabited(free(d.value) - free(left) - free(right))
+    inhabited(free(d.value) - names(left, right))
     for side, shown in ((left, part.left), (right, part.right)):
         need(substitute(side, d.variable, d.value) is shown, "not the claim", shown)
     return Proof(_KEY, "exists", part.left, part.right, part.assumes, d)
@@ -404,10 +375,10 @@ def _assume(d: Assume, _: Follow) -> Proof:
 def _lemma(d: Lemma, follow: Follow) -> Proof:
     part, lemma = follow(d.part), follow(d.lemma)
     need(lemma.relation == "=", "it is no equation", lemma.left)
-    used = frozenset[Term]().union(*(free(a) for _, a in lemma.assumes))
-    need(not used & set(d.variables), "a variable is not arbitrary", *d.variables)
+    used = names(*(a for _, a in lemma.assumes))
+    need(used.isdisjoint(d.variables), "a variable is not arbitrary", *d.variables)
     shown = law(lemma.left, lemma.right, d.variables)
-    inhabited(free(shown) - free(part.left) - free(part.right))
+    inhabited(free(shown) - names(part.left, part.right))
     assumes = (part.assumes - {("equal", shown)}) | lemma.assumes
     need(part.relation in ("=", "!="), "only equations rest on it", part.left)
     return Proof(_KEY, part.relation, part.left, part.right, assumes)
@@ -418,7 +389,7 @@ def _natural_induction(d: NaturalInduction, follow: Follow) -> Proof:
     need(m.op == "var" and m.data[1] == "natural", "no natural number", m)
     need(left.shape == right.shape, "the shapes differ", left, right)
     need(m not in d.variables, "the number is no further variable", m)
-    apart = all(v is m or m not in free(v) for v in free(left) | free(right))
+    apart = all(v is m or m not in free(v) for v in names(left, right))
     need(apart, "a variable ranges below the number", left, right)
     base, step = follow(d.base), follow(d.step)
     need(base.relation == step.relation == "=", "a part is no equation")
@@ -428,15 +399,14 @@ def _natural_induction(d: NaturalInduction, follow: Follow) -> Proof:
         need((proof.left, proof.right) == sides, f"not {says}", proof.left)
     before = ("equal", law(left, right, d.variables))
     rest = base.assumes | (step.assumes - {before})
-    fixed = frozenset[Term]().union(*(free(a) for _, a in rest))
-    need(not fixed & {m, *d.variables}, "it is not arbitrary", m)
+    need(names(*(a for _, a in rest)).isdisjoint((m, *d.variables)), "it is not arbitrary", m)
     return _equal(left, right, more=rest)
 
 
 def squares(left: Term, right: Term) -> Term:
     """Σ (left − right)², over all entries of two arrays of one shape."""
     at = [opened(n, left, right, f"k{k}") for k, n in enumerate(left.shape)]
-    total = power(add(entry(left, *at), mul(num(-1), entry(right, *at))), 2)
+    total = power(subtract(entry(left, *at), entry(right, *at)), 2)
     for i in reversed(at):
         total = make("sum", (i.args[0], bind(total, i)))
     return total
@@ -444,12 +414,8 @@ def squares(left: Term, right: Term) -> Term:
 
 def _sum_of_squares(d: SumOfSquares, follow: Follow) -> Proof:
     part, left, right = follow(d.part), formed(d.left), formed(d.right)
-    need(
-        left.shape == right.shape and left.finite and right.finite,
-        "not two finite arrays of one shape",
-        left,
-        right,
-    )
+    alike = left.shape == right.shape and left.finite and right.finite
+    need(alike, "not two finite arrays of one shape", left, right)
     for n in left.shape:
         need(always_less(num(-1), n), "no number of entries", n)
     total = squares(left, right)
@@ -461,19 +427,11 @@ def _left_inverse(d: LeftInverse, follow: Follow) -> Proof:
     part = follow(d.part)
     a, b = part.left.args if part.left.op == "matmul" else (part.left, part.left)
     square = a.ndim == 2 and a.shape == b.shape  # and a product, or equal to a unit matrix
-    need(
-        square and part.right.op == "eye" and a.finite and b.finite,
-        "not A B = 1 for square matrices",
-        part.left,
-        part.right,
-    )
+    good = square and part.right.op == "eye" and a.finite and b.finite
+    need(good, "not A B = 1 for square matrices", part.left, part.right)
     need(always_less(num(-1), a.shape[0]), "no number of rows", a.shape[0])
-    need(
-        d.left is make("matmul", (b, a), shape=a.shape) and d.right is part.right,
-        "not B A = 1",
-        d.left,
-        d.right,
-    )
+    turned = d.left is make("matmul", (b, a), shape=a.shape) and d.right is part.right
+    need(turned, "not B A = 1", d.left, d.right)
     return _equal(d.left, d.right, part)
 
 
@@ -482,17 +440,13 @@ def _differ(d: Differ, follow: Follow) -> Proof:
     left, right = formed(d.left), formed(d.right)
     need(part.relation == apart.relation == "=", "a part is no equation")
     need(left.shape == right.shape, "the shapes differ", left, right)
-    need(
-        not part.left.shape and part.left.finite and part.right.finite,
-        "not two finite numbers",
-        part.left,
-    )
-    gap = add(part.left, mul(num(-1), part.right))
+    numbers = not part.left.shape and part.left.finite and part.right.finite
+    need(numbers, "not two finite numbers", part.left)
+    gap = subtract(part.left, part.right)
     need(apart.left is gap, "not the difference of the two", apart.left, gap)
     certain, used = _signs(d.signs, left, right).nonzero(apart.right)
     need(certain, "the form does not settle that it is not 0", apart.right)
-    met = free(part.left) | free(part.right) | free(apart.right)
-    inhabited(met - free(left) - free(right))
+    inhabited(names(part.left, part.right, apart.right) - names(left, right))
     assumes = (part.assumes - {("equal", law(left, right))}) | apart.assumes | used
     return Proof(_KEY, "!=", left, right, assumes)
 

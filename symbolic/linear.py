@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from .budget import spend
 from .derivation import SignStep
-from .scalars import ONE, add, mul, num, number_of, power
+from .scalars import ONE, add, mul, num, number_of, power, subtract
 from .terms import Term, make
 
 Steps = tuple[SignStep, ...]
@@ -34,11 +34,6 @@ def times(*factors: Term) -> Term:
     """The product with each factor as it stands: of what is a product a sign may be known."""
     kept = tuple(x for x in factors if x is not ONE)
     return make("mul", kept) if len(kept) > 1 else kept[0] if kept else ONE
-
-
-def less(x: Term, y: Term) -> Term:
-    """x − y, as the kernel writes it."""
-    return add(x, mul(num(-1), y))
 
 
 def collected(t: Term, scale: Fraction = Fraction(1)) -> Linear:
@@ -82,7 +77,7 @@ def order(monomial: Monomial) -> tuple[int, list[bytes]]:
 
 def minus(x: Term, y: Term) -> Term:
     """x − y, like monomials collected."""
-    return as_term(collected(add(x, mul(num(-1), y))))
+    return as_term(collected(subtract(x, y)))
 
 
 def divided(whole: Monomial, part: Monomial) -> Monomial | None:

@@ -285,7 +285,9 @@ def settled(
         raise Refused(
             "everywhere, the statement divides by 0 or takes a root or logarithm of what has none"
         )
-    used = tuple(sorted(map(_told, proof.assumes | within_axes)))
+    rests = proof.assumes | within_axes
+    rests -= {("injective", v) for name, v in rests if name == "permutation"}  # as each one is
+    used = tuple(sorted(map(_told, rests)))
     return used, (*(condition.told for condition in asked), *_expected(claim, statement))
 
 

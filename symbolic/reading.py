@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from .linear import Steps, collected, joined, less, step, times
+from .linear import Steps, collected, joined, step, times
 from .ranges import NEVER, Range, parts, ranges
 from .rules import Assumption, Facts
 from .rules.base import NOTHING
-from .scalars import add, always_less, integer, mul, num, number_of
+from .scalars import add, always_less, integer, mul, num, number_of, subtract
 from .signs import NEITHER, Found, find, shown
 from .terms import Term, free
 
@@ -91,21 +91,21 @@ def never_negative(number: Term) -> Found:
         m = monomial[0] if len(monomial) == 1 else number
         if m.op != "maximum" or not all(x.finite for x in m.args):
             continue
-        rests = [integer(add(number, mul(num(c), less(x, m)))) for x in m.args]
+        rests = [integer(add(number, mul(num(c), subtract(x, m)))) for x in m.args]
         found = [never_negative(rest) for rest in rests]
         good = [k for k, (certain, _) in enumerate(found) if certain]
         if c > 0 and good:
             x, rest, steps = m.args[good[0]], rests[good[0]], found[good[0]][1]
-            more = less(m, x)
+            more = subtract(m, x)
             whole = step(1, number, "total", rest, times(num(c), more))
             return 1, joined(steps, (step(1, more, "largest", m, x), whole))
         if c < 0 and len(good) == 2:
             room = add(mul(num(-1 / c), number), m)
             each = [
-                step(1, less(room, x), "total", times(num(-1 / c), rest))
+                step(1, subtract(room, x), "total", times(num(-1 / c), rest))
                 for x, rest in zip(m.args, rests, strict=True)
             ]
-            above = less(room, m)
+            above = subtract(room, m)
             last = step(1, above, "least", m, room), step(1, number, "total", times(num(-c), above))
             return 1, joined(*(steps for _, steps in found), (*each, *last))
         return NEITHER

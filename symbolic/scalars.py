@@ -55,6 +55,11 @@ def mul(*parts: Term) -> Term:
     return make("mul", tuple(flat), shape=flat[0].shape) if flat else ONE
 
 
+def subtract(x: Term, y: Term) -> Term:
+    """x − y, as x + (−1)·y."""
+    return add(x, mul(num(-1), y))
+
+
 def power(base: Term, exponent: int) -> Term:
     """base to an integer exponent; 1/0 is 0 by convention, as in most proof assistants."""
     return base if exponent == 1 else make("power", (base,), exponent, base.shape)
@@ -68,6 +73,11 @@ def unary(op: str, x: Term) -> Term:
 def boolean(op: str, *args: Term) -> Term:
     """A comparison or a connective."""
     return make(op, args, shape=args[0].shape)
+
+
+def indicator(op: str, a: Term, b: Term) -> Term:
+    """[a = b], [a < b] or [a <= b], of two numbers."""
+    return make("indicator", (make(op, (a, b)),))
 
 
 def entry(array: Term, *at: Term) -> Term:
@@ -129,31 +139,21 @@ def integer(term: Term) -> Term:
 
 
 def split_integer(term: Term, unit: Term) -> tuple[Term, Term]:
-    """(a, b) with ``term = a·unit + b``, where b collects the monomials unit does not divide.
+    """(a, b) with ``term = a·unit + b``, where a collects the monomials that unit divides.
 
     Of a unit that is a sum, such as A + B, the first monomial of the highest degree decides.
     """
-    divisor = _expand(unit)
-    if len(divisor) > 1:
-        lead = max(divisor, key=lambda m: (len(m), [t.key for t in m]))
-        whole, _ = split_integer(term, mul(num(divisor[lead]), *lead))
-        return whole, integer(add(term, mul(num(-1), whole, unit)))
-    if not divisor:
-        return ZERO, integer(term)
-    ((factors, scale),) = divisor.items()
-    quotient: Polynomial = {}
-    rest: Polynomial = {}
-    for monomial, coefficient in _expand(term).items():
+    divisor, quotient = _expand(unit), Polynomial()
+    lead = max(divisor, key=lambda m: (len(m), [t.key for t in m]), default=())
+    for monomial, coefficient in _expand(term).items() if divisor else ():
         left = list(monomial)
-        for factor in factors:
+        for factor in lead:
             if factor in left:
                 left.remove(factor)
-        times = coefficient // scale if len(left) == len(monomial) - len(factors) else 0
-        quotient[tuple(left)] = quotient.get(tuple(left), 0) + times
-        rest[monomial] = coefficient - times * scale
-    quotient = {m: c for m, c in quotient.items() if c}
-    rest = {m: c for m, c in rest.items() if c}
-    return _collect(quotient), _collect(rest)
+        if len(left) == len(monomial) - len(lead):
+            quotient[tuple(left)] = coefficient // divisor[lead]
+    whole = _collect({m: c for m, c in quotient.items() if c})
+    return whole, integer(subtract(term, mul(whole, unit)))
 
 
 @cache
@@ -173,11 +173,12 @@ def always_less(low: Term, high: Term) -> bool:
     range depends on others first.  With size = 1 + s the rest is >= 0 if no coefficient is
     negative; a natural number stays as it is.
     """
-    gap = _expand(add(high, num(-1), mul(num(-1), low)))
+    least: list[Term]
+    gap = _expand(subtract(add(high, num(-1)), low))
     while ranged := {a: r for m in gap for a in m if (r := index_range(a)) is not None}:
         within = {part for r in ranged.values() for part in postorder(r)}
         last = {a: r for a, r in ranged.items() if a not in within}
-        least: list[Term] = []
+        least = []
         for monomial, coefficient in gap.items():
             if not all(_is_natural(atom) for atom in monomial):
                 return False
@@ -187,25 +188,15 @@ def always_less(low: Term, high: Term) -> bool:
         gap = _expand(add(*least))
     if not all(_is_natural(atom) for monomial in gap for atom in monomial):
         return False
-    return all(coefficient >= 0 for coefficient in _replace_sizes(gap).values())
+    sizes = [[add(t, ONE) if t.op == "size" else t for t in monomial] for monomial in gap]
+    least = [mul(num(c), *factors) for c, factors in zip(gap.values(), sizes, strict=True)]
+    return all(coefficient >= 0 for coefficient in _expand(add(*least)).values())
 
 
 def _is_natural(atom: Term) -> bool:
     """Whether an atom is a natural number by what it is."""
     natural = atom.op == "var" and atom.data[1] == "natural" and not atom.shape
     return atom.op == "size" or natural or index_range(atom) is not None
-
-
-def _replace_sizes(polynomial: Polynomial) -> Polynomial:
-    """The polynomial with every size written as 1 + size."""
-    return _expand(
-        add(
-            *(
-                mul(num(c), *(add(t, ONE) if t.op == "size" else t for t in monomial))
-                for monomial, c in polynomial.items()
-            )
-        )
-    )
 
 
 def is_count(term: Term) -> bool:

@@ -21,7 +21,6 @@ from .linear import (
     as_term,
     collected,
     joined,
-    less,
     minus,
     multiples,
     order,
@@ -33,7 +32,19 @@ from .rules import BY_FORM, Assumption, Facts, Signs, known_after, same_polynomi
 from .rules.base import NOTHING
 from .rules.inequalities import LEAST
 from .rules.signs import BY_KIND, CARRIED, Sign
-from .scalars import ONE, ZERO, add, always_less, is_integer, is_truth, mul, num, number_of, power
+from .scalars import (
+    ONE,
+    ZERO,
+    add,
+    always_less,
+    is_integer,
+    is_truth,
+    mul,
+    num,
+    number_of,
+    power,
+    subtract,
+)
 from .terms import Opened, Term, free, instantiate, make, opened, postorder, substitute
 
 Found = tuple[int, Steps]
@@ -268,7 +279,7 @@ def _above_0(t: Term, facts: Facts) -> Found:
     if len(linear) != 2 or more is None or taken is None or more.args[0] is not taken.args[0]:
         return NEITHER
     length, body = more.args
-    certain, steps = find(make("sum", (length, less(body, taken.args[1]))), facts)
+    certain, steps = find(make("sum", (length, subtract(body, taken.args[1]))), facts)
     return (2, (*steps, step(2, t, "linear", more, taken))) if certain == 2 else NEITHER
 
 
@@ -371,20 +382,20 @@ def when(gate: Term, facts: Facts) -> tuple[Told, Told]:
             up = minus(x, y)
             certain, steps = find(up, facts)
             if certain:
-                by = times(num(-1), less(b, a)) if x is a else less(b, a)
+                by = times(num(-1), subtract(b, a)) if x is a else subtract(b, a)
                 other = SignStep("nonzero", up, "multiple", (by,))
                 told, more = _strictly(up, up)
                 return holds, (told, (*steps, other, step(2, up, "apart"), *more))
         return holds, ([], ())
     if c.op == "less":
-        return _strictly(minus(b, a), less(b, a)), _at_least_0(a, b)
-    return _at_least_0(b, a), _strictly(minus(a, b), less(a, b))
+        return _strictly(minus(b, a), subtract(b, a)), _at_least_0(a, b)
+    return _at_least_0(b, a), _strictly(minus(a, b), subtract(a, b))
 
 
 def _at_least_0(x: Term, y: Term) -> Told:
     """x − y >= 0."""
     up = minus(x, y)
-    return [("nonnegative", up)], (step(1, up, "total", less(x, y)),)
+    return [("nonnegative", up)], (step(1, up, "total", subtract(x, y)),)
 
 
 def _strictly(up: Term, told: Term) -> Told:
@@ -421,7 +432,7 @@ def _low(t: Term, facts: Facts) -> Low:
     if inner.op in ("cos", "sin", "tanh", "indicator") and inner.finite:
         if inner.op == "indicator" and scale >= 0:
             return Fraction(), False, [t], ()
-        other = add(ONE, inner) if scale > 0 else less(ONE, inner)
+        other = add(ONE, inner) if scale > 0 else subtract(ONE, inner)
         how = step(1, other, "bounded", inner)
         return -abs(scale), False, [times(num(abs(scale)), other)], (how,)
     if scale < 0 and inner.finite and not inner.shape:
@@ -433,12 +444,12 @@ def _low(t: Term, facts: Facts) -> Low:
     if t.op == "exp":
         certain, steps = _gap(ZERO, t.args[0], facts)
         if certain:
-            more = less(t, ONE)
+            more = subtract(t, ONE)
             last = step(certain, more, "rising", "exp", ZERO, t.args[0])
             return Fraction(1), certain == 2, [more], (*steps, last)
         return Fraction(), t.args[0].finite, [t], ()
     if t.op == "size":
-        more = less(t, ONE)
+        more = subtract(t, ONE)
         return Fraction(1), False, [more], (step(1, more, "ranges"),)
     certain, steps = find(t, facts)
     return (Fraction(), certain == 2, [t], steps) if certain else UNKNOWN
@@ -454,13 +465,13 @@ def _low_of_maximum(t: Term, facts: Facts) -> Low:
     low, strict, rest, steps = best
     if low is None:
         return UNKNOWN
-    gap = less(t, more)
+    gap = subtract(t, more)
     return low, strict, [gap, *rest], (*steps, step(1, gap, "largest", t, more))
 
 
 def _at_most_one(t: Term, facts: Facts) -> tuple[int, Term, Steps]:
     """Whether exp(x) or 1/x is at most 1 (1), or below it (2): x <= 0, or x >= 1; and 1 − t."""
-    other = less(ONE, t)
+    other = subtract(ONE, t)
     if t.op == "exp" and t.args[0].finite:
         certain, steps = _gap(t.args[0], ZERO, facts)
         if certain:
@@ -469,11 +480,11 @@ def _at_most_one(t: Term, facts: Facts) -> tuple[int, Term, Steps]:
         (x,) = t.args
         certain, steps = _gap(ONE, x, facts)
         if certain:
-            room = less(ONE, power(x, -1))  # 1 − 1/x^k = Σ_{m<k} (1 − 1/x)/x^m
+            room = subtract(ONE, power(x, -1))  # 1 − 1/x^k = Σ_{m<k} (1 − 1/x)/x^m
             first = step(certain, room, "rising", "power", ONE, x)
             if t.data == -1:
                 return certain, other, (*steps, first)
-            above = step(2, x, "total", ONE, less(x, ONE))
+            above = step(2, x, "total", ONE, subtract(x, ONE))
             parts = [times(room, power(x, -m)) if m else room for m in range(-t.data)]
             last = step(certain, other, "total", *parts)
             return certain, other, (*steps, first, above, last)
@@ -553,14 +564,14 @@ def _no_larger(small: Monomial, large: Monomial, facts: Facts) -> Less | None:
         if low is None or low < least:
             return None
         pairs.append((x, y))
-        known += [more, (step(1, less(y, x), "total", num(low - least), *rest),)]
+        known += [more, (step(1, subtract(y, x), "total", num(low - least), *rest),)]
     if alone:  # y − x = (y − 1) + (1 − x)
-        return [times(common, less(y, x)) for x, y in pairs], joined(*known)
+        return [times(common, subtract(y, x)) for x, y in pairs], joined(*known)
     pieces: list[Term] = []
     for chosen in product((False, True), repeat=len(pairs)):
         if any(chosen):  # Π (x + e) − Π x is the sum over all choices of an e or the x
             each = zip(chosen, pairs, strict=True)
-            pieces.append(times(common, *(less(y, x) if e else x for e, (x, y) in each)))
+            pieces.append(times(common, *(subtract(y, x) if e else x for e, (x, y) in each)))
     return pieces, joined(*known)
 
 
@@ -569,9 +580,9 @@ def _below(small: Term, large: Term, facts: Facts) -> Steps | None:
     if small.op != large.op:
         return None
     if small.op in ("exp", "tanh", "log", "sqrt"):
-        return _rising(small.op, small.args[0], large.args[0], less(large, small), facts)
+        return _rising(small.op, small.args[0], large.args[0], subtract(large, small), facts)
     if small.op == "power" and small.data == large.data == -1:
-        return _rising("power", large.args[0], small.args[0], less(large, small), facts)
+        return _rising("power", large.args[0], small.args[0], subtract(large, small), facts)
     if small.op == "maximum":
         return _most(small, large, facts)
     if small.op == "sum" and small.args[0] is large.args[0]:
@@ -592,7 +603,7 @@ def _gap(x: Term, y: Term, facts: Facts) -> Found:
     """The sign of y − x, as the kernel asks for it."""
     if not (x.finite and y.finite) or x.shape:
         return NEITHER
-    form, whole = minus(y, x), less(y, x)
+    form, whole = minus(y, x), subtract(y, x)
     certain, steps = find(form, facts)
     if not certain or form is whole:
         return certain, steps
@@ -606,7 +617,7 @@ def _most(small: Term, large: Term, facts: Facts) -> Steps | None:
             return None
         parts = [_most(x, large, facts) for x in small.args]
         known = [steps for steps in parts if steps is not None]
-        last = step(1, less(large, small), "least", small, large)
+        last = step(1, subtract(large, small), "least", small, large)
         return joined(*known, (last,)) if len(known) == len(parts) else None
     return _under(small, large, facts)
 
@@ -619,21 +630,21 @@ def _under(x: Term, large: Term, facts: Facts) -> Steps | None:
     for y in large.args:
         below = _under(x, y, facts) if y.finite else None
         if below is not None:
-            up, whole = less(large, y), less(large, x)
-            last = (step(1, up, "largest", large, y), step(1, whole, "total", up, less(y, x)))
+            up, whole = subtract(large, y), subtract(large, x)
+            last = (step(1, up, "largest", large, y), step(1, whole, "total", up, subtract(y, x)))
             return joined(below, last)
     return None
 
 
 def _sums(small: Term, large: Term, facts: Facts) -> Steps | None:
     """Σ_j f(j) <= Σ_j g(j) where every f(j) is at most g(j)."""
-    whole = make("sum", (small.args[0], less(large.args[1], small.args[1])))
+    whole = make("sum", (small.args[0], subtract(large.args[1], small.args[1])))
     j = opened(small.args[0], whole)
     certain, steps = _gap(instantiate(small.args[1], j), instantiate(large.args[1], j), facts)
     if not certain or not (small.finite and large.finite):
         return None
     every = step(1, whole, "every", j, steps)
-    return every, step(1, less(large, small), "linear", large, small)
+    return every, step(1, subtract(large, small), "linear", large, small)
 
 
 def _implies(first: Term, then: Term, facts: Facts) -> Steps | None:
@@ -648,11 +659,11 @@ def _implies(first: Term, then: Term, facts: Facts) -> Steps | None:
     certain, steps = find(form, facts)
     if not certain or certain <= strict[other.op] - strict[one.op]:
         return None
-    t = less(then, first)
+    t = subtract(then, first)
     above, below = (substitute(t, first, value) for value in (ONE, ZERO))
     if then not in above.args:  # one occurs in the other
         return None
-    against = step(2, ZERO, "total", less(b, a), less(c, d), slack)
+    against = step(2, ZERO, "total", subtract(b, a), subtract(c, d), slack)
     both = step(1, substitute(above, then, ONE), "total")
     holds = step(1, above, "cases", then, (both,), (against,))
     last = step(1, t, "cases", first, (holds,), (step(1, below, "total", then),))

@@ -229,6 +229,11 @@ def free(term: Term) -> frozenset[Term]:
     return frozenset().union(*(free(part) for part in (*term.args, *term.shape)))
 
 
+def names(*terms: Term) -> frozenset[Term]:
+    """All that is free in some of the terms."""
+    return frozenset[Term]().union(*map(free, terms))
+
+
 def opened(length: Term, *of: Hashable) -> Term:
     """An index of an axis that occurs in nothing that it is opened of."""
     return make("index", (length,), Opened(of))

@@ -23,6 +23,7 @@ from ..scalars import (
 )
 from ..signs import find
 from ..terms import Opened, Term, bind, free, instantiate, make, postorder, substitute
+from . import derived
 from .equations import chain, inside, occurs, opened_index, operations, reverse, rewrite, under
 from .polynomial import Polynomial, expand, held, to_term
 
@@ -96,9 +97,9 @@ def _peeled(gate: Term) -> Derivation | None:
     array, a = x.args
     try:
         if _is_permutation(array):
-            return rewrite("injective", gate)
+            return derived.solved_permutation(gate)
         if array.op == "inverse" and _is_permutation(array.args[0]):
-            back = rewrite("injective", _gate(entry(array.args[0], y), a))
+            back = derived.solved_permutation(_gate(entry(array.args[0], y), a))
             if back.right is _gate(y, x):
                 turned = rewrite("comparison", gate, y, x)
                 step = chain(turned, reverse(back))
@@ -209,7 +210,7 @@ def _depth(norm: Normaliser, t: Term) -> Derivation:
         if t.op == "entry"
         else inside(t, [(k, norm(part)) for k, part in parts if part.op == "entry"])
     )
-    return chain(mapped, rewrite("integer", mapped.right))
+    return chain(mapped, derived.sorted_integer(mapped.right))
 
 
 def equivariance(norm: Normaliser, t: Term) -> Derivation:

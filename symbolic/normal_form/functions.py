@@ -30,7 +30,7 @@ from ..scalars import (
 )
 from ..signs import find
 from ..terms import Term, make
-from . import conditions
+from . import conditions, derived
 from .equations import chain, flat, inside, rewrite
 from .polynomial import (
     Monomial,
@@ -58,11 +58,11 @@ def angle(norm: Normaliser, t: Term) -> Derivation:
     u = first.right
     whole = expand(u.args[0])
     if not whole:
-        return chain(first, rewrite("zero angle", u))
+        return chain(first, rewrite("known angle", u))
     one, c, rest = _first(whole, together=norm.together)
     lead = next(iter(one))
     if not rest and lead == PI and len(one) == 1 and c in (1, Fraction(1, 2)):
-        return chain(first, rewrite("half turn", u))
+        return chain(first, rewrite("known angle", u))
     unit_of = norm.units.get(lead, c.denominator)
     if not rest and c == Fraction(1, unit_of):
         if norm.together:
@@ -153,9 +153,9 @@ def logarithm(norm: Normaliser, t: Term) -> Derivation:
     u = first.right
     x = u.args[0]
     if x.op == "exp" and x.args[0].finite:
-        return norm.then(chain(first, rewrite("log", u, x.args[0])))
+        return norm.then(chain(first, rewrite("log", u)))
     if x is ONE:
-        return chain(first, rewrite("log", u, ZERO))
+        return chain(first, derived.logarithm(u, ZERO))
     product, shared = _factored(norm, x)
     if product is not x:
         first = chain(first, inside(u, [(0, rewrite("ring", x, product, *shared))]))
@@ -167,7 +167,7 @@ def logarithm(norm: Normaliser, t: Term) -> Derivation:
         base, k = (factor.args[0], factor.data) if factor.op == "power" else (factor, 1)
         parts.append(mul(num(k), unary("log", base)))
     try:
-        return norm.then(chain(first, rewrite("log", u, add(*parts))))
+        return norm.then(chain(first, derived.logarithm(u, add(*parts))))
     except Refused:
         return first
 
@@ -225,10 +225,10 @@ def absolute(norm: Normaliser, t: Term) -> Derivation:
     u = first.right
     x = u.args[0]
     if find(x, held())[0]:
-        return chain(first, rewrite("absolute value", u, x))
+        return chain(first, rewrite("absolute value", u))
     opposite = norm(mul(num(-1), x)).right
     if opposite.key < x.key:
-        first = chain(first, rewrite("absolute value", u, unary("abs", opposite)))
+        first = chain(first, derived.mirrored_absolute(x, opposite))
     return first
 
 
@@ -252,7 +252,7 @@ def maximum(norm: Normaliser, t: Term) -> Derivation:
         return first
     mirrored = sorted((norm(mul(num(-1), x)).right for x in different), key=lambda x: x.key)
     if make("maximum", tuple(mirrored)).key < target.key:  # of the two one is the normal form
-        return norm.then(chain(first, rewrite("mirrored maximum", target)))
+        return norm.then(chain(first, derived.mirrored_maximum(target)))
     return first
 
 

@@ -9,7 +9,7 @@ treated in ``sums.py`` and conditions in ``conditions.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..budget import spend
@@ -17,7 +17,7 @@ from ..derivation import Derivation, Reflexive
 from ..scalars import entry, mul, num, power
 from ..signs import find
 from ..terms import Term, opened
-from . import conditions, functions, sums
+from . import conditions, derived, functions, sums
 from .equations import chain, inside, rewrite
 from .matching import in_product, leading
 from .polynomial import (
@@ -86,13 +86,15 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
         if not isinstance(exponent, int):
             continue
         if base.op == "sin" and exponent >= 2:
-            return _with_square(t, factors, place, base, 2, "sin² + cos² = 1")
+            return _with_square(t, factors, place, 2, partial(rewrite, "sin² + cos² = 1"))
         if base.op == "abs" and exponent >= 2:
-            return _with_square(t, factors, place, base, 2, "absolute value")
+            return _with_square(t, factors, place, 2, derived.absolute_square)
         if base.op == "sqrt" and abs(exponent) >= 2 and find(base.args[0], held())[0]:
-            return _with_square(t, factors, place, base, 2 if exponent > 0 else -2, "root")
+            if exponent > 0:
+                return _with_square(t, factors, place, 2, partial(rewrite, "root"))
+            return _with_square(t, factors, place, -2, derived.root_power)
         if base.op == "indicator" and exponent >= 2:
-            step = rewrite("indicator power", factor)
+            step = derived.condition_power(factor)
             return inside(t, [(place, step)]) if t.op == "mul" else step
         inverse = factor if exponent == -1 else base
         if inverse.op == "power" and inverse.args[0].op == "add" and inverse.data == -1:
@@ -106,18 +108,17 @@ def reduce(norm: Normaliser, t: Term) -> Derivation:
 
 
 def _with_square(
-    t: Term, factors: tuple[Term, ...], place: int, base: Term, k: int, rule: str
+    t: Term, factors: tuple[Term, ...], place: int, k: int, rule: Callable[[Term], Derivation]
 ) -> Derivation:
-    exponent = factors[place].data
+    base, exponent = factors[place].args[0], factors[place].data
     assert isinstance(exponent, int)
     square = power(base, k)
-    arguments = (power(base.args[0], 2),) if base.op == "abs" else ()
     rest = [power(base, exponent - k)] if exponent != k else []
     target = mul(*factors[:place], square, *rest, *factors[place + 1 :])
     step = rewrite("ring", t, target)
     if target is square:
-        return chain(step, rewrite(rule, square, *arguments))
-    return chain(step, inside(target, [(place, rewrite(rule, square, *arguments))]))
+        return chain(step, rule(square))
+    return chain(step, inside(target, [(place, rule(square))]))
 
 
 def _cancelled(t: Term, target: Term) -> tuple[Term, ...]:

@@ -24,6 +24,7 @@ from ..derivation import Derivation, Reflexive
 from ..rules import Refused
 from ..scalars import ONE, ZERO, below, integer, mul, number_of, power, split_integer
 from ..terms import Term, bind, free, instantiate, make
+from . import derived
 from .conditions import common_word, solved
 from .equations import (
     chain,
@@ -137,11 +138,10 @@ def _contracted(norm: Normaliser, t: Term) -> Derivation | None:
         step = under(around, (last,), arrange)
         if outside:
             step = chain(step, rewrite("factor", step.right, outside))
-            end = len(step.right.args) - 1
-            summed = rewrite(rule, step.right.args[end], *args)
-            step = chain(step, inside(step.right, [(end, summed)]))
-        else:
-            step = chain(step, rewrite(rule, step.right, *args))
+        end = len(step.right.args) - 1
+        part = step.right.args[end] if outside else step.right
+        summed = rewrite(rule, part, *args)
+        step = chain(step, inside(step.right, [(end, summed)]) if outside else summed)
         return chain(moved, wrap(moved.right, names[:-1], 0, step))
     return _by_equation(norm, t, indices, factors) if norm.assume else None
 
@@ -268,7 +268,7 @@ def summation(norm: Normaliser, t: Term) -> Derivation:
     if count is not None and count <= longest_written_out():
         return norm.at("unroll", t)
     if integer(length) is not length:
-        return norm.then(inside(t, [(0, rewrite("integer", length))]))
+        return norm.then(inside(t, [(0, derived.sorted_integer(length))]))
     j = opened_index(t, length)
     body = norm(instantiate(t.args[1], j))
     split = _needed_split(body.right, j, length) or norm.splits.get(length)

@@ -32,6 +32,20 @@ def need(condition: object, why: str, *terms: Term) -> None:
         raise Refused(why, *terms)
 
 
+def argument(t: Term, place: object) -> Term:
+    """The argument of a term at a place, which is not counted from the end."""
+    need(type(place) is int and 0 <= place < len(t.args), "no such argument", t)
+    assert isinstance(place, int)
+    return t.args[place]
+
+
+def compared(t: Term, *ops: str) -> tuple[str, Term, Term]:
+    """The operation and the sides of [a = b], [a < b] or [a <= b], if it is one of these."""
+    need(t.op == "indicator" and t.args[0].op in ops, "not a comparison of that kind", t)
+    a, b = t.args[0].args
+    return t.args[0].op, a, b
+
+
 @contextmanager
 def refusing(rule: str) -> Iterator[None]:
     """What is refused inside is refused by this rule, unless one within it did."""

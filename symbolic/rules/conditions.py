@@ -10,17 +10,21 @@ from ..scalars import (
     ZERO,
     add,
     always_less,
+    indicator,
     integer,
     is_integer,
     is_truth,
     mul,
     num,
+    subtract,
     unary,
 )
 from ..terms import Term, free, make, substitute
-from .base import NOTHING, Result, need
+from .base import NOTHING, Refused, Result, argument, compared, need
 from .polynomials import same_polynomial
 from .signs import BY_FORM, Signs
+
+ORDERS = ("less", "less_equal")
 
 
 def where(t: Term) -> Result:
@@ -35,11 +39,10 @@ def where(t: Term) -> Result:
 def push(t: Term, place: Any) -> Result:
     """f(.., where(c, a, b), ..) = where(c, f(.., a, ..), f(.., b, ..))."""
     need(t.op in ("add", "mul", "exp", "maximum", "power"), "not an arithmetic term", t)
-    need(type(place) is int and 0 <= place < len(t.args), "no such argument", t)
-    choice = t.args[place]
+    choice = argument(t, place)
     need(choice.op == "where", "no choice at that place", t)
     c, *branches = choice.args
-    both = tuple(make(t.op, (*t.args[:place], b, *t.args[place + 1 :]), t.data) for b in branches)
+    both = (make(t.op, (*t.args[:place], b, *t.args[place + 1 :]), t.data) for b in branches)
     return make("where", (c, *both)), NOTHING
 
 
@@ -64,59 +67,37 @@ def connective(t: Term) -> Result:
     need(t.op == "indicator", "not an indicator", t)
     c = t.args[0]
     if c.op == "where":
-        return make(
-            "where", (c.args[0], *(unary("indicator", a) for a in c.args[1:])), shape=t.shape
-        ), NOTHING
-    same = c.op == "equal" and all(map(is_truth, c.args))
-    gates = [unary("indicator", arg) for arg in c.args if same or c.op in ("not", "and", "or")]
-    need(gates, "no connective", t)
-    if same:
-        return add(mul(*gates), mul(*(add(ONE, mul(num(-1), gate)) for gate in gates))), NOTHING
+        branches = (unary("indicator", branch) for branch in c.args[1:])
+        return make("where", (c.args[0], *branches), shape=t.shape), NOTHING
+    need(c.op in ("not", "and", "or", "equal") and all(map(is_truth, c.args)), "no connective", t)
+    gates = [unary("indicator", arg) for arg in c.args]
     if c.op == "not":
-        return add(ONE, mul(num(-1), gates[0])), NOTHING
+        return subtract(ONE, gates[0]), NOTHING
     if c.op == "and":
         return mul(*gates), NOTHING
-    return add(*gates, mul(num(-1), *gates)), NOTHING
-
-
-def idempotent(t: Term) -> Result:
-    """[c]^k = [c] for k >= 1."""
-    good = t.op == "power" and t.data >= 1 and t.args[0].op == "indicator"
-    need(good, "not [c]^k", t)
-    return t.args[0], NOTHING
+    if c.op == "or":
+        return add(*gates, mul(num(-1), *gates)), NOTHING
+    return add(mul(*gates), mul(*(subtract(ONE, gate) for gate in gates))), NOTHING
 
 
 def either(t: Term, gate: Term) -> Result:
     """f([c]) = [c]·f(1) + (1 − [c])·f(0) for a finite number f([c])."""
-    need(t.finite and not t.shape and not t.loose, "not a finite number", t)
-    need(
-        gate.op == "indicator" and gate.finite and not gate.shape and not gate.loose,
-        "no condition on finite numbers",
-        gate,
-    )
-    need(
-        all(substitute(v, gate, ONE) is v for v in free(t)),
-        "a variable has it in its range or shape",
-        t,
-        gate,
-    )
+    for x in (t, gate):
+        need(x.finite and not x.shape and not x.loose, "not a finite number", x)
+    need(gate.op == "indicator", "no condition", gate)
+    unmoved = all(substitute(v, gate, ONE) is v for v in free(t))
+    need(unmoved, "a variable has it in its range or shape", t, gate)
     holds, fails = (substitute(t, gate, value) for value in (ONE, ZERO))
-    return add(mul(gate, holds), mul(add(ONE, mul(num(-1), gate)), fails)), NOTHING
+    return add(mul(gate, holds), mul(subtract(ONE, gate), fails)), NOTHING
 
 
 def comparison(t: Term, a: Term, b: Term) -> Result:
-    """[x = y] = [a = b] and [x <= y] = [a <= b] when x − y = a − b (or b − a for =)."""
-    need(
-        t.op == "indicator" and t.args[0].op in ("equal", "less_equal", "less"),
-        "not a comparison",
-        t,
-    )
-    x, y = t.args[0].args
-    ok = same_polynomial(add(x, mul(num(-1), y)), add(a, mul(num(-1), b)))
-    if t.args[0].op == "equal" and not ok:
-        ok = same_polynomial(add(x, mul(num(-1), y)), add(b, mul(num(-1), a)))
-    need(ok, "the differences differ", t, a, b)
-    return unary("indicator", make(t.args[0].op, (a, b))), NOTHING
+    """[x = y] = [a = b], and so for < and <=, when x − y = a − b, or b − a for =."""
+    op, x, y = compared(t, "equal", *ORDERS)
+    gap = subtract(x, y)
+    turned = op == "equal" and same_polynomial(gap, subtract(b, a))
+    need(turned or same_polynomial(gap, subtract(a, b)), "the differences differ", t, a, b)
+    return indicator(op, a, b), NOTHING
 
 
 def whole(t: Term, a: Term, b: Term) -> Result:
@@ -124,68 +105,46 @@ def whole(t: Term, a: Term, b: Term) -> Result:
 
     Of integers x and y.
     """
-    need(t.op == "indicator" and t.args[0].op in ("less", "less_equal"), "not a comparison", t)
-    x, y = t.args[0].args
+    op, x, y = compared(t, *ORDERS)
     need(is_integer(x) and is_integer(y), "not of integers", x, y)
-    other, step = ("less_equal", -1) if t.args[0].op == "less" else ("less", 1)
-    ok = same_polynomial(add(y, mul(num(-1), x), num(step)), add(b, mul(num(-1), a)))
-    need(ok, "the differences differ by something else than 1", t, a, b)
-    return unary("indicator", make(other, (a, b))), NOTHING
+    other, step = ("less_equal", -1) if op == "less" else ("less", 1)
+    apart = same_polynomial(add(subtract(y, x), num(step)), subtract(b, a))
+    need(apart, "the differences differ by something else than 1", t, a, b)
+    return indicator(other, a, b), NOTHING
 
 
 def decide(t: Term, *, signs: Signs = BY_FORM) -> Result:
     """A comparison that ranges settle, of integers, or the sign of the difference, of any."""
-    need(
-        t.op == "indicator" and t.args[0].op in ("equal", "less", "less_equal"),
-        "not a comparison",
-        t,
-    )
-    x, y = (integer(side) for side in t.args[0].args)
-    op = t.args[0].op
+    op, *sides = compared(t, "equal", *ORDERS)
+    x, y = map(integer, sides)
     if op == "equal":
         if x is y:
             return ONE, NOTHING
         need(always_less(x, y) or always_less(y, x), "not settled by the ranges", t)
         return ZERO, NOTHING
-    strictly = op == "less"
-    if always_less(x, y if strictly else add(y, ONE)):
-        return ONE, NOTHING
-    if always_less(y, add(x, ONE) if strictly else x):
-        return ZERO, NOTHING
+    ways = ((x, y, op == "less", ONE), (y, x, op == "less_equal", ZERO))
+    for low, high, strictly, value in ways:
+        if always_less(low, high if strictly else add(high, ONE)):
+            return value, NOTHING
     need(t.finite and not t.shape, "not settled by the ranges", t)
-    certain, used = signs.sign(add(y, mul(num(-1), x)))
-    if certain >= (2 if strictly else 1):
-        return ONE, used
-    certain, used = signs.sign(add(x, mul(num(-1), y)))
-    need(certain >= (1 if strictly else 2), "not settled by the signs", t)
-    return ZERO, used
+    for low, high, strictly, value in ways:
+        certain, used = signs.sign(subtract(high, low))
+        if certain > strictly:
+            return value, used
+    raise Refused("not settled by the signs", t)
 
 
-def implied(t: Term, first: Any, second: Any, slack: Term, *, signs: Signs = BY_FORM) -> Result:
-    """[a <= b]·[c <= d]·f = [a <= b]·f when (d − c) − (b − a) = slack >= 0; < for both as well."""
-    need(
-        t.op == "mul"
-        and t.finite
-        and type(first) is int
-        and type(second) is int
-        and 0 <= first < len(t.args)
-        and 0 <= second < len(t.args)
-        and first != second,
-        "not two places of a finite product",
-        t,
-    )
-    given, told = t.args[first], t.args[second]
-    need(given.op == told.op == "indicator", "not two conditions", given, told)
-    strict = given.args[0].op == "less"
-    allowed = ("less_equal", "less") if strict else ("less_equal",)
-    need(
-        given.args[0].op in ("less", "less_equal") and told.args[0].op in allowed,
-        "not two comparisons of one kind",
-        given,
-        told,
-    )
-    (a, b), (c, d) = given.args[0].args, told.args[0].args
-    gap = add(d, mul(num(-1), c), a, mul(num(-1), b))
+def implied(
+    t: Term, first: object, second: object, slack: Term, *, signs: Signs = BY_FORM
+) -> Result:
+    """[a <= b]·[c <= d]·f = [a <= b]·f when (d − c) − (b − a) = slack >= 0; < for both as well.
+
+    [a < b]·[c <= d]·f = [a < b]·f too.
+    """
+    need(t.op == "mul" and t.finite and first != second, "not two places of a finite product", t)
+    op, a, b = compared(argument(t, first), *ORDERS)
+    _, c, d = compared(argument(t, second), *(ORDERS if op == "less" else ("less_equal",)))
+    gap = subtract(subtract(d, c), subtract(b, a))
     need(same_polynomial(gap, slack), "not the slack between them", slack)
     certain, used = signs.sign(slack)
     need(certain, "the slack is not known to be >= 0", slack)
@@ -197,39 +156,23 @@ def turned(t: Term) -> Result:
 
     For finite numbers.
     """
-    need(
-        t.op == "indicator"
-        and t.args[0].op in ("less", "less_equal", "equal")
-        and t.finite
-        and not t.shape,
-        "not a comparison of finite numbers",
-        t,
-    )
-    a, b = t.args[0].args
-    if t.args[0].op == "equal":
+    op, a, b = compared(t, "equal", *ORDERS)
+    need(t.finite and not t.shape, "not of finite numbers", t)
+    if op == "equal":
         need(not (is_truth(a) or is_truth(b)), "truth values have no order", t)
-        both = (unary("indicator", make("less_equal", pair)) for pair in ((a, b), (b, a)))
+        both = indicator("less_equal", a, b), indicator("less_equal", b, a)
         return add(*both, num(-1)), NOTHING
-    other = "less" if t.args[0].op == "less_equal" else "less_equal"
-    return add(ONE, mul(num(-1), unary("indicator", make(other, (b, a))))), NOTHING
+    other = "less" if op == "less_equal" else "less_equal"
+    return subtract(ONE, indicator(other, b, a)), NOTHING
 
 
 def equal_swap(t: Term, a: Term, b: Term) -> Result:
     """[a = b]·f = [a = b]·f with a replaced by b."""
-    gate = unary("indicator", make("equal", (a, b)))
-    need(t.finite, "a factor may be infinite", t)
-    need(
-        t.op == "mul" and (gate in t.args or unary("indicator", make("equal", (b, a))) in t.args),
-        "no such equation in the product",
-        t,
-    )
-    keep = gate if gate in t.args else unary("indicator", make("equal", (b, a)))
-    need(
-        all(substitute(v, a, b) is v for v in free(t) - {a}),
-        "a variable has it in its range or shape",
-        t,
-        a,
-    )
-    place = t.args.index(keep)
+    need(t.op == "mul" and t.finite, "not a finite product", t)
+    gates = [x for x in (indicator("equal", a, b), indicator("equal", b, a)) if x in t.args]
+    need(gates, "no such equation in the product", t)
+    unmoved = all(substitute(v, a, b) is v for v in free(t) - {a})
+    need(unmoved, "a variable has it in its range or shape", t, a)
+    place = t.args.index(gates[0])
     rest = [substitute(x, a, b) for i, x in enumerate(t.args) if i != place]
-    return mul(keep, *rest), NOTHING
+    return mul(gates[0], *rest), NOTHING

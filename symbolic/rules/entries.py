@@ -1,9 +1,9 @@
-"""Definitions unfolded and entries of arrays read off the table of meanings."""
+"""Definitions unfolded, entries of arrays read off the table of meanings, tables."""
 
 from __future__ import annotations
 
 from ..meaning import NoMeaning, entry_of
-from ..scalars import below, entry, integer
+from ..scalars import below, entry
 from ..terms import Term, bind, make, opened
 from .base import NOTHING, Refused, Result, need
 
@@ -34,9 +34,3 @@ def tabulated(t: Term) -> Result:
     for axis in range(len(at) - 1, -1, -1):
         body = make("tabulate", (t.shape[axis], bind(body, at[axis])), shape=t.shape[axis:])
     return body, NOTHING
-
-
-def ordered(t: Term) -> Result:
-    """An integer expression in its sorted form."""
-    need(t.finite and not t.shape, "not a finite number", t)
-    return integer(t), NOTHING

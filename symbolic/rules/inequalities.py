@@ -18,12 +18,12 @@ from ..scalars import (
     below,
     is_integer,
     is_truth,
-    mul,
     num,
     power,
+    subtract,
     unary,
 )
-from ..terms import Term, free, instantiate, make, substitute
+from ..terms import Term, free, instantiate, make, names, substitute
 from .base import NOTHING, Assumption, Facts, need, refusing
 from .polynomials import same_polynomial
 from .signs import Signs
@@ -59,8 +59,8 @@ def _shown(step: SignStep, signs: Signs) -> tuple[Assumption, Facts]:
     kind, rests = STEPS[step.rule](step.number, signs, *step.arguments)
     need(kind in (step.kind, "positive"), f"not {step.kind}", step.number)
     opened = step.rule == "every"  # its index; a place may be that index, and then counts
-    used = [free(x) for x in step.arguments[opened:] if isinstance(x, Term)]
-    inhabited(frozenset().union(*used) - free(step.number) - signs.over)
+    used = names(*(x for x in step.arguments[opened:] if isinstance(x, Term)))
+    inhabited(used - free(step.number) - signs.over)
     return fact, rests
 
 
@@ -81,10 +81,6 @@ def _at_least(least: int, signs: Signs, *terms: Term) -> tuple[list[int], Facts]
 
 def _kind(strict: object) -> str:
     return "positive" if strict else "nonnegative"
-
-
-def _less(x: Term, y: Term) -> Term:
-    return add(x, mul(num(-1), y))
 
 
 def total(t: Term, signs: Signs, *parts: Term) -> Shown:
@@ -110,7 +106,7 @@ def apart(t: Term, signs: Signs) -> Shown:
 
 def whole(t: Term, signs: Signs, x: Term) -> Shown:
     """t = x − 1 for an integer x > 0."""
-    need(is_integer(x) and same_polynomial(t, _less(x, ONE)), "not an integer less 1", t)
+    need(is_integer(x) and same_polynomial(t, subtract(x, ONE)), "not an integer less 1", t)
     return "nonnegative", _at_least(2, signs, x)[1]
 
 
@@ -123,7 +119,7 @@ def ranges(t: Term, _: Signs) -> Shown:
 def bounded(t: Term, _: Signs, x: Term) -> Shown:
     """1 − x and 1 + x for a cosine, sine, hyperbolic tangent or indicator."""
     need(x.op in ("cos", "sin", "tanh", "indicator"), "no bound", x)
-    ends = add(ONE, x), _less(ONE, x)
+    ends = add(ONE, x), subtract(ONE, x)
     need(any(same_polynomial(t, end) for end in ends), "not 1 and that number", t, x)
     return "nonnegative", NOTHING
 
@@ -138,9 +134,9 @@ def rising(t: Term, signs: Signs, f: Any, x: Term, y: Term) -> Shown:
     need(not x.shape + y.shape and x.finite and y.finite, "not two numbers", x, y)
     low, high = [(power(v, -1) if f == "power" else unary(f, v), AT.get((f, v))) for v in (x, y)]
     low, high = (high, low) if f == "power" else (low, high)
-    both = [_less(b, a) for a in low for b in high if a is not None and b is not None]
+    both = [subtract(b, a) for a in low for b in high if a is not None and b is not None]
     need(any(same_polynomial(t, gap) for gap in both), "not f(y) − f(x)", t)
-    certain, used = _at_least(1, signs, _less(y, x))
+    certain, used = _at_least(1, signs, subtract(y, x))
     if LEAST[f]:
         used |= _at_least(LEAST[f], signs, x)[1]
     return _kind(2 in certain), used
@@ -149,15 +145,15 @@ def rising(t: Term, signs: Signs, f: Any, x: Term, y: Term) -> Shown:
 def largest(t: Term, _: Signs, m: Term, x: Term) -> Shown:
     """t = max(x, y) − x."""
     need(m.op == "maximum" and x in m.args, "not a maximum and one of its numbers", m, x)
-    need(same_polynomial(t, _less(m, x)), "not the maximum less that number", t)
+    need(same_polynomial(t, subtract(m, x)), "not the maximum less that number", t)
     return "nonnegative", NOTHING
 
 
 def least(t: Term, signs: Signs, m: Term, z: Term) -> Shown:
     """t = z − max(x, y), z − x >= 0 and z − y >= 0."""
-    need(m.op == "maximum" and same_polynomial(t, _less(z, m)), "not z − max(x, y)", t)
+    need(m.op == "maximum" and same_polynomial(t, subtract(z, m)), "not z − max(x, y)", t)
     need(all(x.finite for x in m.args), "one may be infinite", m)
-    certain, used = _at_least(1, signs, *(_less(z, x) for x in m.args))
+    certain, used = _at_least(1, signs, *(subtract(z, x) for x in m.args))
     return _kind(min(certain) == 2), used
 
 
@@ -188,8 +184,8 @@ def every(t: Term, signs: Signs, j: Term, steps: Any, *at: Term) -> Shown:
 def linear(t: Term, signs: Signs, x: Term, y: Term) -> Shown:
     """t = Σ_j g(j) − Σ_j f(j), from the sign of Σ_j (g(j) − f(j))."""
     alike = x.op == y.op == "sum" and x.args[0] is y.args[0]
-    need(alike and same_polynomial(t, _less(x, y)), "not the difference of two sums", t)
-    whole = make("sum", (x.args[0], add(x.args[1], mul(num(-1), y.args[1]))))
+    need(alike and same_polynomial(t, subtract(x, y)), "not the difference of two sums", t)
+    whole = make("sum", (x.args[0], subtract(x.args[1], y.args[1])))
     (certain,), used = _at_least(1, signs, whole)
     return _kind(certain == 2), used
 
@@ -219,7 +215,7 @@ def _told(c: Term) -> tuple[list[Assumption], list[Assumption]]:
     if c.op not in ("less", "less_equal", "equal") or is_truth(c.args[0]):
         return [], []
     a, b = c.args
-    up, down = _less(b, a), _less(a, b)
+    up, down = subtract(b, a), subtract(a, b)
     if c.op == "equal":
         return [("nonnegative", up), ("nonnegative", down)], [("nonzero", up)]
     if c.op == "less":

@@ -1,10 +1,10 @@
-"""Maps of indices, digits of an index, and what a statement assumes."""
+"""Maps of indices, digits of an index, and functions that are equivariant."""
 
 from __future__ import annotations
 
-from ..scalars import ZERO, below, entry, is_integer, mul, split_integer, unary
+from ..scalars import ZERO, below, entry, indicator, is_integer, mul, split_integer
 from ..terms import Term, instantiate, make, opened
-from .base import NOTHING, Result, need
+from .base import NOTHING, Result, compared, need
 from .signs import BY_FORM, Signs
 from .sums import closed
 
@@ -12,38 +12,23 @@ from .sums import closed
 def permutation(t: Term) -> Result:
     """σ⁻¹(σ(j)) = j = σ(σ⁻¹(j))."""
     need(t.op == "entry" and t.args[1].op == "entry", "no word to cancel", t)
-    outer, inner = t.args[0], t.args[1].args[0]
-    cancels = (outer.op == "inverse" and outer.args[0] is inner) or (
-        inner.op == "inverse" and inner.args[0] is outer
-    )
-    base = outer.args[0] if outer.op == "inverse" else outer
-    need(cancels and base.shape == base.args, "these do not cancel", t)
-    need(below(t.args[1].args[1], base.shape[0]), "index out of range", t)
-    return t.args[1].args[1], frozenset({("permutation", base)})
+    outer, (inner, j) = t.args[0], t.args[1].args[:2]
+    forth = outer.op == "inverse" and outer.args[0] is inner
+    back = inner.op == "inverse" and inner.args[0] is outer
+    base = inner if forth else outer
+    need((forth or back) and base.shape == base.args, "these do not cancel", t)
+    need(below(j, base.shape[0]), "index out of range", t)
+    return j, frozenset({("permutation", base)})
 
 
 def injective(t: Term) -> Result:
-    """[σ(a) = b] = [a = σ⁻¹(b)] for a permutation;  [e(a) = e(b)] = [a = b] for an injection."""
-    need(t.op == "indicator" and t.args[0].op == "equal", "not [a = b]", t)
-    x, y = t.args[0].args
-    need(x.op == "entry" and len(x.args) == 2, "not [σ(a) = b]", t)
-    array, a = x.args
-    if y.op == "entry" and y.args[0] is array and array.op == "var":
-        result = unary("indicator", make("equal", (a, y.args[1])))
-        need(
-            below(a, array.shape[0]) and below(y.args[1], array.shape[0]),
-            "index out of range",
-            a,
-            y,
-        )
-        return result, frozenset({("injective", array)})
-    need(array.op == "var" and array.args == array.shape, "not a permutation", t)
-    inverse = make("inverse", (array,), shape=array.shape)
-    result = unary("indicator", make("equal", (a, entry(inverse, y))))
-    need(
-        below(a, array.shape[0]) and below(y, array.shape[0]), "b may lie outside the range of σ", y
-    )
-    return result, frozenset({("permutation", array)})
+    """[e(a) = e(b)] = [a = b] for an injection e."""
+    _, x, y = compared(t, "equal")
+    alike = x.op == y.op == "entry" and x.args[0] is y.args[0] and len(x.args) == 2
+    need(alike and x.args[0].op == "var", "not [e(a) = e(b)]", t)
+    (e, a), b = x.args, y.args[1]
+    need(below(a, e.shape[0]) and below(b, e.shape[0]), "index out of range", a, b)
+    return indicator("equal", a, b), frozenset({("injective", e)})
 
 
 def image(t: Term) -> Result:
@@ -51,18 +36,17 @@ def image(t: Term) -> Result:
     need(t.op == "indicator" and t.args[0].op == "is in", "not [i in e]", t)
     i, e = t.args[0].args
     j = opened(e.shape[0], t)
-    gate = unary("indicator", make("equal", (entry(e, j), i)))
+    gate = indicator("equal", entry(e, j), i)
     return closed(e.shape[0], j, gate), frozenset({("injective", e)})
 
 
 def digits(t: Term, width: Term) -> Result:
     """[a·k + b = c·k + d] = [a = c][b = d] for digits 0 <= b, d < k."""
-    need(t.op == "indicator" and t.args[0].op == "equal", "not [a = b]", t)
-    (a, b), (c, d) = (split_integer(side, width) for side in t.args[0].args)
+    _, *sides = compared(t, "equal")
+    (a, b), (c, d) = (split_integer(side, width) for side in sides)
     need(below(b, width) and below(d, width), "not a digit", b, d, width)
     need(is_integer(a) and is_integer(c), "not integers", a, c)
-    high, low = make("equal", (a, c)), make("equal", (b, d))
-    return mul(unary("indicator", high), unary("indicator", low)), NOTHING
+    return mul(indicator("equal", a, c), indicator("equal", b, d)), NOTHING
 
 
 def divide(t: Term, *, signs: Signs = BY_FORM) -> Result:
@@ -75,34 +59,19 @@ def divide(t: Term, *, signs: Signs = BY_FORM) -> Result:
     return (quotient if t.op == "floor_divide" else rest), used
 
 
-def hypothesis(t: Term, left: Term, right: Term) -> Result:
-    """An entry of one side of an assumed equation of arrays is that entry of the other."""
-    need(t.op == "entry" and t.args[0] is left, "not an entry of it", t, left)
-    need(left.shape == right.shape, "shapes differ", left, right)
-    inside = all(below(i, length) for i, length in zip(t.args[1:], left.shape, strict=True))
-    need(inside, "an index may leave its axis", t)
-    pair = make("assumed equal", (left, right))
-    return entry(right, *t.args[1:]), frozenset({("equal", pair)})
-
-
 def equivariance(t: Term, sigma: Term, table: Term) -> Result:
     """f(X[σ])[i, a] = f(X)[σ(i), a] for f assumed equivariant and a permutation σ or σ⁻¹."""
     need(t.op == "entry" and t.args[0].op == "call", "not an entry of a call", t)
-    f = t.args[0]
+    f, at, *rest = t.args
     moved, *others = f.args
     base = sigma.args[0] if sigma.op == "inverse" else sigma
-    need(
-        moved.op == table.op == "tabulate"
-        and moved.shape == table.shape
-        and base.op == "var"
-        and base.shape == (moved.args[0],) == base.args == f.shape[:1],
-        "not a table of rows and a permutation of them",
-        moved,
-    )
+    tables = moved.op == table.op == "tabulate" and moved.shape == table.shape
+    fits = tables and base.op == "var" and base.shape == (moved.args[0],) == base.args
+    need(fits and f.shape[:1] == base.args, "not a table of rows and a permutation", moved)
     row = opened(moved.args[0], t, table)
     moves = instantiate(moved.args[1], row) is instantiate(table.args[1], entry(sigma, row))
     need(moves, "the rows are not those of the table, moved by σ", moved, table)
-    need(below(t.args[1], moved.args[0]), "the row is out of range", t.args[1])
+    need(below(at, moved.args[0]), "the row is out of range", at)
     plain = make("call", (table, *others), f.data, f.shape)
     assumed = {("equivariant", make("function", data=f.data)), ("permutation", base)}
-    return entry(plain, entry(sigma, t.args[1]), *t.args[2:]), frozenset(assumed)
+    return entry(plain, entry(sigma, at), *rest), frozenset(assumed)

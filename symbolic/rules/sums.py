@@ -8,9 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..scalars import ONE, ZERO, add, always_less, below, entry, integer, mul, num, number_of, unary
+from ..scalars import (
+    ONE,
+    ZERO,
+    add,
+    always_less,
+    below,
+    entry,
+    indicator,
+    integer,
+    mul,
+    num,
+    number_of,
+    subtract,
+)
 from ..terms import Term, bind, free, instantiate, make, opened, substitute
-from .base import NOTHING, Refused, Result, need
+from .base import NOTHING, Refused, Result, compared, need
 
 
 def open_sum(t: Term, *, expectation: bool = False) -> tuple[Term, Term, Term]:
@@ -25,6 +38,11 @@ def open_sum(t: Term, *, expectation: bool = False) -> tuple[Term, Term, Term]:
 def closed(length: Term, variable: Term, body: Term) -> Term:
     """The sum of body over the variable."""
     return make("sum", (length, bind(body, variable)))
+
+
+def put(body: Term, variable: Term, value: Term) -> Term:
+    """The body at an integer value of its index."""
+    return substitute(body, variable, integer(value))
 
 
 def distribute(t: Term) -> Result:
@@ -68,27 +86,24 @@ def reindex(t: Term, permutation: Term) -> Result:
     base = permutation
     while base.op == "inverse":
         base = base.args[0]
-    need(
-        permutation.shape == (length,) and base.op == "var" and base.args == (length,),
-        "not a map of the summed axis to itself",
-        t,
-        permutation,
-    )
-    return closed(length, j, substitute(body, j, entry(permutation, j))), frozenset(
-        {("permutation", base)}
-    )
+    fits = permutation.shape == (length,) and base.op == "var" and base.args == (length,)
+    need(fits, "not a map of the summed axis to itself", t, permutation)
+    moved = closed(length, j, substitute(body, j, entry(permutation, j)))
+    return moved, frozenset({("permutation", base)})
+
+
+def reflect(t: Term) -> Result:
+    """Σ_{j<n} f(j) = Σ_{j<n} f(n − 1 − j)."""
+    length, j, body = open_sum(t)
+    return closed(length, j, put(body, j, subtract(add(length, num(-1)), j))), NOTHING
 
 
 def delta(t: Term) -> Result:
     """Σ_j [j = a]·f(j) = f(a) when a lies in the range of j and does not mention j."""
     length, j, body = open_sum(t)
     gate, *rest = body.args if body.op == "mul" else (body,)
-    need(
-        gate.op == "indicator" and gate.args[0].op == "equal" and body.finite,
-        "the first factor is not [j = a]",
-        t,
-    )
-    x, y = gate.args[0].args
+    need(body.finite, "the body may be infinite", t)
+    _, x, y = compared(gate, "equal")
     a = y if x is j else x
     need(j in (x, y) and j not in free(a), "not of the form [j = a]", t)
     need(below(a, length), "a may lie outside the range of j", a, length)
@@ -105,32 +120,15 @@ def radix(t: Term, blocks: Term, width: Term) -> Result:
     return closed(blocks, a, closed(width, b, put(body, j, add(mul(a, width), b)))), NOTHING
 
 
-def put(body: Term, variable: Term, value: Term) -> Term:
-    """The body at an integer value of its index."""
-    return substitute(body, variable, integer(value))
-
-
 def cut(t: Term, first: Term) -> Result:
     """Σ_{j < m+k} f(j) = Σ_{j < m} f(j) + Σ_{j < k} f(m + j)."""
     length, j, body = open_sum(t)
-    second = integer(add(length, mul(num(-1), first)))
-    need(
-        body.finite and always_less(num(-1), first) and always_less(num(-1), second),
-        "not two parts of the axis",
-        t,
-        first,
-    )
+    second = integer(subtract(length, first))
+    natural = always_less(num(-1), first) and always_less(num(-1), second)
+    need(body.finite and natural, "not two parts of the axis", t, first)
     a, b = opened(first, t), opened(second, t)
-    return add(
-        closed(first, a, put(body, j, a)), closed(second, b, put(body, j, add(first, b)))
-    ), NOTHING
-
-
-def reflect(t: Term) -> Result:
-    """Σ_{j<n} f(j) = Σ_{j<n} f(n − 1 − j)."""
-    length, j, body = open_sum(t)
-    other = integer(add(length, num(-1), mul(num(-1), j)))
-    return closed(length, j, substitute(body, j, other)), NOTHING
+    before = closed(first, a, put(body, j, a))
+    return add(before, closed(second, b, put(body, j, add(first, b)))), NOTHING
 
 
 def unroll(t: Term) -> Result:
@@ -146,41 +144,26 @@ def standard(t: Term) -> Result:
     """E z[ω, i]·z[ω, j] = [i = j] and E z[ω, i] = 0 for z given as standard."""
     length, w, body = open_sum(t, expectation=True)
     pair = body.args if body.op == "mul" else (body,)
-    need(
-        len(pair) <= 2 and all(x.op == "entry" and len(x.args) == 3 for x in pair),
-        "not one or two entries of random numbers",
-        t,
-    )
+    entries = len(pair) <= 2 and all(x.op == "entry" and len(x.args) == 3 for x in pair)
+    need(entries, "not one or two entries of random numbers", t)
     z = pair[0].args[0]
     need(length.op == "space", "not over the outcomes of an experiment", length)
-    need(
-        z.op == "var" and z.data[1] == "standard" and z.shape[0] is length,
-        "not over the outcomes of random numbers",
-        t,
-    )
-    need(
-        all(x.args[0] is z and x.args[1] is w and w not in free(x.args[2]) for x in pair),
-        "not entries at the one outcome",
-        t,
-    )
-    need(all(below(x.args[2], z.shape[1]) for x in pair), "out of range", t)
-    used = frozenset({("standard", z)})
-    if len(pair) == 1:
-        return ZERO, used
-    return unary("indicator", make("equal", (pair[0].args[2], pair[1].args[2]))), used
+    random = z.op == "var" and z.data[1] == "standard" and z.shape[0] is length
+    need(random, "not over the outcomes of random numbers", t)
+    at_one = all(x.args[0] is z and x.args[1] is w and w not in free(x.args[2]) for x in pair)
+    need(at_one, "not entries at the one outcome", t)
+    places = [x.args[2] for x in pair]
+    need(all(below(i, z.shape[1]) for i in places), "out of range", t)
+    after = ZERO if len(places) == 1 else indicator("equal", *places)
+    return after, frozenset({("standard", z)})
 
 
 def count(t: Term) -> Result:
     """Σ_{k<n} [k <= m] = m + 1 for 0 <= m < n;  Σ_{k<n} [k < m] = m for 0 <= m <= n."""
     length, k, body = open_sum(t)
-    good = body.op == "indicator" and body.args[0].op in ("less", "less_equal")
-    need(
-        good and body.args[0].args[0] is k and k not in free(body.args[0].args[1]),
-        "not a sum of [k <= m] or [k < m]",
-        t,
-    )
-    last = body.args[0].args[1]
-    total = last if body.args[0].op == "less" else integer(add(last, ONE))
+    op, first, m = compared(body, "less", "less_equal")
+    need(first is k and k not in free(m), "not a sum of [k <= m] or [k < m]", t)
+    total = m if op == "less" else integer(add(m, ONE))
     need(below(total, integer(add(length, ONE))), "m may leave the axis", t)
     return total, NOTHING
 
@@ -190,11 +173,8 @@ def orthogonal(t: Term) -> Result:
     length, k, body = open_sum(t)
     need(body.op == "mul" and len(body.args) == 2, "not a product of two", t)
     x, y = body.args
-    need(
-        x.op == y.op == "entry" and x.args[0] is y.args[0] and len(x.args) == 3,
-        "not two entries of one matrix",
-        t,
-    )
+    alike = x.op == y.op == "entry" and x.args[0] is y.args[0] and len(x.args) == 3
+    need(alike, "not two entries of one matrix", t)
     g = x.args[0]
     need(g.op == "var" and g.shape[0] is g.shape[1], "not a square matrix", g)
     need(length is g.shape[0], "the sum leaves out rows of g", length, g.shape[0])
@@ -202,7 +182,6 @@ def orthogonal(t: Term) -> Result:
         if x.args[axis] is y.args[axis] is k:
             b, c = x.args[3 - axis], y.args[3 - axis]
             need(k not in free(b) | free(c), "the index occurs twice", t)
-            need(below(b, g.shape[0]) and below(c, g.shape[0]), "out of range", b, c)
-            result = unary("indicator", make("equal", (b, c)))
-            return result, frozenset({("orthogonal", g)})
+            need(below(b, length) and below(c, length), "out of range", b, c)
+            return indicator("equal", b, c), frozenset({("orthogonal", g)})
     raise Refused("the sum is not over one axis of both", t)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from attnproof.symbolic.rules import base
 from attnproof.symbolic.rules.base import Result
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
@@ -69,7 +70,8 @@ def blind(rule: Rule) -> Rule:
 
     def faulty(*arguments: object, **signs: Any) -> Result:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys.modules[rule.__module__], "need", lambda *_: None)
+            for module in (sys.modules[rule.__module__], base):
+                patch.setattr(module, "need", lambda *_: None)
             return rule(*arguments, **signs)
 
     return faulty
@@ -163,11 +165,10 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
         (a, b),
     ),
     ("parity", "the sine is even", then(minus), unary("sin", minus(a)), (a,)),
-    ("zero angle", "cos 0 = 0", gives(ZERO), unary("cos", ZERO), ()),
-    ("zero angle", "any angle is 0", blind, unary("cos", a), ()),
+    ("known angle", "cos 0 = 0", gives(ZERO), unary("cos", ZERO), ()),
     ("sin² + cos² = 1", "sin² = cos²", gives(power(COS_A, 2)), power(SIN_A, 2), ()),
-    ("root", "(1/√x)² = x", gives(q), power(ROOT, -2), ()),
-    ("absolute value", "|x| = x for any x", blind, unary("abs", a), (a,)),
+    ("root", "(√x)² = √x", gives(ROOT), power(ROOT, 2), ()),
+    ("absolute value", "|x| = x for any x", blind, unary("abs", a), ()),
     (
         "ordered absolute value",
         "the gap is turned round",
@@ -206,7 +207,6 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
     ("either", "any number is 0 or 1", blind, power(a, 2), (a,)),
     ("whole comparison", "numbers of any kind", blind, under_(a, b), (add(a, ONE), b)),
     ("whole comparison", "< for <=", blind, under_(i, j), (i, j)),
-    ("indicator power", "[c]⁰ = [c]", blind, power(CAUSE, 0), ()),
     ("comparison", "the sides change places", blind, up_to(i, j), (j, i)),
     ("decide", "what the ranges do not settle is false", blind, same(i, j), ()),
     ("decide", "any condition is a comparison", blind, holds(make("and", (C, C))), ()),
@@ -260,7 +260,6 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
         (),
     ),
     ("permutation", "σ(σ(i)) = i", blind, entry(s, entry(s, i)), ()),
-    ("injective", "σ for σ⁻¹", gives(same(i, entry(s, j))), same(entry(s, i), j), ()),
     ("injective", "a map with repetitions", trusting, same(entry(f, i), entry(f, j)), ()),
     ("image", "a map with repetitions", trusting, holds(make("is in", (i, f))), ()),
     (
@@ -277,8 +276,6 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
         make("remainder", (add(mul(TWO, i), k), TWO)),
         (),
     ),
-    ("integer", "a coefficient is forgotten", then(lambda t: t.args[-1]), mul(TWO, i), ()),
-    ("hypothesis", "nobody assumed it", trusting, entry(X, i), (X, Y)),
     (
         "equivariance",
         "σ⁻¹ for σ",
@@ -302,16 +299,16 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
     ),
     ("turned", "both sides may be reached", gives(add(ONE, minus(up_to(j, i)))), up_to(i, j), ()),
     ("turned", "one of both fails", gives(add(up_to(i, j), up_to(j, i))), same(i, j), ()),
-    (
-        "log",
-        "the logarithm of a product is a product",
-        gives(mul(LOG_Q, unary("log", n))),
-        unary("log", mul(q, n)),
-        (add(LOG_Q, unary("log", n)),),
-    ),
+    ("log", "the exponential stays", gives(EXP_A), unary("log", EXP_A), ()),
     ("exp of log", "the factor is forgotten", gives(q), unary("exp", mul(TWO, LOG_Q)), ()),
-    ("half turn", "a quarter turn is a half turn", gives(num(-1)), unary("cos", mul(HALF, PI)), ()),
-    ("half turn", "any angle is π", gives(ZERO), unary("sin", a), ()),
+    (
+        "known angle",
+        "a quarter turn is a half turn",
+        gives(num(-1)),
+        unary("cos", mul(HALF, PI)),
+        (),
+    ),
+    ("known angle", "any angle is π", gives(ZERO), unary("sin", a), ()),
     (
         "tanh",
         "the exponential is not of twice the number",
@@ -325,13 +322,6 @@ FAULTS: list[tuple[str, str, Fault, Term, tuple[object, ...]]] = [
         "maximum as a choice",
         "the smaller one is chosen",
         gives(chosen(make("less_equal", (a, b)), a, b)),
-        make("maximum", (a, b)),
-        (),
-    ),
-    (
-        "mirrored maximum",
-        "it is odd",
-        gives(minus(make("maximum", (minus(a), minus(b))))),
         make("maximum", (a, b)),
         (),
     ),

@@ -120,7 +120,7 @@ def test_the_hole_of_a_context_stands_for_any_number() -> None:
     layers = stack(a, LAYER, STATE, STATE)
     parts = (Reflexive(a), Reflexive(STATE))
     replay(Induction(layers, layers, b, b, LAYER, STATE, *parts))
-    with pytest.raises(Refused, match="the hole is no variable"):
+    with pytest.raises(Refused, match="no variable of the stack"):
         replay(Induction(layers, layers, u, u, LAYER, STATE, *parts))
 
 

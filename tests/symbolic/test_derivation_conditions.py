@@ -37,7 +37,7 @@ from attnproof.symbolic.derivation import (
 )
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Assumption, Proof, Refused, law, replay, squares
-from attnproof.symbolic.normal_form.equations import rewrite
+from attnproof.symbolic.normal_form.equations import inside, rewrite
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,
@@ -190,9 +190,14 @@ def test_what_is_sound_is_followed_and_assumes_what_it_must() -> None:
         assert replay(d).assumes == REST.get(k, set()), d
 
 
+def at_entry(left: Term, right: Term, i: Term) -> Derivation:
+    """An entry of equal arrays, by a hypothesis."""
+    return inside(entry(left, i), [(0, assumed(left, right))])
+
+
 def from_(left: Term, right: Term) -> Derivation:
     """left = right at an entry, by a hypothesis."""
-    return rewrite("hypothesis", entry(left, i), left, right)
+    return at_entry(left, right, i)
 
 
 H = ("equal", law(X, Y))
@@ -212,7 +217,7 @@ RESTING: list[Derivation] = [
         Inside(mul(j, entry(X, i)), ((1, x_y),), mul(j, entry(Y, i))),
         total(j, mul(j, entry(Y, i))),
     ),
-    Cases(X, Y, (("whole",),), (rewrite("hypothesis", entry(X, case(X, Y)), X, Y),)),
+    Cases(X, Y, (("whole",),), (at_entry(X, Y, case(X, Y)),)),
     Induction(
         stack(entry(X, i), ADD, y, y),
         stack(entry(Y, i), ADD, y, y),
@@ -252,7 +257,7 @@ RESTING: list[Derivation] = [
                     rewrite("entry", entry(x_and_p, at_sum)),
                     Inside(
                         add(entry(X, at_sum), entry(P, at_sum)),
-                        ((0, rewrite("hypothesis", entry(X, at_sum), X, Y)),),
+                        ((0, at_entry(X, Y, at_sum)),),
                         add(entry(Y, at_sum), entry(P, at_sum)),
                     ),
                 )

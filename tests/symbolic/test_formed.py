@@ -9,6 +9,7 @@ import pytest
 from attnproof.symbolic.derivation import Cases, Chain, Derivation, Inside, Reflexive, Rewrite
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused, replay
+from attnproof.symbolic.normal_form.derived import condition_power
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
 from attnproof.symbolic.scalars import (
     ONE,
@@ -73,7 +74,7 @@ def test_a_table_of_fewer_rows_than_it_says_does_not_join_0_and_1() -> None:
 def test_three_conditions_under_one_or_do_not_join_4_and_2() -> None:
     conditions = [make("equal", pair) for pair in ((a, a), (b, b), (ZERO, ONE))]
     t = holds(make("or", tuple(conditions)))
-    step = rewrite("indicator power", power(t, 2))
+    step = condition_power(power(t, 2))
     with pytest.raises(Refused, match="'or'"):
         replay(step)
 

@@ -15,6 +15,7 @@ from attnproof.symbolic.derivation import (
     Rewrite,
     Under,
 )
+from attnproof.symbolic.derive import assumed
 from attnproof.symbolic.kernel import Refused, cover_patterns, replay
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num, unary
@@ -120,7 +121,7 @@ def test_under_needs_an_index_that_no_assumption_mentions() -> None:
     """From R_ik = S_ik at one i it does not follow that Σ_i R_ik = Σ_i S_ik."""
     for at, words in ((i, "not arbitrary"), (bound(i), "open index")):
         left, right = (make("pick", (var(x, n, n), at), 0, (n,)) for x in "RS")
-        one = rewrite("hypothesis", entry(left, j), left, right)
+        one = assumed(left, right).at(j)
         with pytest.raises(Refused, match=words):
             replay(under(total(at, one.left), (at,), one))
 
@@ -135,7 +136,7 @@ def test_cases_need_an_index_that_no_assumption_mentions() -> None:
         chain(rewrite("entry", entry(column, here)), reverse(rewrite("entry", entry(row, j))))
         for row, column in zip(rows, columns, strict=True)
     ]
-    middle = rewrite("hypothesis", entry(rows[0], j), *rows)
+    middle = assumed(*rows).at(j)
     one = chain(ends[0], middle, reverse(ends[1]))
     with pytest.raises(Refused, match="open index"):
         replay(one)
@@ -254,6 +255,6 @@ def test_an_index_below_n_minus_1_does_not_show_that_n_is_2() -> None:
     whole = inside(add(gap, z), [(0, plain)])
     split = reverse(chain(whole, rewrite("ring", whole.right, less)))
     opened = inside(unary("abs", less), [(0, split)])
-    positive = rewrite("absolute value", opened.right, split.right)
+    positive = rewrite("absolute value", opened.right)
     with pytest.raises(Refused, match="may have no value"):
         replay(chain(opened, positive, reverse(split)))

@@ -73,22 +73,19 @@ TAKES: dict[str, tuple[str, ...]] = {
     "log": ("log",),
     "exp of log": ("exp",),
     "parity": ANGLES,
-    "zero angle": ANGLES,
-    "half turn": ANGLES,
+    "known angle": ANGLES,
     "tanh": ("tanh",),
     "sin² + cos² = 1": ("power",),
     "root": ("power",),
     "root of a square": ("sqrt",),
-    "absolute value": ("abs", "power"),
+    "absolute value": ("abs",),
     "ordered absolute value": ("mul",),
     "maximum": ("maximum",),
     "maximum as a choice": ("maximum",),
-    "mirrored maximum": ("maximum",),
     "where": ("where",),
     "push": ("add", "mul", "exp", "maximum", "power"),
     "infinity": ("add", "mul"),
     "indicator": ("indicator",),
-    "indicator power": ("power",),
     "comparison": ("indicator",),
     "decide": ("indicator",),
     "implied": ("mul",),
@@ -116,7 +113,6 @@ TAKES: dict[str, tuple[str, ...]] = {
     "floor": ("floor_divide",),
     "remainder": ("remainder",),
     "layer": ("iterate",),
-    "hypothesis": ("entry",),
     "equivariance": ("entry",),
 }
 OPERATIONS = (
@@ -288,21 +284,15 @@ CASES = [pytest.param(*case, id=f"{k} {case[0]}") for k, case in enumerate(HOLDS
 ASSUMED: list[tuple[str, Term, Arguments, set[Assumption]]] = [
     ("ring", mul(q, r, a, power(mul(q, r), -1)), (a, q, r), {POSITIVE, ("positive", r)}),
     ("root", power(unary("sqrt", d), 2), (), {("nonnegative", d)}),
-    ("absolute value", unary("abs", mul(q, r)), (mul(r, q),), {POSITIVE, ("positive", r)}),
+    ("absolute value", unary("abs", mul(q, r)), (), {POSITIVE, ("positive", r)}),
     ("infinity", mul(q, MINUS_INFINITY, r), (), {POSITIVE, ("positive", r)}),
     ("infinity", add(q, MINUS_INFINITY, r), (), set()),
     ("decide", up_to(ZERO, mul(q, d)), (), {POSITIVE, ("nonnegative", d)}),
     ("decide", up_to(mul(q, r), ZERO), (), {POSITIVE, ("positive", r)}),
     ("decide", up_to(ZERO, i), (), set()),
     ("implied", mul(up_to(i, j), up_to(i, add(j, d))), (0, 1, d), {("nonnegative", d)}),
-    (
-        "log",
-        unary("log", mul(q, power(r, 3))),
-        (add(unary("log", q), mul(num(3), unary("log", r))),),
-        {POSITIVE, ("positive", r)},
-    ),
-    ("log", unary("log", unary("exp", q)), (q,), set()),
-    ("exp of log", unary("exp", mul(TWO, unary("log", q))), (), {POSITIVE}),
+    ("log", unary("log", unary("exp", q)), (), set()),
+    ("exp of log", unary("exp", unary("log", mul(q, r))), (), {POSITIVE, ("positive", r)}),
     ("reindex", total(j, entry(X, j)), (s,), {("permutation", s)}),
     (
         "reindex",
@@ -313,9 +303,7 @@ ASSUMED: list[tuple[str, Term, Arguments, set[Assumption]]] = [
     ("reindex", total(j, entry(X, j)), (f,), {("permutation", f)}),
     ("permutation", entry(s, entry(inverse, i)), (), {("permutation", s)}),
     ("permutation", entry(inverse, entry(s, i)), (), {("permutation", s)}),
-    ("injective", same(entry(s, i), j), (), {("permutation", s)}),
     ("injective", same(entry(s, i), entry(s, j)), (), {("injective", s)}),
-    ("injective", same(entry(f, i), j), (), {("permutation", f)}),
     ("injective", same(entry(f, i), entry(f, j)), (), {("injective", f)}),
     ("image", holds(make("is in", (i, e))), (), {("injective", e)}),
     ("image", holds(make("is in", (i, f))), (), {("injective", f)}),
@@ -338,7 +326,6 @@ ASSUMED: list[tuple[str, Term, Arguments, set[Assumption]]] = [
         (),
         {("standard", z)},
     ),
-    ("hypothesis", entry(X, i), (X, D), {("equal", make("assumed equal", (X, D)))}),
     ("equivariance", entry(call(moved), i), (s, still), EQUIVARIANT | {("permutation", s)}),
     (
         "equivariance",
@@ -371,7 +358,7 @@ def test_other_rules_assume_nothing() -> None:
 
 
 def test_every_rule_that_is_stated_for_some_operations_says_which() -> None:
-    assert set(RULES) - TAKES.keys() == {"either", "entry", "tabulate", "ring", "integer"}
+    assert set(RULES) - TAKES.keys() == {"either", "entry", "tabulate", "ring"}
     assert TAKES.keys() < set(RULES)
 
 
@@ -383,7 +370,7 @@ def test_what_is_near_a_step_is_refused_or_true(rule: str, t: Term, arguments: A
         except Refused:
             continue
         assert before.op in TAKES.get(rule, (before.op,)), f"{before!r} {told}"
-        if rule == "hypothesis" or not granted(assumed, before, after) or not with_meaning(after):
+        if not granted(assumed, before, after) or not with_meaning(after):
             continue
         if before.shape != after.shape:
             continue  # no equation, which the kernel refuses

@@ -25,7 +25,7 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.interpreter import Undefined, World, close_to
-from tests.symbolic.rule_cases import CAUSE, EXP, HOLDS, MASK, TOTAL
+from tests.symbolic.rule_cases import CAUSE, EXP, HOLDS, TOTAL
 from tests.symbolic.vocabulary import (
     HALF,
     TWO,
@@ -143,8 +143,6 @@ def test_an_exponent_may_be_large() -> None:
     assert after is power(a, 2 * large)
     with pytest.raises(Refused):
         RULES["ring"](power(a, large), power(a, large + 1))
-    with pytest.raises(Refused):
-        RULES["indicator power"](power(holds(MASK), 0))
 
 
 def test_symbols_do_not_collide_with_those_of_the_polynomial_ring() -> None:

@@ -172,8 +172,6 @@ def of_a_comparison(t: Term, c: Term) -> Arguments:
 
 SHAPED: dict[str, Callable[[Term, Term], Arguments]] = {
     "ring": lambda t, c: (mul(t, c, power(c, -1)), c),
-    "absolute value": lambda t, _: (t.args[0],),
-    "log": lambda t, _: (t.args[0].args[0] if t.args[0].args else t,),
     "exp": lambda t, _: (mul(*(unary("exp", x) for x in t.args[0].args)),),
     "radix": lambda t, _: (ONE, t.args[0]),
     "cut": lambda _, c: (c,),

@@ -17,7 +17,7 @@ from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.normal_form.normaliser import Normaliser
 from attnproof.symbolic.rules import Assumption
 from attnproof.symbolic.rules.inequalities import LEAST
-from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, num, power, unary
+from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, num, power, subtract, unary
 from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.interpreter import Undefined, World, close_to
@@ -252,7 +252,7 @@ def increasing(op: str) -> Fault:
 
     def found(x: Term, y: Term, facts: Facts) -> object:
         if x.op == y.op == op:
-            return rising(op, x.args[0], y.args[0], linear.less(y, x), facts)
+            return rising(op, x.args[0], y.args[0], subtract(y, x), facts)
         return below(x, y, facts)
 
     def fault(patch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,114 @@
+"""Steps that follow from rules of the kernel: each a derivation, where a rule would be one more.
+
+Each has the formula that it shows, and raises ``Refused`` where a rule that it rests on does.
+"""
+
+from __future__ import annotations
+
+from ..derivation import Derivation, Reflexive
+from ..rules import Refused
+from ..scalars import ONE, ZERO, add, entry, indicator, integer, mul, num, power, unary
+from ..terms import Term, make
+from .equations import chain, flat, inside, reverse, rewrite
+
+
+def sorted_integer(t: Term) -> Derivation:
+    """An integer expression in its sorted form."""
+    return rewrite("ring", t, integer(t))
+
+
+def condition_power(t: Term) -> Derivation:
+    """[c]^k = [c] for k other than 0, as [c]·1^k + (1 − [c])·0^k."""
+    (gate,) = t.args
+    step = rewrite("either", t, gate)
+    return chain(step, rewrite("ring", step.right, gate))
+
+
+def solved_permutation(gate: Term) -> Derivation:
+    """[σ(a) = b] = [a = σ⁻¹(b)] for a permutation, as [σ(a) = σ(σ⁻¹(b))]."""
+    x, b = gate.args[0].args
+    sigma = x.args[0]
+    if b.op == "entry" and b.args[0] is sigma:
+        return rewrite("injective", gate)
+    inverse = make("inverse", (sigma,), shape=sigma.shape)
+    there = rewrite("permutation", entry(sigma, entry(inverse, b)))
+    step = inside(gate, [(0, inside(gate.args[0], [(1, reverse(there))]))])
+    return chain(step, rewrite("injective", step.right))
+
+
+def logarithm(t: Term, target: Term) -> Derivation:
+    """log(Π x_k^{p_k}) = Σ p_k·log x_k for x_k > 0, by x = exp(log x);  log 1 = 0."""
+    (x,) = t.args
+    parts = [_as_exponential(factor) for factor in flat(x)] if x is not ONE else []
+    product = inside(x, enumerate(parts)) if x.op == "mul" else chain(*(parts or [Reflexive(x)]))
+    joined = reverse(rewrite("exp", unary("exp", target), product.right))
+    step = inside(t, [(0, chain(product, joined))])
+    return chain(step, rewrite("log", step.right))
+
+
+def _as_exponential(factor: Term) -> Derivation:
+    """x as exp(log x), and a power of x as that power of it."""
+    if factor.op == "power":
+        return inside(factor, [(0, _as_exponential(factor.args[0]))])
+    return reverse(rewrite("exp of log", unary("exp", unary("log", factor))))
+
+
+def root_power(t: Term) -> Derivation:
+    """(1/√x)² = 1/x for x >= 0; 1/0 is 0 on both sides."""
+    square = power(power(t.args[0], 2), -1)
+    step = rewrite("ring", t, square)
+    return chain(step, inside(square, [(0, rewrite("root", square.args[0]))]))
+
+
+def absolute_square(t: Term) -> Derivation:
+    """|x|² = x², as (√(x²))²."""
+    (x,) = t.args[0].args
+    step = inside(t, [(0, reverse(_root(x, x)))])
+    return chain(step, rewrite("root", step.right))
+
+
+def mirrored_absolute(x: Term, opposite: Term) -> Derivation:
+    """|x| = |−x|, by way of √(x²)."""
+    return chain(reverse(_root(x, x)), _root(x, opposite))
+
+
+def _root(x: Term, y: Term) -> Derivation:
+    """√(x²) = |y| where y² = x²."""
+    return rewrite("root of a square", unary("sqrt", power(x, 2)), unary("abs", y))
+
+
+def mirrored_maximum(t: Term) -> Derivation:
+    """max(a, b) = a + b + max(−a, −b): both are a choice, and differ by [a = b]·(a − b)."""
+    a, b = t.args
+    minus_a, minus_b = mul(num(-1), a), mul(num(-1), b)
+    target = add(a, b, make("maximum", (minus_a, minus_b)))
+    last = len(target.args) - 1
+    here, there = _chosen(t, b, a), inside(target, [(last, _chosen(target.args[last], a, b))])
+    tie = rewrite("turned", indicator("equal", a, b))
+    apart = make("mul", (tie.right, make("add", (a, make("mul", (num(-1), b))))))
+    tied = inside(apart, [(0, reverse(tie))])
+    whole = make("add", (there.right, apart))
+    step = chain(here, rewrite("ring", here.right, whole))
+    step = chain(step, inside(whole, [(1, chain(tied, _without_gap(tied.right, a, b)))]))
+    return chain(step, rewrite("ring", step.right, there.right), reverse(there))
+
+
+def _chosen(t: Term, low: Term, high: Term) -> Derivation:
+    """A maximum as a choice by [low <= high]."""
+    step = rewrite("maximum as a choice", t)
+    step = chain(step, rewrite("where", step.right))
+    gates = [
+        (k, inside(part, [(0, rewrite("comparison", part.args[0], low, high))]))
+        for k, part in enumerate(step.right.args[:2])
+    ]
+    return chain(step, inside(step.right, gates))
+
+
+def _without_gap(t: Term, a: Term, b: Term) -> Derivation:
+    """[a = b]·(a − b) = 0."""
+    try:
+        step = rewrite("equals for equals", t, a, b)
+        return chain(step, rewrite("ring", step.right, ZERO))
+    except Refused:
+        step = rewrite("equals for equals", t, b, a)
+        return chain(step, rewrite("ring", step.right, ZERO))

@@ -1,0 +1,146 @@
+"""Steps that follow from rules: the kernel replays what is true, and what is false is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from attnproof.symbolic.derivation import Derivation
+from attnproof.symbolic.kernel import Refused, close, replay
+from attnproof.symbolic.normal_form.derived import (
+    absolute_square,
+    condition_power,
+    logarithm,
+    mirrored_absolute,
+    mirrored_maximum,
+    root_power,
+    solved_permutation,
+    sorted_integer,
+)
+from attnproof.symbolic.scalars import (
+    MINUS_INFINITY,
+    ONE,
+    ZERO,
+    add,
+    entry,
+    integer,
+    mul,
+    num,
+    power,
+    unary,
+)
+from attnproof.symbolic.terms import Term, make
+from tests.symbolic.interpreter import Undefined, World, close_to
+from tests.symbolic.rule_cases import EXP, MASK
+from tests.symbolic.rule_refusals import BELOW_MINUS_INFINITY, OUT, C
+from tests.symbolic.vocabulary import (
+    TWO,
+    X,
+    a,
+    b,
+    e,
+    f,
+    granted_by_kind,
+    holds,
+    i,
+    inverse,
+    j,
+    k,
+    minus,
+    n,
+    q,
+    s,
+    same,
+)
+
+Derived = Callable[..., Derivation]
+LOGS = add(unary("log", q), mul(num(-2), unary("log", n)), unary("log", EXP))
+ROOT_I = power(unary("sqrt", i), -2)
+GAP = add(a, minus(b))
+
+
+def largest(x: Term, y: Term) -> Term:
+    return make("maximum", (x, y))
+
+
+def mirrored(x: Term, y: Term) -> Term:
+    return add(x, y, largest(minus(x), minus(y)))
+
+
+HOLDS: list[tuple[Derived, tuple[Term, ...], Term, Term]] = [
+    (sorted_integer, (t := mul(TWO, add(i, n, minus(i))),), t, integer(t)),
+    (condition_power, (t := power(holds(MASK), 3),), t, holds(MASK)),
+    (condition_power, (t := power(holds(C), 2),), t, holds(C)),
+    (condition_power, (t := power(holds(C), -1),), t, holds(C)),
+    (solved_permutation, (t := same(entry(s, i), j),), t, same(i, entry(inverse, j))),
+    (solved_permutation, (t := same(entry(s, i), entry(s, j)),), t, same(i, j)),
+    (logarithm, (t := unary("log", ONE), ZERO), t, ZERO),
+    (logarithm, (t := unary("log", mul(q, power(n, -2), EXP)), LOGS), t, LOGS),
+    (logarithm, (t := unary("log", power(q, 3)), y := mul(num(3), unary("log", q))), t, y),
+    (root_power, (ROOT_I,), ROOT_I, power(i, -1)),
+    (absolute_square, (t := power(unary("abs", GAP), 2),), t, power(GAP, 2)),
+    (mirrored_absolute, (GAP, y := add(b, minus(a))), unary("abs", GAP), unary("abs", y)),
+    (mirrored_maximum, (t := largest(a, b),), t, mirrored(a, b)),
+    (mirrored_maximum, (t := largest(a, add(b, minus(q))),), t, mirrored(a, add(b, minus(q)))),
+    (mirrored_maximum, (t := largest(num(-1), b),), t, mirrored(num(-1), b)),
+    (mirrored_maximum, (t := largest(ZERO, mul(num(-1), i, n)),), t, mirrored(ZERO, t.args[1])),
+    (mirrored_maximum, (t := largest(n, add(i, ONE)),), t, mirrored(n, add(i, ONE))),
+]
+
+
+@pytest.mark.parametrize(("derived", "arguments", "left", "right"), HOLDS)
+def test_what_is_derived_is_replayed(
+    derived: Derived, arguments: tuple[Term, ...], left: Term, right: Term
+) -> None:
+    proof = replay(derived(*arguments))
+    assert (proof.left, proof.right) == (left, right)
+    close(proof, granted_by_kind(left, right), ("=", left, right))
+    values = 0
+    for world in (World(seed, 3) for seed in range(12)):
+        try:
+            assert close_to(world(left), world(right))
+            values += 1
+        except Undefined:
+            continue
+    assert values >= 4
+
+
+REFUSED: list[tuple[Derived, tuple[Term, ...]]] = [
+    (sorted_integer, (add(a, MINUS_INFINITY),)),
+    (sorted_integer, (make("add", (X, X), shape=(n,)),)),
+    (condition_power, (power(holds(C), 0),)),
+    (condition_power, (power(a, 2),)),
+    (solved_permutation, (same(entry(e, k), k),)),
+    (solved_permutation, (same(entry(s, OUT), j),)),
+    (solved_permutation, (same(entry(s, i), OUT),)),
+    (solved_permutation, (same(entry(s, i), a),)),
+    (logarithm, (unary("log", EXP), EXP)),
+    (logarithm, (unary("log", ONE), ONE)),
+    (logarithm, (unary("log", mul(a, q)), add(unary("log", a), unary("log", q)))),
+    (logarithm, (unary("log", power(a, 2)), mul(TWO, unary("log", a)))),
+    (logarithm, (unary("log", mul(n, q)), mul(unary("log", n), unary("log", q)))),
+    (logarithm, (unary("log", add(n, q)), add(unary("log", n), unary("log", q)))),
+    (logarithm, (unary("log", MINUS_INFINITY), ZERO)),
+    (root_power, (power(unary("sqrt", a), -2),)),
+    (absolute_square, (power(unary("abs", a), 3),)),
+    (absolute_square, (power(unary("abs", BELOW_MINUS_INFINITY), 2),)),
+    (mirrored_absolute, (a, b)),
+    (mirrored_absolute, (a, add(a, ONE))),
+    (mirrored_maximum, (largest(a, MINUS_INFINITY),)),
+    (mirrored_maximum, (make("maximum", (X, X), shape=(n,)),)),
+]
+
+
+@pytest.mark.parametrize(("derived", "arguments"), REFUSED)
+def test_what_is_false_is_not_derived(derived: Derived, arguments: tuple[Term, ...]) -> None:
+    with pytest.raises(Refused):
+        replay(derived(*arguments))
+
+
+@pytest.mark.parametrize("t", [same(entry(f, i), j), same(entry(f, i), entry(f, j))])
+def test_an_index_map_is_not_solved_for(t: Term) -> None:
+    """What is derived rests on its being a permutation, which nobody grants of any map."""
+    proof = replay(solved_permutation(t))
+    with pytest.raises(Refused, match="nobody granted"):
+        close(proof, granted_by_kind(t), ("=", proof.left, proof.right))
