@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from .meaning import ARITY
+from .meaning import ARITY, replaced
 from .rules import BY_FORM, Refused, need
 from .scalars import (
     ONE,
@@ -33,7 +33,6 @@ from .scalars import (
 from .terms import Opened, Term, made, postorder
 
 MAPS = ("permutation", "injection", "index map")
-Shape = tuple[Term, ...]
 
 
 def formed(t: object) -> Term:
@@ -50,7 +49,7 @@ def _formed(t: Term) -> Term:
     need(t.op in _FORMS, f"term: there is no operation {t.op!r}")
     try:
         good = all(map(_is_length, t.shape)) and (t.op in _WITH_DATA or t.data is None)
-        good = good and _FORMS[t.op](t)
+        good = good and _FORMS[t.op](t, *t.args)
     except (LookupError, TypeError, ValueError):  # too few arguments, data of another type
         good = False
     need(good, f"term: a {t.op!r} that does not fit its {len(t.args)} arguments")
@@ -76,10 +75,10 @@ def _is_open(name: object) -> bool:
     return type(name) is Opened and all(type(part) in (str, Term) for part in name.of)
 
 
-def _elementwise(t: Term) -> bool:
-    count = ARITY[t.op] or max(len(t.args), 1)
-    alike = len(t.args) == count and all(a.shape == t.shape and a.op != "space" for a in t.args)
-    return alike and _of_one_kind(t) and (all(a.finite for a in t.args) or _stays_below(t))
+def _elementwise(t: Term, *args: Term) -> bool:
+    count = ARITY[t.op] or max(len(args), 1)
+    alike = len(args) == count and all(a.shape == t.shape and a.op != "space" for a in args)
+    return alike and _of_one_kind(t) and (all(a.finite for a in args) or _stays_below(t))
 
 
 def _of_one_kind(t: Term) -> bool:
@@ -106,10 +105,6 @@ def _stays_below(t: Term) -> bool:
     return len(others) == len(t.args) - 1 and all(BY_FORM.sign(a)[0] == 2 for a in others)
 
 
-def _constant(t: Term) -> bool:
-    return not t.args and not t.shape
-
-
 PLAIN = frozenset((
     "num", "size", "var", "index", "add", "mul", "floor_divide", "remainder", "entry", "pick",
     "inverse",
@@ -128,146 +123,116 @@ def _is_plain(length: Term) -> bool:
     return whole and not length.loose
 
 
-def _index(t: Term) -> bool:
-    (length,) = t.args
+def _index(t: Term, length: Term) -> bool:
     ranged = length.op == "space" or (is_integer(length) and _is_plain(length))
     return ranged and (type(t.data) is str or _is_open(t.data)) and not t.shape
 
 
-def _var(t: Term) -> bool:
+def _var(t: Term, *below: Term) -> bool:
     if not (_is_name(t.data, 2) or (_is_open(t.data[0]) and _is_name(t.data[1:], 1))):
         return False
     ranged = t.data[1] in MAPS
     ndim = 1 if ranged else 0 if t.data[1] == "natural" else t.ndim
-    return t.ndim == ndim and len(t.args) == ranged and all(map(is_count, t.args))
+    return t.ndim == ndim and len(below) == ranged and all(map(is_count, below))
 
 
-def _bound(t: Term) -> bool:
-    return not t.args and type(t.data) is int and t.data >= 0
-
-
-def _sum(t: Term) -> bool:
-    return len(t.args) == 2 and _is_length(t.args[0]) and t.shape == t.args[1].shape == ()
-
-
-def _tabulate(t: Term) -> bool:
-    length, body = t.args
-    return t.shape == (length, *body.shape)
-
-
-def _iterate(t: Term) -> bool:
-    depth, start, body = t.args
+def _iterate(t: Term, depth: Term, start: Term, body: Term) -> bool:
     numbers = not (is_truth(start) or is_truth(body))
     return numbers and _is_whole(depth) and start.shape == body.shape == t.shape
 
 
-def _entry(t: Term) -> bool:
-    array, *at = t.args
-    good = bool(at) and array.ndim == len(at) and not t.shape
-    return good and not any(i.shape or i.op == "space" for i in at)
+def _entry(t: Term, array: Term, *at: Term) -> bool:
+    numbers = not any(i.shape or i.op == "space" for i in at)
+    return bool(at) and array.ndim == len(at) and not t.shape and numbers
 
 
-def _named(t: Term) -> bool:
-    return t.args[0].shape == t.shape
+def _row(t: Term, x: Term, *at: Term) -> bool:
+    return len(at) <= x.ndim and t.shape == x.shape[len(at) :] and not any(i.shape for i in at)
 
 
-def _broadcast(t: Term) -> bool:
-    (x,) = t.args
-    last = t.shape[t.ndim - x.ndim :]
-    return all(n is m or n is ONE for n, m in zip(x.shape, last, strict=True))
-
-
-def _permute(t: Term) -> bool:
-    (x,), order = t.args, t.data
-    straight = type(order) is tuple and sorted(order) == list(range(x.ndim))
-    return straight and t.shape == tuple(x.shape[axis] for axis in order)
-
-
-def _with(shape: Shape, axis: Any, *lengths: Term) -> Shape:
-    """The shape with the axis replaced by other axes."""
-    return (*shape[:axis], *lengths, *shape[axis + 1 :])
+def _inverse(t: Term, sigma: Term) -> bool:
+    """Of a map of indices to themselves: others have no inverse below the number they map to."""
+    to_itself = sigma.op == "var" and sigma.data[1] in MAPS and sigma.args == sigma.shape
+    return t.shape == sigma.shape and (to_itself or sigma.op == "inverse")
 
 
 def _is_axis(axis: Any, ndim: int) -> bool:
     return type(axis) is int and 0 <= axis < ndim
 
 
-def _new_axis(t: Term) -> bool:
-    (x,) = t.args
-    return _is_axis(t.data, t.ndim) and t.shape[t.data] is ONE and _with(t.shape, t.data) == x.shape
+def _broadcast(t: Term, x: Term) -> bool:
+    last = t.shape[t.ndim - x.ndim :]
+    return all(n is m or n is ONE for n, m in zip(x.shape, last, strict=True))
 
 
-def _pick(t: Term) -> bool:
-    x, at = t.args
-    return _is_axis(t.data, x.ndim) and not at.shape and t.shape == _with(x.shape, t.data)
+def _permute(t: Term, x: Term) -> bool:
+    straight = type(t.data) is tuple and sorted(t.data) == list(range(x.ndim))
+    return straight and t.shape == tuple(x.shape[axis] for axis in t.data)
 
 
-def _slice(t: Term) -> bool:
-    (x, start), (axis, step) = t.args, t.data
+def _new_axis(t: Term, x: Term) -> bool:
+    good = _is_axis(t.data, t.ndim) and t.shape[t.data] is ONE
+    return good and replaced(t.shape, t.data) == x.shape
+
+
+def _pick(t: Term, x: Term, at: Term) -> bool:
+    return _is_axis(t.data, x.ndim) and not at.shape and t.shape == replaced(x.shape, t.data)
+
+
+def _slice(t: Term, x: Term, start: Term) -> bool:
+    axis, step = t.data
     if not (_is_axis(axis, x.ndim) and type(step) is int and step > 0):
         return False
     counted = all(map(is_count, (x.shape[axis], start, t.shape[axis])))
-    return counted and t.shape == _with(x.shape, axis, t.shape[axis])
+    return counted and t.shape == replaced(x.shape, axis, t.shape[axis])
 
 
-def _gather(t: Term) -> bool:
-    x, e = t.args
-    return _is_axis(t.data, x.ndim) and e.ndim == 1 and t.shape == _with(x.shape, t.data, *e.shape)
+def _gather(t: Term, x: Term, e: Term) -> bool:
+    good = _is_axis(t.data, x.ndim) and e.ndim == 1
+    return good and t.shape == replaced(x.shape, t.data, *e.shape)
 
 
-def _are_alike(t: Term) -> bool:
+def _are_alike(parts: tuple[Term, ...]) -> bool:
     """Whether there are parts, and all are truth values or none is."""
-    return len({is_truth(x) for x in t.args}) == 1
+    return len({is_truth(x) for x in parts}) == 1
 
 
-def _concat(t: Term) -> bool:
+def _concat(t: Term, *parts: Term) -> bool:
     axis: Any = t.data
-    if not (_are_alike(t) and all(_is_axis(axis, x.ndim) for x in t.args)):
+    if not (_are_alike(parts) and all(_is_axis(axis, x.ndim) for x in parts)):
         return False
-    if not all(is_count(x.shape[axis]) for x in t.args):
-        return False
-    total = integer(add(*(x.shape[axis] for x in t.args)))
-    return all(t.shape == _with(x.shape, axis, total) for x in t.args)
+    total = integer(add(*(x.shape[axis] for x in parts)))
+    fits = all(t.shape == replaced(x.shape, axis, total) for x in parts)
+    return fits and all(is_count(x.shape[axis]) for x in parts)
 
 
-def _stack(t: Term) -> bool:
-    count = num(len(t.args))
-    return (
-        _is_axis(t.data, t.ndim)
-        and t.shape[t.data] is count
-        and _are_alike(t)
-        and all(_with(t.shape, t.data) == x.shape for x in t.args)
-    )
+def _stack(t: Term, *parts: Term) -> bool:
+    good = _is_axis(t.data, t.ndim) and t.shape[t.data] is num(len(parts)) and _are_alike(parts)
+    return good and all(replaced(t.shape, t.data) == x.shape for x in parts)
 
 
-def _reduce(t: Term) -> bool:
-    (x,) = t.args
-    return _is_axis(t.data, x.ndim) and t.shape == _with(x.shape, t.data) and not is_truth(x)
+def _reduce(t: Term, x: Term) -> bool:
+    return _is_axis(t.data, x.ndim) and t.shape == replaced(x.shape, t.data) and not is_truth(x)
 
 
-def _matmul(t: Term) -> bool:
-    x, y = t.args
-    if x.shape[-1] is not y.shape[max(y.ndim - 2, 0)]:
-        return False
+def _matmul(t: Term, x: Term, y: Term) -> bool:
     if is_truth(x) or is_truth(y) or not (x.finite and y.finite):
         return False
-    if y.ndim == 1:
-        return t.shape == x.shape[:-1]
-    batch = y.shape[:-2]
-    alike = len(batch) == max(x.ndim - 2, 0) and x.shape[: len(batch)] == batch
-    return alike and t.shape == (*x.shape[:-1], y.shape[-1])
+    batch, column = y.shape[: max(y.ndim - 2, 0)], y.shape[-1:] if y.ndim > 1 else ()
+    joined = x.shape[-1] is y.shape[len(batch)]
+    alike = y.ndim == 1 or (len(batch) == max(x.ndim - 2, 0) and x.shape[: len(batch)] == batch)
+    return joined and alike and t.shape == (*x.shape[:-1], *column)
 
 
-def _reshape(t: Term) -> bool:
-    (x,), groups = t.args, t.data
+def _reshape(t: Term, x: Term) -> bool:
+    groups: Any = t.data
     read = [axis for before, _ in groups for axis in before]
     written = [axis for _, after in groups for axis in after]
     in_order = read == list(range(x.ndim)) and written == list(range(t.ndim))
     cut = [before for before, after in groups if len(before) + len(after) != 2]
-    merged = [x.shape[k] for before in cut for k in before]
     return (
         in_order
-        and all(map(is_count, merged))
+        and all(is_count(x.shape[k]) for before in cut for k in before)
         and all(
             integer(mul(*(x.shape[k] for k in before)))
             is integer(mul(*(t.shape[k] for k in after)))
@@ -276,48 +241,28 @@ def _reshape(t: Term) -> bool:
     )
 
 
-def _call(t: Term) -> bool:
+def _call(t: Term, *args: Term) -> bool:
     name, batch, traits = t.data
     good = type(name) is str and type(batch) is int and type(traits) is tuple
-    return (
-        good
-        and len(t.shape[:batch]) == batch
-        and all(arg.shape[:batch] == t.shape[:batch] for arg in t.args)
-    )
+    outer = t.shape[:batch]
+    return good and len(outer) == batch and all(arg.shape[:batch] == outer for arg in args)
 
 
-def _row(t: Term) -> bool:
-    x, *at = t.args
-    return len(at) <= x.ndim and t.shape == x.shape[len(at) :] and not any(i.shape for i in at)
-
-
-def _is_in(t: Term) -> bool:
-    x, e = t.args
-    return e.ndim == 1 and t.shape == x.shape
-
-
-def _inverse(t: Term) -> bool:
-    """Of a map of indices to themselves: others have no inverse below the number they map to."""
-    (sigma,) = t.args
-    to_itself = sigma.op == "var" and sigma.data[1] in MAPS and sigma.args == sigma.shape
-    return t.shape == sigma.shape and (to_itself or sigma.op == "inverse")
-
-
-_FORMS: dict[str, Callable[[Term], bool]] = dict.fromkeys(ARITY, _elementwise) | {
-    "num": lambda t: _constant(t) and type(t.data) is Fraction,
-    "size": lambda t: _constant(t) and _is_name(t.data, 2),
-    "space": lambda t: _constant(t) and _is_name(t.data, 2),
-    "pi": _constant,
-    "minus infinity": _constant,
-    "power": lambda t: _elementwise(t) and type(t.data) is int,
+_FORMS: dict[str, Callable[..., bool]] = dict.fromkeys(ARITY, _elementwise) | {
+    "num": lambda t: not t.shape and type(t.data) is Fraction,
+    "size": lambda t: not t.shape and _is_name(t.data, 2),
+    "space": lambda t: not t.shape and _is_name(t.data, 2),
+    "pi": lambda t: not t.shape,
+    "minus infinity": lambda t: not t.shape,
+    "power": lambda t, x: _elementwise(t, x) and type(t.data) is int,
     "index": _index,
     "var": _var,
-    "bound": _bound,
-    "sum": _sum,
-    "tabulate": _tabulate,
+    "bound": lambda t: type(t.data) is int and t.data >= 0,
+    "sum": lambda t, length, body: _is_length(length) and t.shape == body.shape == (),
+    "tabulate": lambda t, length, body: t.shape == (length, *body.shape),
     "iterate": _iterate,
     "entry": _entry,
-    "named": _named,
+    "named": lambda t, body, *_: t.shape == body.shape,
     "broadcast": _broadcast,
     "permute": _permute,
     "new axis": _new_axis,
@@ -331,12 +276,13 @@ _FORMS: dict[str, Callable[[Term], bool]] = dict.fromkeys(ARITY, _elementwise) |
     "reshape": _reshape,
     "call": _call,
     "row": _row,
-    "is in": lambda t: _is_in(t) and not t.shape,
-    "isin": _is_in,
+    "is in": lambda t, x, e: e.ndim == 1 and t.shape == x.shape == (),
+    "isin": lambda t, x, e: e.ndim == 1 and t.shape == x.shape,
     "inverse": _inverse,
-    "eye": lambda t: t.args * 2 == t.shape and len(t.args) == 1,
-    "arange": lambda t: t.args == t.shape and len(t.args) == 1 and is_count(t.args[0]),
+    "eye": lambda t, n: t.shape == (n, n),
+    "arange": lambda t, n: t.shape == (n,) and is_count(n),
 }
+"""What each operation asks of a term and its arguments, of which there must be as many."""
 _WITH_DATA = frozenset((
     "num", "size", "space", "index", "var", "bound", "power", "named", "permute", "new axis",
     "pick", "slice", "gather", "concat", "stack", "reduce", "reshape", "call",

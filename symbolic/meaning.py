@@ -10,32 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .scalars import ZERO, add, below, boolean, entry, integer, mul, num
+from .scalars import ZERO, add, below, entry, integer, mul, num, subtract
 from .terms import Term, bind, instantiate, make, opened
 
-ARITY = {
-    "add": 0,
-    "mul": 0,
-    "exp": 1,
-    "log": 1,
-    "cos": 1,
-    "sin": 1,
-    "tanh": 1,
-    "sqrt": 1,
-    "abs": 1,
-    "power": 1,
-    "indicator": 1,
-    "not": 1,
-    "maximum": 2,
-    "equal": 2,
-    "less": 2,
-    "less_equal": 2,
-    "and": 2,
-    "or": 2,
-    "floor_divide": 2,
-    "remainder": 2,
-    "where": 3,
-}
+ARITY = dict.fromkeys(("add", "mul"), 0)
+ARITY |= dict.fromkeys(("exp", "log", "cos", "sin", "tanh", "sqrt", "abs", "power"), 1)
+ARITY |= dict.fromkeys(("indicator", "not"), 1)
+ARITY |= dict.fromkeys(("maximum", "floor_divide", "remainder"), 2)
+ARITY |= dict.fromkeys(("equal", "less", "less_equal", "and", "or"), 2)
+ARITY |= {"where": 3}
 """How many numbers each operation takes that is taken entry by entry; 0: any number."""
 ELEMENTWISE = frozenset(ARITY)
 
@@ -59,8 +42,9 @@ def entry_of(array: Term, at: At) -> Term:
     return rule(array, at)
 
 
-def _named(a: Term, at: At) -> Term:
-    return entry(a.args[0], *at)
+def replaced(axes: Sequence[Term], axis: int, *others: Term) -> tuple[Term, ...]:
+    """Indices or lengths with others in the place of one."""
+    return (*axes[:axis], *others, *axes[axis + 1 :])
 
 
 def _broadcast(a: Term, at: At) -> Term:
@@ -71,33 +55,10 @@ def _broadcast(a: Term, at: At) -> Term:
     return entry(x, *(i if n is m else ZERO for i, n, m in pairs))
 
 
-def _permute(a: Term, at: At) -> Term:
-    order: Any = a.data
-    source = [ZERO] * len(at)
-    for place, axis in enumerate(order):
-        source[axis] = at[place]
-    return entry(a.args[0], *source)
-
-
-def _newaxis(a: Term, at: At) -> Term:
-    axis: Any = a.data
-    return entry(a.args[0], *at[:axis], *at[axis + 1 :])
-
-
-def _pick(a: Term, at: At) -> Term:
-    axis: Any = a.data
-    return entry(a.args[0], *at[:axis], a.args[1], *at[axis:])
-
-
 def _slice(a: Term, at: At) -> Term:
     axis, step = a.data
     moved = integer(add(a.args[1], mul(num(step), at[axis])))
-    return entry(a.args[0], *at[:axis], moved, *at[axis + 1 :])
-
-
-def _gather(a: Term, at: At) -> Term:
-    axis: Any = a.data
-    return entry(a.args[0], *at[:axis], entry(a.args[1], at[axis]), *at[axis + 1 :])
+    return entry(a.args[0], *replaced(at, axis, moved))
 
 
 def _reshape(a: Term, at: At) -> Term:
@@ -122,21 +83,18 @@ def _concat(a: Term, at: At) -> Term:
     axis: Any = a.data
     start: Term = ZERO
     for part in a.args:
-        inside = integer(add(at[axis], mul(num(-1), start)))
+        inside = integer(subtract(at[axis], start))
         if below(inside, part.shape[axis]):
-            return entry(part, *at[:axis], inside, *at[axis + 1 :])
+            return entry(part, *replaced(at, axis, inside))
         start = integer(add(start, part.shape[axis]))
     raise NoMeaning("concat at an index that may lie in either part")
 
 
 def _stack(a: Term, at: At) -> Term:
     axis: Any = a.data
-    rest = (*at[:axis], *at[axis + 1 :])
-    value = entry(a.args[-1], *rest)
-    for place in range(len(a.args) - 2, -1, -1):
-        value = make(
-            "where", (boolean("equal", at[axis], num(place)), entry(a.args[place], *rest), value)
-        )
+    *parts, value = [entry(part, *replaced(at, axis)) for part in a.args]
+    for place, part in reversed([*enumerate(parts)]):
+        value = make("where", (make("equal", (at[axis], num(place))), part, value))
     return value
 
 
@@ -152,34 +110,13 @@ def _reduce(a: Term, at: At) -> Term:
 
 
 def _matmul(a: Term, at: At) -> Term:
+    """Rows of the first by columns of the second, or by a vector, which has no column."""
     x, y = a.args
-    row = at[: x.ndim - 1]
-    if y.ndim == 1:
-        return _summed(y.shape[0], lambda k: mul(entry(x, *row, k), entry(y, k)), *at, x, y)
-    batch, column = at[: y.ndim - 2], at[-1]
+    outer = max(y.ndim - 2, 0)
+    row, batch, column = at[: x.ndim - 1], at[:outer], at[x.ndim - 1 :]
     return _summed(
-        y.shape[-2],
-        lambda k: mul(entry(x, *row, k), entry(y, *batch, k, column)),
-        *at,
-        x,
-        y,
+        y.shape[outer], lambda k: mul(entry(x, *row, k), entry(y, *batch, k, *column)), *at, x, y
     )
-
-
-def _eye(_: Term, at: At) -> Term:
-    return make("indicator", (boolean("equal", at[0], at[1]),))
-
-
-def _arange(_: Term, at: At) -> Term:
-    return at[0]
-
-
-def _tabulate(a: Term, at: At) -> Term:
-    return entry(instantiate(a.args[1], at[0]), *at[1:])
-
-
-def _isin(a: Term, at: At) -> Term:
-    return make("is in", (entry(a.args[0], *at), a.args[1]))
 
 
 def _call(a: Term, at: At) -> Term:
@@ -191,27 +128,23 @@ def _call(a: Term, at: At) -> Term:
     return entry(make("call", tuple(rows), (name, 0, traits), a.shape[batch:]), *at[batch:])
 
 
-def _row(a: Term, at: At) -> Term:
-    return entry(a.args[0], *a.args[1:], *at)
-
-
 _RULES: dict[str, Callable[[Term, At], Term]] = {
-    "named": _named,
+    "named": lambda a, at: entry(a.args[0], *at),
     "broadcast": _broadcast,
-    "permute": _permute,
-    "new axis": _newaxis,
-    "pick": _pick,
+    "permute": lambda a, at: entry(a.args[0], *(at[a.data.index(k)] for k in range(a.ndim))),
+    "new axis": lambda a, at: entry(a.args[0], *replaced(at, a.data)),
+    "pick": lambda a, at: entry(a.args[0], *at[: a.data], a.args[1], *at[a.data :]),
     "slice": _slice,
-    "gather": _gather,
+    "gather": lambda a, at: entry(a.args[0], *replaced(at, a.data, entry(a.args[1], at[a.data]))),
     "reshape": _reshape,
     "concat": _concat,
     "stack": _stack,
     "reduce": _reduce,
     "matmul": _matmul,
-    "eye": _eye,
-    "arange": _arange,
-    "tabulate": _tabulate,
-    "isin": _isin,
+    "eye": lambda _, at: make("indicator", (make("equal", tuple(at)),)),
+    "arange": lambda _, at: at[0],
+    "tabulate": lambda a, at: entry(instantiate(a.args[1], at[0]), *at[1:]),
+    "isin": lambda a, at: make("is in", (entry(a.args[0], *at), a.args[1])),
     "call": _call,
-    "row": _row,
+    "row": lambda a, at: entry(a.args[0], *a.args[1:], *at),
 }
