@@ -38,7 +38,7 @@ from .budget import spend
 from .divisors import settled
 from .givens import NUMBERS
 from .plain import plain
-from .rules import Assumption
+from .rules.base import Assumption
 from .scalars import is_integer, number_of
 from .terms import BINDERS, Opened, Term, free, instantiate, make, opened
 

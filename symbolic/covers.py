@@ -8,8 +8,8 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from .rules import need, refusing
-from .scalars import ZERO, add, always_less, integer, is_count, mul, num, number_of
+from .rules.base import need, refusing
+from .scalars import ZERO, add, always_less, integer, is_count, mul, num, number_of, subtract
 from .terms import Term, opened
 
 Cover = tuple[tuple[object, ...], ...]
@@ -41,7 +41,7 @@ def cover_patterns(length: Term, cover: tuple[object, ...], name: str, *of: Term
         return [integer(add(mul(h, a[1]), x)) for h, x in product(high, low)]
     need(kind == "cut", f"unknown cover {kind!r}")
     need(is_count(a[0]), "not a length", a[0])
-    second = integer(add(length, mul(num(-1), a[0])))
+    second = integer(subtract(length, a[0]))
     natural = always_less(num(-1), a[0]) and always_less(num(-1), second)
     need(natural, "not two parts of the axis", length, a[0])
     before = cover_patterns(a[0], a[1], name + "a", *of)

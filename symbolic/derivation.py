@@ -120,8 +120,23 @@ class Induction:
     step: Derivation
 
 
+class _OfPart:
+    """What has the two sides of its part."""
+
+    __slots__ = ()
+    part: Derivation
+
+    @property
+    def left(self) -> Term:
+        return self.part.left
+
+    @property
+    def right(self) -> Term:
+        return self.part.right
+
+
 @dataclass(frozen=True, slots=True)
-class Witness:
+class Witness(_OfPart):
     """An array that exists because here it is, and it does not mention ``free_of``.
 
     ``claim`` holds the two sides that stand in ``relation``, as ``part`` shows at the value.
@@ -133,14 +148,6 @@ class Witness:
     claim: tuple[Term, Term]
     part: Derivation
     relation: str = "="
-
-    @property
-    def left(self) -> Term:
-        return self.part.left
-
-    @property
-    def right(self) -> Term:
-        return self.part.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +161,12 @@ class Assume:
 
 
 @dataclass(frozen=True, slots=True)
-class Lemma:
+class Lemma(_OfPart):
     """``part``, in which ``lemma``, for all ``variables``, was assumed and is shown here."""
 
     part: Derivation
     lemma: Derivation
     variables: tuple[Term, ...] = ()
-
-    @property
-    def left(self) -> Term:
-        return self.part.left
-
-    @property
-    def right(self) -> Term:
-        return self.part.right
 
 
 @dataclass(frozen=True, slots=True)

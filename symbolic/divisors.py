@@ -23,7 +23,7 @@ from .kernel import places, replay
 from .normal_form.equations import chain, inside, opened_index, rewrite, under
 from .normal_form.normaliser import Normaliser
 from .ranges import parts
-from .rules import Assumption, Refused
+from .rules.base import Assumption, Refused
 from .scalars import ZERO, always_less, entry, index, is_truth, num, number_of
 from .signs import nonzero, sign
 from .terms import BINDERS, Opened, Term, free, instantiate, is_opened, make, substitute

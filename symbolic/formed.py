@@ -17,7 +17,8 @@ from functools import cache
 from typing import Any
 
 from .meaning import ARITY, replaced
-from .rules import BY_FORM, Refused, need
+from .rules.base import Refused, need
+from .rules.signs import BY_FORM
 from .scalars import (
     ONE,
     TRUTHS,

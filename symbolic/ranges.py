@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from .rules import Assumption, Facts, Signs
-from .rules.base import NOTHING
-from .scalars import add, always_less, below, entry, integer, is_whole, mul, num
+from .rules.base import NOTHING, Assumption, Facts
+from .rules.signs import Signs
+from .scalars import add, always_less, below, entry, integer, is_whole, mul, num, subtract
 from .terms import BINDERS, Opened, Term, instantiate, make, opened
 
 NEVER = num(-1)
@@ -56,7 +56,7 @@ def ranges(t: Term) -> Iterator[Range]:
         (x, start), (axis, step) = t.args, t.data
         span = t.shape[axis]
         last = add(start, mul(num(step), add(span, num(-1))))
-        for number in (start, span, integer(add(x.shape[axis], num(-1), mul(num(-1), last)))):
+        for number in (start, span, _room(x.shape[axis], last)):
             yield Range(number, t, axis)
     elif t.op == "pick":
         yield from _of_place(t, t.args[1], t.data)
@@ -79,7 +79,12 @@ def _of_place(t: Term, at: Term, axis: int) -> Iterator[Range]:
         yield Range(NEVER, t, axis, at)
         return
     yield Range(integer(at), t, axis, at)
-    yield Range(integer(add(length, num(-1), mul(num(-1), at))), t, axis, at)
+    yield Range(_room(length, at), t, axis, at)
+
+
+def _room(length: Term, at: Term) -> Term:
+    """How many places of an axis follow an index."""
+    return integer(subtract(add(length, num(-1)), at))
 
 
 def sides_of(assumption: Assumption) -> tuple[Term, ...]:

@@ -11,8 +11,7 @@ from functools import cache
 
 from .linear import Steps, collected, joined, step, times
 from .ranges import NEVER, Range, parts, ranges
-from .rules import Assumption, Facts
-from .rules.base import NOTHING
+from .rules.base import NOTHING, Assumption, Facts
 from .scalars import add, always_less, integer, mul, num, number_of, subtract
 from .signs import NEITHER, Found, find, shown
 from .terms import Term, free

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from functools import cache, lru_cache
 from math import prod
+from typing import Any, TypeVar
 
 from .terms import Term, make, postorder
 
@@ -88,6 +89,7 @@ def entry(array: Term, *at: Term) -> Term:
 
 
 Polynomial = dict[tuple[Term, ...], int]
+Monomial = TypeVar("Monomial")
 
 
 def _expand(term: Term) -> Polynomial:
@@ -98,12 +100,12 @@ def _expand(term: Term) -> Polynomial:
     if value is not None and value.denominator == 1:
         return {(): int(value)} if value else {}
     if term.op == "add":
-        return _sum(_expand(arg) for arg in term.args)
+        return summed(_expand(arg) for arg in term.args)
     if term.op == "mul":
         result: Polynomial = {(): 1}
         for arg in term.args:
             factor = _expand(arg)
-            result = _sum(
+            result = summed(
                 {tuple(sorted((*a, *b), key=lambda t: t.key)): x * y}
                 for a, x in result.items()
                 for b, y in factor.items()
@@ -112,8 +114,9 @@ def _expand(term: Term) -> Polynomial:
     return {(term,): 1}
 
 
-def _sum(parts: Iterable[Polynomial]) -> Polynomial:
-    total: Polynomial = {}
+def summed(parts: Iterable[dict[Monomial, Any]]) -> dict[Monomial, Any]:
+    """The sum of polynomials, each with the coefficients of its monomials."""
+    total: dict[Monomial, Any] = {}
     for part in parts:
         for monomial, coefficient in part.items():
             total[monomial] = total.get(monomial, 0) + coefficient
@@ -173,24 +176,24 @@ def always_less(low: Term, high: Term) -> bool:
     range depends on others first.  With size = 1 + s the rest is >= 0 if no coefficient is
     negative; a natural number stays as it is.
     """
-    least: list[Term]
     gap = _expand(subtract(add(high, num(-1)), low))
     while ranged := {a: r for m in gap for a in m if (r := index_range(a)) is not None}:
+        if not all(_is_natural(atom) for monomial in gap for atom in monomial):
+            return False
         within = {part for r in ranged.values() for part in postorder(r)}
-        last = {a: r for a, r in ranged.items() if a not in within}
-        least = []
-        for monomial, coefficient in gap.items():
-            if not all(_is_natural(atom) for atom in monomial):
-                return False
-            if coefficient < 0 or not any(atom in last for atom in monomial):
-                ends = (add(last[t], num(-1)) if t in last else t for t in monomial)
-                least.append(mul(num(coefficient), *ends))
-        gap = _expand(add(*least))
+        ends = {a: add(r, num(-1)) for a, r in ranged.items() if a not in within}
+        gap = _valued({m: c for m, c in gap.items() if c < 0 or ends.keys().isdisjoint(m)}, ends)
     if not all(_is_natural(atom) for monomial in gap for atom in monomial):
         return False
-    sizes = [[add(t, ONE) if t.op == "size" else t for t in monomial] for monomial in gap]
-    least = [mul(num(c), *factors) for c, factors in zip(gap.values(), sizes, strict=True)]
-    return all(coefficient >= 0 for coefficient in _expand(add(*least)).values())
+    sizes = {t: add(t, ONE) for monomial in gap for t in monomial if t.op == "size"}
+    return all(coefficient >= 0 for coefficient in _valued(gap, sizes).values())
+
+
+def _valued(polynomial: Polynomial, values: dict[Term, Term]) -> Polynomial:
+    """The polynomial with values in the place of some atoms."""
+    return _expand(
+        add(*(mul(num(c), *(values.get(t, t) for t in m)) for m, c in polynomial.items()))
+    )
 
 
 def _is_natural(atom: Term) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from .array import Array
 from .claim import NO_CONTRADICTION, Claim
+from .covers import Cover
 from .decision import LinkProof
 from .derivation import (
     Derivation,
@@ -27,11 +28,11 @@ from .derivation import (
 )
 from .derive import Equation, Meeting, NotProved, assumed, axis_cover, derive, split_options
 from .divisors import opened
-from .kernel import Cover, Proof, Refused, places, replay, squares
+from .kernel import Proof, Refused, places, replay, squares
 from .normal_form.equations import chain, inside
 from .normal_form.normaliser import Normaliser
 from .normal_form.polynomial import holding
-from .rules import Assumption
+from .rules.base import Assumption
 from .scalars import ONE, ZERO, add, entry, integer, mul, num, number_of
 from .signs import find, find_nonzero
 from .steps import rule_counts

@@ -28,10 +28,10 @@ from .linear import (
     step,
     times,
 )
-from .rules import BY_FORM, Assumption, Facts, Signs, known_after, same_polynomial
-from .rules.base import NOTHING
-from .rules.inequalities import LEAST
-from .rules.signs import BY_KIND, CARRIED, Sign
+from .rules.base import NOTHING, Assumption, Facts
+from .rules.inequalities import LEAST, known_after
+from .rules.polynomials import same_polynomial
+from .rules.signs import BY_FORM, BY_KIND, CARRIED, Sign, Signs, with_squares
 from .scalars import (
     ONE,
     ZERO,
@@ -218,14 +218,7 @@ def _every(certain: int, t: Term, j: Term, steps: Steps) -> Found:
 
 
 def _mul(t: Term, facts: Facts) -> Found:
-    """A product of numbers with known signs, where x·x counts as a square."""
-    parts: list[Term] = []
-    for arg in t.args:
-        twice = arg in parts
-        if twice:
-            parts.remove(arg)
-        parts.append(power(arg, 2) if twice else arg)
-    return _least(parts, facts)
+    return _least(with_squares(t), facts)
 
 
 def _least(parts: Iterable[Term], facts: Facts) -> Found:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from ..derivation import Derivation, Reflexive
-from ..rules import Refused
+from ..rules.base import Refused
 from ..scalars import (
     MINUS_INFINITY,
     ONE,

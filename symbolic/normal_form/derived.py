@@ -6,7 +6,7 @@ Each has the formula that it shows, and raises ``Refused`` where a rule that it 
 from __future__ import annotations
 
 from ..derivation import Derivation, Reflexive
-from ..rules import Refused
+from ..rules.base import Refused
 from ..scalars import ONE, ZERO, add, entry, indicator, integer, mul, num, power, unary
 from ..terms import Term, make
 from .equations import chain, flat, inside, reverse, rewrite

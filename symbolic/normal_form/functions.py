@@ -13,7 +13,7 @@ from math import isqrt
 from typing import TYPE_CHECKING
 
 from ..derivation import Derivation
-from ..rules import Refused
+from ..rules.base import Refused
 from ..scalars import (
     MINUS_INFINITY,
     ONE,

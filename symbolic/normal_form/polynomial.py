@@ -14,7 +14,7 @@ from functools import lru_cache
 from math import gcd, lcm
 
 from ..budget import spend
-from ..rules import Facts
+from ..rules.base import Facts
 from ..scalars import ONE, add, mul, num, number_of, power
 from ..signs import find, find_nonzero
 from ..terms import Term

@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from ..derivation import Derivation, Reflexive
-from ..rules import Refused
+from ..rules.base import Refused
 from ..scalars import ONE, ZERO, below, integer, mul, number_of, power, split_integer
 from ..terms import Term, bind, free, instantiate, make
 from . import derived

@@ -11,27 +11,9 @@ from collections.abc import Callable
 
 from ..terms import Term
 from . import conditions, entries, functions, maps, naturals, sums
-from .base import Assumption, Facts, Refused, Result, need, refusing
-from .inequalities import STEPS, inhabited, known_after
-from .polynomials import ring, same_polynomial
+from .base import Result, refusing
+from .polynomials import ring
 from .signs import BY_FORM, Signs
-
-__all__ = [
-    "BY_FORM",
-    "ON_SIGNS",
-    "RULES",
-    "STEPS",
-    "Assumption",
-    "Facts",
-    "Refused",
-    "Signs",
-    "applied",
-    "inhabited",
-    "known_after",
-    "need",
-    "refusing",
-    "same_polynomial",
-]
 
 RULES: dict[str, Callable[..., Result]] = {
     "definition": entries.definition,

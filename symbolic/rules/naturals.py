@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..scalars import ZERO, add, always_less, integer, is_integer, mul, num
+from ..scalars import ZERO, add, always_less, integer, is_integer, mul, num, subtract
 from ..terms import Term, instantiate, make
 from .base import NOTHING, Result, need
 from .polynomials import same_polynomial
@@ -26,7 +26,7 @@ def remainder(t: Term, *, signs: Signs = BY_FORM) -> Result:
     x, y = t.args
     certain, used = signs.sign(y)
     need(certain == 2 and t.finite, "the divisor is not known to be positive", y)
-    return add(x, mul(num(-1), y, make("floor_divide", (x, y)))), used
+    return subtract(x, mul(y, make("floor_divide", (x, y)))), used
 
 
 def floor(t: Term, whole: Term, rest: Term, *, signs: Signs = BY_FORM) -> Result:
@@ -43,11 +43,8 @@ def floor(t: Term, whole: Term, rest: Term, *, signs: Signs = BY_FORM) -> Result
         b, c = x.args
         inner, more = signs.sign(c)
         need(inner == 2 and is_integer(y), "not positive, or y is no integer", c, y)
-        need(
-            rest.args[0] is b and same_polynomial(rest.args[1], mul(c, y)),
-            "not the floor of b/(c·y)",
-            rest,
-        )
+        joined = rest.args[0] is b and same_polynomial(rest.args[1], mul(c, y))
+        need(joined, "not the floor of b/(c·y)", rest)
         return rest, used | more
     need(is_integer(whole), "not an integer", whole)
     need(same_polynomial(x, add(mul(whole, y), rest)), "x is not a·y + b", x)

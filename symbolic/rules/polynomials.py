@@ -7,17 +7,17 @@ two exponents, its own and that of its inverse.  1/(ab) = 1/a · 1/b also when a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from functools import cache, lru_cache
 from operator import add as plus
+from typing import Any
 
 from ..budget import spend
-from ..scalars import power
+from ..scalars import power, summed
 from ..terms import Term, make
 from .base import NOTHING, Result, need
 from .signs import BY_FORM, Signs
 
-Polynomial = dict[tuple[int, ...], int | Fraction]
+Polynomial = dict[tuple[int, ...], Any]
 
 
 def ring(t: Term, target: Term, *nonzero: Term, signs: Signs = BY_FORM) -> Result:
@@ -53,7 +53,7 @@ class _Reading:
             whole = t.data.denominator == 1  # integers are added in less time
             return {self.unit: t.data.numerator if whole else t.data}
         if t.op == "add":
-            return _sum(map(self, t.args))
+            return summed(map(self, t.args))
         exponents, rest = list(self.unit), list[Polynomial]()
         for arg in t.args if t.op == "mul" else (t,):
             base, exponent = (arg.args[0], arg.data) if arg.op == "power" else (arg, 1)
@@ -67,14 +67,6 @@ class _Reading:
         for factor in rest:
             found = _product(found, factor)
         return found
-
-
-def _sum(parts: Iterable[Polynomial]) -> Polynomial:
-    total: Polynomial = {}
-    for part in parts:
-        for monomial, c in part.items():
-            total[monomial] = total.get(monomial, 0) + c
-    return {monomial: c for monomial, c in total.items() if c}
 
 
 def _product(a: Polynomial, b: Polynomial) -> Polynomial:
@@ -106,19 +98,19 @@ def same_polynomial(t: Term, target: Term, nonzero: tuple[Term, ...] = ()) -> bo
     left, right, *divisors = map(_inverses_as_atoms, (t, target, *nonzero))
     read = _Reading((left, right, *divisors))
     less = {monomial: -c for monomial, c in read(right).items()}
-    difference = _sum((read(left), less))
+    difference = summed((read(left), less))
     for divisor, form in zip(nonzero, divisors, strict=True):
         inverse = read.at.get(make("inverse of", (divisor,)))
         if inverse is not None and difference:
             difference = _cleared(difference, inverse, read(form), read.unit)
     places = [read.at[a] for a in nonzero if a in read.at]
-    return not _sum({_cancelled(m, places): c} for m, c in difference.items())
+    return not summed({_cancelled(m, places): c} for m, c in difference.items())
 
 
 def _cleared(p: Polynomial, place: int, divisor: Polynomial, unit: tuple[int, ...]) -> Polynomial:
     """divisor^k · polynomial, where the generator at ``place`` stands for 1/divisor."""
     degree = max(m[place] for m in p)
-    return _sum(
+    return summed(
         _product({(*m[:place], 0, *m[place + 1 :]): c}, _power(divisor, degree - m[place], unit))
         for m, c in p.items()
     )

@@ -110,15 +110,20 @@ def _add(t: Term, facts: Facts) -> Sign:
 
 
 def _mul(t: Term, facts: Facts) -> Sign:
-    """A product of numbers with known signs, where x·x counts as a square."""
+    """A product of numbers with known signs."""
+    signs, used = _all(with_squares(t), facts)
+    return min(signs), used
+
+
+def with_squares(product: Term) -> tuple[Term, ...]:
+    """The factors of a product, where x·x counts as a square."""
     parts: list[Term] = []
-    for arg in t.args:
+    for arg in product.args:
         twice = arg in parts
         if twice:
             parts.remove(arg)
         parts.append(power(arg, 2) if twice else arg)
-    signs, used = _all(tuple(parts), facts)
-    return min(signs), used
+    return tuple(parts)
 
 
 def _where(t: Term, facts: Facts) -> Sign:

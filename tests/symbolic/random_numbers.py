@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from attnproof.symbolic.rules import Assumption
+from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from attnproof.symbolic.covers import Cover
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.derivation import Derivation
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.kernel import Cover, Proof, Refused, replay
+from attnproof.symbolic.kernel import Proof, Refused, replay
 from attnproof.symbolic.prove import decide
-from attnproof.symbolic.rules import Assumption, applied, known_after
+from attnproof.symbolic.rules import applied
+from attnproof.symbolic.rules.base import Assumption
+from attnproof.symbolic.rules.inequalities import known_after
 from attnproof.symbolic.showing import signed
 from attnproof.symbolic.signs import Asked
 from attnproof.symbolic.statement import theorem

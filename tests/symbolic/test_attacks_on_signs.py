@@ -37,7 +37,7 @@ from attnproof.symbolic.formed import formed
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.prove import decide
-from attnproof.symbolic.rules import Assumption
+from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.scalars import (
     ONE,
     ZERO,

@@ -24,7 +24,7 @@ from attnproof.symbolic.derivation import (
 )
 from attnproof.symbolic.kernel import Refused, close, law, replay
 from attnproof.symbolic.normal_form.equations import chain, rewrite
-from attnproof.symbolic.rules import Assumption
+from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.rules.signs import sign as by_form
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,

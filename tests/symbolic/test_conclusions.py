@@ -25,9 +25,10 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import Link
+from attnproof.symbolic.covers import Cover
 from attnproof.symbolic.derivation import Derivation, Reflexive, Witness
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.kernel import Cover, Refused, close, replay
+from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.normal_form.equations import chain, rewrite
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,

@@ -10,7 +10,8 @@ import pytest
 
 from attnproof.symbolic import kernel
 from attnproof.symbolic.kernel import Proof, replay
-from attnproof.symbolic.rules import Refused, inequalities, need
+from attnproof.symbolic.rules import inequalities
+from attnproof.symbolic.rules.base import Refused, need
 from attnproof.symbolic.terms import Term
 from tests.symbolic.derivation_faults import FAULTS, HARMLESS, Fault
 from tests.symbolic.interpreter import Undefined, World, close_to

@@ -24,7 +24,8 @@ from attnproof.symbolic.derivation import Cases, Reflexive, Rewrite, SumOfSquare
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.kernel import Refused, close, replay
 from attnproof.symbolic.normal_form.equations import rewrite
-from attnproof.symbolic.rules import RULES, Assumption
+from attnproof.symbolic.rules import RULES
+from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.scalars import ONE, ZERO, entry, mul
 from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term

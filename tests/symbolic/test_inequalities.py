@@ -20,9 +20,10 @@ from attnproof.symbolic import (
     sizes,
 )
 from attnproof.symbolic import namespace as xp
+from attnproof.symbolic.covers import Cover
 from attnproof.symbolic.derivation import Assume, Derivation, Lemma, Reflexive
 from attnproof.symbolic.givens import Given
-from attnproof.symbolic.kernel import Cover, Refused, close, law
+from attnproof.symbolic.kernel import Refused, close, law
 from attnproof.symbolic.normal_form.equations import rewrite
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, power
 from attnproof.symbolic.terms import make

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from attnproof.symbolic.covers import cover_patterns
 from attnproof.symbolic.derivation import (
     Cases,
     Chain,
@@ -16,7 +17,7 @@ from attnproof.symbolic.derivation import (
     Under,
 )
 from attnproof.symbolic.derive import assumed
-from attnproof.symbolic.kernel import Refused, cover_patterns, replay
+from attnproof.symbolic.kernel import Refused, replay
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite, under
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, mul, num, unary
 from attnproof.symbolic.terms import Term, make

@@ -31,7 +31,7 @@ from attnproof.symbolic.derivation import (
     Witness,
 )
 from attnproof.symbolic.kernel import Assumption, Proof, Refused, close, law, replay, squares
-from attnproof.symbolic.rules import refusing
+from attnproof.symbolic.rules.base import refusing
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, index, integer, mul
 from attnproof.symbolic.terms import Term, bind, free, make, substitute
 from tests.symbolic.vocabulary import (

@@ -10,7 +10,8 @@ from attnproof.symbolic.ranges import NEVER, Range, parts, sides_of
 from attnproof.symbolic.ranges import outside as asked
 from attnproof.symbolic.reading import leaving, never_negative, open_ranges, told
 from attnproof.symbolic.reading import outside as looked_at
-from attnproof.symbolic.rules import Assumption, Facts, known_after
+from attnproof.symbolic.rules.base import Assumption, Facts
+from attnproof.symbolic.rules.inequalities import known_after
 from attnproof.symbolic.scalars import (
     ONE,
     ZERO,

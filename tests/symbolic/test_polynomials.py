@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 
 from attnproof.symbolic.kernel import Refused
-from attnproof.symbolic.rules import same_polynomial
+from attnproof.symbolic.rules.polynomials import same_polynomial
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, mul, num, power, unary
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.vocabulary import HALF, TWO, X, a, b, c, chosen, minus, n, var

@@ -25,7 +25,7 @@ from attnproof.symbolic import (
 from attnproof.symbolic.givens import Given
 from attnproof.symbolic.normal_form.equations import rewrite
 from attnproof.symbolic.prove import decide
-from attnproof.symbolic.rules import Refused
+from attnproof.symbolic.rules.base import Refused
 from attnproof.symbolic.scalars import ONE
 from attnproof.theorems.definitions.attention import (
     attention,

@@ -11,7 +11,8 @@ import pytest
 
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused
-from attnproof.symbolic.rules import RULES, Assumption
+from attnproof.symbolic.rules import RULES
+from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,

@@ -7,8 +7,7 @@ from fractions import Fraction
 import pytest
 
 from attnproof.symbolic.linear import as_term, collected, divided, minus, multiples
-from attnproof.symbolic.rules import Assumption
-from attnproof.symbolic.rules.base import NOTHING
+from attnproof.symbolic.rules.base import NOTHING, Assumption
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,

@@ -9,7 +9,9 @@ import pytest
 from attnproof.symbolic.derivation import Assume, Reflexive, Rewrite, Sign, SignStep
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused, close, law, replay
-from attnproof.symbolic.rules import STEPS, Assumption, inequalities, known_after
+from attnproof.symbolic.rules import inequalities
+from attnproof.symbolic.rules.base import Assumption
+from attnproof.symbolic.rules.inequalities import STEPS, known_after
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from attnproof.symbolic.derivation import Reflexive
 from attnproof.symbolic.kernel import Refused, close
-from attnproof.symbolic.rules import Assumption
+from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,

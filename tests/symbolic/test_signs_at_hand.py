@@ -16,7 +16,8 @@ from attnproof.symbolic.givens import Given, real, sizes
 from attnproof.symbolic.kernel import close, replay
 from attnproof.symbolic.normal_form.polynomial import holding
 from attnproof.symbolic.prove import decide
-from attnproof.symbolic.rules import ON_SIGNS, RULES, Refused
+from attnproof.symbolic.rules import ON_SIGNS, RULES
+from attnproof.symbolic.rules.base import Refused
 from attnproof.symbolic.scalars import ONE, add, entry, index, mul, power
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term

@@ -15,7 +15,7 @@ from attnproof.symbolic.derivation import SignStep
 from attnproof.symbolic.formed import formed
 from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.normal_form.normaliser import Normaliser
-from attnproof.symbolic.rules import Assumption
+from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.rules.inequalities import LEAST
 from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, num, power, subtract, unary
 from attnproof.symbolic.signs import sign

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnproof.symbolic.rules import Assumption
+from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.scalars import ONE, ZERO, add, index, integer, mul, num, size, unary
 from attnproof.symbolic.terms import Opened, Term, bind, free, make, opened
 
