@@ -54,7 +54,7 @@ TRUSTED: dict[str, frozenset[str]] = {
     for name in (
         "terms", "scalars", "meaning", "formed", "covers", "ranges", "kernel",
         *(f"rules/{rule}" for rule in (
-            "__init__", "base", "conditions", "entries", "functions", "maps", "naturals",
+            "__init__", "base", "conditions", "entries", "functions", "maps",
             "inequalities", "polynomials", "signs", "sums",
         )),
     )

@@ -13,12 +13,16 @@ from typing import Any
 from .scalars import ZERO, add, below, entry, integer, mul, num, subtract
 from .terms import Term, bind, instantiate, make, opened
 
-ARITY = dict.fromkeys(("add", "mul"), 0)
-ARITY |= dict.fromkeys(("exp", "log", "cos", "sin", "tanh", "sqrt", "abs", "power"), 1)
-ARITY |= dict.fromkeys(("indicator", "not"), 1)
-ARITY |= dict.fromkeys(("maximum", "floor_divide", "remainder"), 2)
-ARITY |= dict.fromkeys(("equal", "less", "less_equal", "and", "or"), 2)
-ARITY |= {"where": 3}
+ARITY = {
+    op: count
+    for count, ops in (
+        (0, ("add", "mul")),
+        (1, ("exp", "log", "cos", "sin", "tanh", "sqrt", "abs", "power", "indicator", "not")),
+        (2, ("maximum", "floor_divide", "remainder", "equal", "less", "less_equal", "and", "or")),
+        (3, ("where",)),
+    )
+    for op in ops
+}
 """How many numbers each operation takes that is taken entry by entry; 0: any number."""
 ELEMENTWISE = frozenset(ARITY)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..terms import Term
-from . import conditions, entries, functions, maps, naturals, sums
+from . import conditions, entries, functions, maps, sums
 from .base import Result, refusing
 from .polynomials import ring
 from .signs import BY_FORM, Signs
@@ -19,6 +19,7 @@ RULES: dict[str, Callable[..., Result]] = {
     "definition": entries.definition,
     "entry": entries.unfold,
     "tabulate": entries.tabulated,
+    "layer": entries.layer,
     "ring": ring,
     "exp": functions.exponential,
     "angle addition": functions.angle_sum,
@@ -63,9 +64,8 @@ RULES: dict[str, Callable[..., Result]] = {
     "image": maps.image,
     "digits": maps.digits,
     "divide": maps.divide,
-    "floor": naturals.floor,
-    "remainder": naturals.remainder,
-    "layer": naturals.layer,
+    "floor": maps.floor,
+    "remainder": maps.remainder,
     "equivariance": maps.equivariance,
 }
 

@@ -1,10 +1,10 @@
-"""Definitions unfolded, entries of arrays read off the table of meanings, tables."""
+"""Definitions, entries of arrays and stacks of layers unfolded, and tables."""
 
 from __future__ import annotations
 
 from ..meaning import NoMeaning, entry_of
-from ..scalars import below, entry
-from ..terms import Term, bind, make, opened
+from ..scalars import ZERO, add, always_less, below, entry, integer, num
+from ..terms import Term, bind, instantiate, make, opened
 from .base import NOTHING, Refused, Result, need
 
 
@@ -34,3 +34,14 @@ def tabulated(t: Term) -> Result:
     for axis in range(len(at) - 1, -1, -1):
         body = make("tabulate", (t.shape[axis], bind(body, at[axis])), shape=t.shape[axis:])
     return body, NOTHING
+
+
+def layer(t: Term) -> Result:
+    """A stack of no layers is its start;  one of m + 1 layers is layer m on a stack of m."""
+    need(t.op == "iterate", "not a stack of layers", t)
+    depth, start, body = t.args
+    if integer(depth) is ZERO:
+        return start, NOTHING
+    m = integer(add(depth, num(-1)))
+    need(always_less(num(-1), m), "it may have no last layer", depth)
+    return instantiate(body, m, make("iterate", (m, start, body), shape=t.shape)), NOTHING

@@ -1,10 +1,11 @@
-"""Maps of indices, digits of an index, and functions that are equivariant."""
+"""Maps of indices, digits of an index, division with rest, and functions that are equivariant."""
 
 from __future__ import annotations
 
-from ..scalars import ZERO, below, entry, indicator, is_integer, mul, split_integer
+from ..scalars import ZERO, add, below, entry, indicator, is_integer, mul, split_integer, subtract
 from ..terms import Term, instantiate, make, opened
 from .base import NOTHING, Result, compared, need
+from .polynomials import same_polynomial
 from .signs import BY_FORM, Signs
 from .sums import closed
 
@@ -57,6 +58,37 @@ def divide(t: Term, *, signs: Signs = BY_FORM) -> Result:
     need(certain == 2 or below(rest, t.args[1]), "the rest may be too large", t)
     need(is_integer(quotient), "not an integer", quotient)
     return (quotient if t.op == "floor_divide" else rest), used
+
+
+def remainder(t: Term, *, signs: Signs = BY_FORM) -> Result:
+    """x mod y = x − y·⌊x/y⌋ for y > 0."""
+    need(t.op == "remainder" and not t.shape, "not a number mod another", t)
+    x, y = t.args
+    certain, used = signs.sign(y)
+    need(certain == 2 and t.finite, "the divisor is not known to be positive", y)
+    return subtract(x, mul(y, make("floor_divide", (x, y)))), used
+
+
+def floor(t: Term, whole: Term, rest: Term, *, signs: Signs = BY_FORM) -> Result:
+    """⌊x/y⌋ = a + ⌊b/y⌋ when x = a·y + b, a an integer and y > 0;  ⌊⌊b/c⌋/y⌋ = ⌊b/(c·y)⌋.
+
+    The second is asked for with ``whole`` = 0 and ``rest`` = ⌊b/(c·y)⌋: c > 0, and y a positive
+    integer.
+    """
+    need(t.op == "floor_divide" and t.finite and not t.shape, "not a floor", t)
+    x, y = t.args
+    certain, used = signs.sign(y)
+    need(certain == 2, "the divisor is not known to be positive", y)
+    if x.op == "floor_divide" and rest.op == "floor_divide" and whole is ZERO:
+        b, c = x.args
+        inner, more = signs.sign(c)
+        need(inner == 2 and is_integer(y), "not positive, or y is no integer", c, y)
+        joined = rest.args[0] is b and same_polynomial(rest.args[1], mul(c, y))
+        need(joined, "not the floor of b/(c·y)", rest)
+        return rest, used | more
+    need(is_integer(whole), "not an integer", whole)
+    need(same_polynomial(x, add(mul(whole, y), rest)), "x is not a·y + b", x)
+    return add(whole, make("floor_divide", (rest, y))), used
 
 
 def equivariance(t: Term, sigma: Term, table: Term) -> Result:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from ..scalars import ZERO, always_less, is_integer, number_of, power
+from ..scalars import CARRIES, ZERO, always_less, is_integer, number_of, power
 from ..terms import Opened, Term, instantiate, make, opened
 from .base import NOTHING, Assumption, Facts
 
@@ -186,10 +186,7 @@ def _is_rational(t: Term) -> bool:
     return number_of(t) is not None or is_integer(t)
 
 
-CARRIED = (
-    "named", "broadcast", "permute", "new axis", "reshape", "pick", "slice", "gather", "entry",
-    "row",
-)  # fmt: skip
+CARRIED = CARRIES - {"concat", "stack"}
 _SIGNS: dict[str, Callable[[Term, Facts], Sign]] = dict.fromkeys(CARRIED, _carried) | {
     "num": _num,
     "var": _var,

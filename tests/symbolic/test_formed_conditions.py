@@ -364,6 +364,7 @@ REFUSED: list[Term] = [
     make("var", data="xy"),
     make("var", data=("x", "real", "z")),
     make("var", data=("x", 1)),
+    make("var", data=(1, "real")),
     make("bound", data=-1),
     make("bound", (a,), 0),
     make("index", (b0,), "t"),

@@ -80,7 +80,7 @@ BOTH = make("and", (C, C))
 LATER, LAST = up_to(i, add(j, k)), up_to(i, j)
 T0, ARANGE = var("T0", kind="boolean"), make("arange", (n,), shape=(n,))
 TALL, WIDE = var("g", m, n, kind="orthogonal"), var("g", n, m, kind="orthogonal")
-D0 = var("d", kind="nonnegative")
+D0, CUBE = var("d", kind="nonnegative"), var("cube", m, n, n)
 minus_p = make("mul", (make("broadcast", (num(-1),), shape=(n,)), P), shape=(n,))
 F = ("F", 0, ("equivariant",))
 still = table(j, entry(X, j))
@@ -365,6 +365,12 @@ EXACT: list[tuple[str, Term, Arguments, Term]] = [
             mul(LAST, a, add(j, minus(i))),
         )
         for x in (add(i, minus(j)), add(j, minus(i)))
+    ),
+    (
+        "entry",
+        entry(make("matmul", (CUBE, X), shape=(m, n)), k, i),
+        (),
+        total(j, mul(entry(CUBE, k, i, j), entry(X, j))),
     ),
     ("maximum as a choice", make("maximum", (a, b)), (), chosen(make("less_equal", (b, a)), a, b)),
     ("injective", same(entry(e, k), entry(e, index("k2", m))), (), same(k, index("k2", m))),
