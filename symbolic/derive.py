@@ -116,21 +116,34 @@ def _tables(t: Term, indices: tuple[Term, ...]) -> list[Term]:
     return found
 
 
-def replaced(t: Term, equation: Equation) -> Derivation:
-    """The term with the left side of an equation replaced by the right one, wherever it stands."""
-    if t is equation.left:
-        return equation.whole
-    if not any(part is equation.left for part in postorder(t)):
+def replaced(t: Term, *ways: Equation) -> Derivation:
+    """The term with left sides of equations replaced by the right ones, wherever they stand.
+
+    A part that occurs in several places is rewritten once.
+    """
+    known: dict[Term, Derivation] = {}
+    for way in ways:
+        known.setdefault(way.left, way.whole)
+    if not known:
         return Reflexive(t)
-    if t.op not in BINDERS:
-        return inside(t, [(k, replaced(arg, equation)) for k, arg in enumerate(t.args)])
-    first = inside(t, [(k, replaced(arg, equation)) for k, arg in enumerate(t.args[:-1])])
-    u = first.right
-    at = [opened(u.args[0], u, equation.left)]
-    if u.op == "iterate":
-        at.append(make("var", (), (Opened((u, equation.left, "y")), "real"), u.shape))
-    inner = replaced(instantiate(u.args[-1], *at), equation)
-    return chain(first, under(u, tuple(at), inner))
+    for part in postorder(t):
+        if part in known:
+            continue
+        inner = [(k, known[arg]) for k, arg in enumerate(part.args) if arg in known]
+        if not inner:
+            continue
+        if part.op not in BINDERS:
+            known[part] = inside(part, inner)
+            continue
+        last = len(part.args) - 1
+        first = inside(part, [(k, one) for k, one in inner if k < last])
+        u = first.right
+        at = [opened(u.args[0], u, *(way.left for way in ways))]
+        if u.op == "iterate":
+            at.append(make("var", (), (Opened((u, "y")), "real"), u.shape))
+        body = replaced(instantiate(u.args[-1], *at), *ways)
+        known[part] = chain(first, under(u, tuple(at), body))
+    return known.get(t, Reflexive(t))
 
 
 def turned(equation: Equation) -> Equation:

@@ -264,12 +264,16 @@ def _decide(
 
 
 def settled(
-    claim: Claim, statement: Statement, proof: Proof
+    claim: Claim,
+    statement: Statement,
+    proof: Proof,
+    asked: tuple[Condition, ...] | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a proof of a conclusion rests on: the assumptions it used, and how it is to be read.
 
-    Raises :class:`Refused` where it shows something else, rests on what the statement does not
-    grant, or means nothing: every proof is asked here before its statement is called proved.
+    ``asked``: the conditions in what is written, where they were settled part by part.  Raises
+    :class:`Refused` where it shows something else, rests on what the statement does not grant, or
+    means nothing: every proof is asked here before its statement is called proved.
     """
     leaves, within_axes = ranges_of(statement, [claim])
     if leaves:
@@ -280,7 +284,7 @@ def settled(
     terms += [t for assumed in proof.assumes for t in sides_of(assumed)]
     close(proof, allowed, claimed, outside(terms, allowed)[2])
     _arbitrary(claim, proof.assumes - own)
-    asked = _conditions(claim, statement)
+    asked = _conditions(claim, statement) if asked is None else asked
     if any(condition.impossible for condition in asked):
         raise Refused(
             "everywhere, the statement divides by 0 or takes a root or logarithm of what has none"

@@ -11,9 +11,10 @@ bits wraps round.  At the inputs that are tried none of this may be seen, so it 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import torch
@@ -33,7 +34,7 @@ from .nodes import arguments, inner_graph, is_silent, leaves, masking_nodes, nam
 from .operations import READINGS, Notes, Pair, Unread, noted
 from .operations.reading import KINDS, NARROW, notes, numeric, standing
 
-Way = Literal["program", "folded", "valued"]
+Way = Literal["program", "folded", "in parts", "valued"]
 WAYS: tuple[Way, ...] = get_args(Way)
 
 
@@ -46,8 +47,9 @@ class Program:
     lengths that it was called with.
 
     The way "folded" reads linear maps, norms and activations as functions of a row of which nothing
-    is known: what holds for any functions there holds, and the terms stay small.  "valued" reads
-    small stored tables as the numbers that they hold.
+    is known: what holds for any functions there holds, and the terms stay small.  "in parts" reads
+    them as functions of the row and of their tables, one for all layers.  "valued" reads small
+    stored tables as the numbers that they hold.
 
     Raises :class:`Unread` where an operation has no reading, and ``ValueError`` for shapes that
     the guards of the graph exclude.
@@ -59,8 +61,16 @@ class Program:
         self.notes = Notes(prefix=f"{name}_")
         self.met: dict[Binding, None] = {}
 
-    def __call__(self, *inputs: Array, named: Mapping[str, Array]) -> Any:
-        """The output for these inputs, with the parameters and tables of these names."""
+    def __call__(
+        self,
+        *inputs: Array,
+        named: Mapping[str, Array],
+        kept: Mapping[Node, Callable[[Any], Array]] = MappingProxyType({}),
+    ) -> Any:
+        """The output for these inputs, with the parameters and tables of these names.
+
+        ``kept``: what becomes of the values of some nodes, before others read them.
+        """
         self._require(inputs)
         given = iter(self.exported.taken(inputs))
         known: dict[Node, Any] = {}
@@ -76,6 +86,8 @@ class Program:
                     known[node] = partial(self._inside, inner_graph(node))
                 elif node.op == "output":
                     return self._output(known)
+                if node in kept:
+                    known[node] = kept[node](known[node])
         raise Unread("a graph without an output")
 
     def anything_like(self, x: Array) -> Array:
@@ -150,8 +162,8 @@ class Program:
             }
             args = args[:1]
         try:
-            if self.way == "folded" and not keywords:
-                found = folded(name, args)
+            if self.way in ("folded", "in parts") and not keywords:
+                found = folded(name, args, of_tables=self.way == "in parts")
                 if found is not None:
                     return in_its_dtype(node, name, found)
             return in_its_dtype(node, name, READINGS[name](*args, **_kept(keywords)))
@@ -229,14 +241,14 @@ ENTRIES = tuple(
 )
 
 
-def folded(operation: str, args: Sequence[Any]) -> Array | None:
+def folded(operation: str, args: Sequence[Any], *, of_tables: bool = False) -> Array | None:
     """The operation as a function of a row, or of a number, of which nothing is known; or None.
 
     A map of a row is one where all but its first argument is stored: weights that are computed from
-    inputs are no part of a function.
+    inputs are no part of a function.  ``of_tables``: the function takes what is stored as well.
     """
     if operation in ROWS and args and all(map(_is_stored, args[1:])):
-        return _of_row(operation, args)
+        return _of_row(operation, args, of_tables=of_tables)
     if operation in ENTRIES and not any(isinstance(a, Array) for a in args[1:]):
         return _of_entries(operation, args)
     return None
@@ -255,8 +267,11 @@ def _is_stored(argument: Any) -> bool:
     return all(v in tables for v in free(argument.term))
 
 
-def _of_row(operation: str, args: Sequence[Any]) -> Array | None:
-    """One function for each operation with its tables and settings, in whichever graph it is."""
+def _of_row(operation: str, args: Sequence[Any], *, of_tables: bool) -> Array | None:
+    """One function for each operation with its tables and settings, in whichever graph it is.
+
+    ``of_tables``: one for each operation with its settings, and with the shapes of its tables.
+    """
     x = numeric(args[0])
     if operation == "aten.linear.default":
         out: tuple[Any, ...] | None = (args[1].axes[0],)
@@ -264,11 +279,17 @@ def _of_row(operation: str, args: Sequence[Any]) -> Array | None:
         out = None
     else:
         return None
-    given = Given("function", core=(1,), out=out, says="a function of a row, any")
-    told = repr([a.term.key if isinstance(a, Array) else a for a in args[1:]])
+    tables = [a for a in args[1:] if isinstance(a, Array)] if of_tables else []
+    core = (1, *(a.ndim for a in tables))
+    given = Given("function", core=core, out=out, says="a function of a row, any")
+    told = repr([_told(a, shape=of_tables) if isinstance(a, Array) else a for a in args[1:]])
     name = f"any_{operation.split('.')[1]}_{sha256(told.encode()).hexdigest()[:12]}"
-    found: Array = standing(name, given)(x)
+    found: Array = standing(name, given)(x, *tables)
     return found
+
+
+def _told(table: Array, *, shape: bool) -> object:
+    return [length.key for length in table.axes] if shape else table.term.key
 
 
 def _of_entries(operation: str, args: Sequence[Any]) -> Array:

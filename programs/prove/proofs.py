@@ -12,6 +12,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from attnproof.symbolic.composition import NotComposed, decide_composition
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.faults import Fault
 from attnproof.symbolic.normal_form.sums import USUAL, written_out
@@ -36,12 +37,13 @@ from .operations import Unread
 from .program import Way
 from .running import gives_none, is_broken, witness_of
 from .source_numbers import asks_device, numbers_in
-from .stating import LIKE, Axes, Graph, bound_letters, reorders, stated
+from .stating import LIKE, Axes, Graph, bound_letters, composed, reorders, stated
 from .widths import widths_told
 
 # How a proof is looked for: how programs are read, up to which literal length sums are written out
 # (pairs of channels are 2), and which part of the time that may take.
 WAYS: tuple[tuple[Way, int, float], ...] = (("folded", 1, 0.4), ("program", 2, 0.6))
+IN_PARTS = 0.5  # of a program that can be cut into parts, before it is looked at as a whole
 VALUED = 0.6  # of pairs: sums over axes of small stored tables are written out as well
 # What a graph is of.  Code that counts its calls, keeps things from one to the next, or asks how it
 # is called may run another one elsewhere; the probes of state look for that.  Nothing is traced
@@ -123,6 +125,7 @@ class Proofs:
         }
         self.gates: dict[str, Gate] = {}
         self.dropped: list[str] = []
+        self.in_parts = False  # whether the law at hand was proved part by part
         self.bounds: Bounds = {}  # lengths that are written by others in the statement at hand
         self.elsewhere: list[tuple[dict[str, int], Callable[[], Proofs | None]]] = []
 
@@ -320,7 +323,8 @@ class Proofs:
             for claim in claims:
                 if claim.fault is not None:
                     return _failed(law, claim.fault)
-            short = 0 if self.bounds else SHORT  # a length in it would be another
+            # In a part, or with other lengths, it is said of other letters.
+            short = 0 if self.bounds or self.in_parts else SHORT
             divisors = tuple(_defined(told, short) for claim in claims for told in claim.readings)
             lengths = self._lengths(graphs)
         except Unread as error:
@@ -520,18 +524,47 @@ class Proofs:
         code does has one, and then the code breaks the law as well.
         """
         letters: Axes = self.letters
-        seconds = BESIDE_A_WITNESS if self._is_broken(law, graphs) else self.seconds
+        seconds = self.seconds
+        if self._is_broken(law, graphs):
+            seconds = min(seconds, BESIDE_A_WITNESS)
+        decided = self._in_parts(law, graphs, seconds)
+        if decided is not None:
+            return decided
         for way, longest, part in (*WAYS, *self._valued(graphs)):
             statement = stated(law, graphs, letters, self.subject, way=way)
             if letters is self.letters and ranges_of(statement, statement.claims.values())[0]:
                 _forget(graphs)
                 letters = self._at_least(graphs)
                 statement = stated(law, graphs, letters, self.subject, way=way)
-            effort = Effort(refuting=False, whole=part * min(seconds, self.seconds))
+            effort = Effort(refuting=False, whole=part * seconds)
             with written_out(longest):
                 decided = decide(statement, effort=effort)
             if decided.verdict == "proved":
                 break
+        return decided
+
+    def _in_parts(
+        self, law: Formula, graphs: Mapping[str, Graph], seconds: float
+    ) -> Decision | None:
+        """The law proved of each part of a program that can be cut; None where it is not.
+
+        It says the same of the whole, which is looked at as a whole next.
+        """
+        self.in_parts = False
+        if len(graphs) != 1:
+            return None
+        (graph,) = graphs.values()
+        effort = Effort(refuting=False, whole=IN_PARTS * seconds)
+        try:
+            with written_out(1):
+                whole = composed(law, graph, self.letters, self.subject)
+                decided = None if whole is None else decide_composition(whole, effort)
+        except (NotComposed, Unread):
+            decided = None
+        if decided is None or decided.verdict != "proved":
+            _forget(graphs)  # what was met in parts is no matter of the whole
+            return None
+        self.in_parts = True
         return decided
 
     def _is_broken(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:

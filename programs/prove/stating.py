@@ -13,6 +13,7 @@ from torch import nn
 
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.claim import all_positive, equal
+from attnproof.symbolic.composition import Composition, NotComposed
 from attnproof.symbolic.givens import Given, boolean, permutation, positions, real
 from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
@@ -22,6 +23,7 @@ from attnproof.theorems.laws import Formula, called, of_keys
 from ..identify.applicability import channel_order, plain_of
 from ..subjects import Rotary, Subject
 from .calls import Call
+from .cuts import Cuts, cut_nodes
 from .exporting import Exported
 from .operations import Unread
 from .program import WAYS, Program, Way, array_of
@@ -78,8 +80,13 @@ class Graph:
         """The tables under the names they have in a statement."""
         return {self.tables[name]: given for name, given in self.exported.tables.items()}
 
-    def on(self, values: Mapping[str, Array], way: Way = "program") -> Any:
-        """The program as a function of arrays, with its tables among these values."""
+    def on(
+        self, values: Mapping[str, Array], way: Way = "program", cuts: Cuts | None = None
+    ) -> Any:
+        """The program as a function of arrays, with its tables among these values.
+
+        ``cuts`` are told of each call.
+        """
         named = {name: values[told] for name, told in self.tables.items()}
         program = self.ways[way]
 
@@ -87,7 +94,10 @@ class Graph:
             given = list(map(as_array, inputs))
             if self.call.beside and len(given) < len(self.call.inputs):
                 given.insert(1, program.anything_like(given[0]))
-            return array_of(program(*given, named=named))
+            if cuts is None:
+                return array_of(program(*given, named=named))
+            kept = cuts.begin(given)
+            return cuts.fold(array_of(program(*given, named=named, kept=kept)))
 
         return call
 
@@ -187,17 +197,12 @@ def stated(
 
     Raises :class:`Unread` where the programs cannot be read at the lengths the law needs.
     """
-    axes = subject.axes if isinstance(subject, Rotary) else 0
-    own = {name: _given(told, letters, axes) for name, told in law.given.items()}
-    givens = dict(own)
-    for graph in graphs.values():
-        givens |= graph.givens
+    own, givens = _givens(law, graphs, letters, subject)
     values = {name: given.named(name) for name, given in givens.items()}
     programs = {name: graph.on(values, way) for name, graph in graphs.items()}
     calls = calls_by_name(programs, subject)
     try:
-        left, right = law.equations(calls, **{name: values[name] for name in own})
-        pairs = zip(left, right, strict=True) if isinstance(left, list) else ((left, right),)
+        pairs = _pairs(law, calls, {name: values[name] for name in own})
         claims = {str(place or ""): equal(*pair) for place, pair in enumerate(pairs)}
         if law.positive is not None:
             for name in [name for name in ("rotate", "key") if name in graphs]:
@@ -209,6 +214,55 @@ def stated(
     for graph in graphs.values():
         givens |= graph.ways[way].notes.givens
     return Statement(givens, claims)
+
+
+def _givens(
+    law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject
+) -> tuple[list[str], dict[str, Given]]:
+    """The names of what a law is given, and all givens: the tables of the graphs too."""
+    axes = subject.axes if isinstance(subject, Rotary) else 0
+    givens = {name: _given(told, letters, axes) for name, told in law.given.items()}
+    own = list(givens)
+    for graph in graphs.values():
+        givens |= graph.givens
+    return own, givens
+
+
+def _pairs(law: Formula, calls: Any, given: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """The equations of a law, of these calls."""
+    left, right = law.equations(calls, **given)
+    return list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
+
+
+def composed(law: Formula, graph: Graph, letters: Axes, subject: Subject) -> Composition | None:
+    """The law of a program that is cut into parts; None where it is not cut, or the law is not.
+
+    Raises :class:`Unread` or :class:`NotComposed` where it cannot be read in parts.
+    """
+    again = law.again
+    nodes = cut_nodes(graph.exported) if again is not None else ()
+    if again is None or not nodes:
+        return None
+    names, givens = _givens(law, {law.call: graph}, letters, subject)
+    values = {name: given.named(name) for name, given in givens.items()}
+    own, cuts = {name: values[name] for name in names}, Cuts(nodes)
+
+    def sides(call: Any, given: Mapping[str, Array]) -> list[tuple[Term, Term]]:
+        try:
+            pairs = _pairs(law, calls_by_name({law.call: call}, subject), given)
+        except (ValueError, TypeError, IndexError) as error:
+            raise NotComposed(str(error)) from None
+        return [(as_array(left).term, as_array(right).term) for left, right in pairs]
+
+    sides(graph.on(values, "in parts", cuts), own)
+    return Composition(
+        sides,
+        lambda outputs: again(*outputs, **own),
+        own,
+        tuple(cuts.taken),
+        cuts.parts,
+        {**givens, **graph.ways["in parts"].notes.givens},
+    )
 
 
 def lengths_of(told: str, letters: Axes, axes: int) -> tuple[Term, ...]:

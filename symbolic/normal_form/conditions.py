@@ -37,10 +37,17 @@ Word = tuple[Term, ...]
 
 
 def words_on(t: Term, j: Term) -> list[Word]:
-    """The maps applied to each occurrence of an index, outermost first; () for none."""
+    """The maps applied to occurrences of an index, outermost first; () for none.
+
+    Each word is told once, and a part that occurs in several places is looked at once.
+    """
     found: list[Word] = []
+    seen: set[tuple[Term, Word]] = set()
 
     def visit(x: Term, above: Word) -> None:
+        if (x, above) in seen:
+            return
+        seen.add((x, above))
         if x is j:
             found.append(above)
         elif x.op == "entry" and len(x.args) == 2 and is_permutation(x.args[0]):

@@ -76,13 +76,18 @@ SCALE = Law(
 PERMUTED = (("tokens permuted", "the outputs permuted"),)
 
 
-@PERMUTATION.of("layer", "call", names=PERMUTED, x=TOKENS, sigma="permutation n")
+def _plain(_: Any, outputs: Any, **__: Any) -> dict[str, Any]:
+    """Outputs permuted are tokens permuted, of the next layer."""
+    return {"x": outputs}
+
+
+@PERMUTATION.of("layer", "call", names=PERMUTED, again=_plain, x=TOKENS, sigma="permutation n")
 def call_permutation(f: Any, x: Any, sigma: Any) -> Sides:
     """Tokens permuted before are permuted after."""
     return permuted(f.call, [x], sigma, [1])
 
 
-@PERMUTATION.of("attention", "layer", names=PERMUTED, x=TOKENS, sigma="permutation n")
+@PERMUTATION.of("attention", "layer", names=PERMUTED, again=_plain, x=TOKENS, sigma="permutation n")
 def layer_permutation(f: Any, x: Any, sigma: Any) -> Sides:
     """Tokens permuted before are permuted after."""
     return permuted(f.layer, [x], sigma, [1])

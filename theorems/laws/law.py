@@ -45,6 +45,9 @@ class Formula:
     ``others``: further calls that it is about, without which it says nothing.
     ``floats``: no other method reads it: it speaks of what floating point leaves, of what is 0, of
     gradients or training, or of so little of its law that only beside others it says something.
+    ``again``: how the law passes on to what is called on the outputs, as the layer after a layer.
+    Of what its calls gave, in their order, and of what is given it makes what is given next, such
+    that the law then takes just these outputs; a law without it says nothing of a composition.
     """
 
     id: str
@@ -61,6 +64,7 @@ class Formula:
     inputs: Sequence[Inputs] = ()
     floats: bool = False
     others: Sequence[str] = ()
+    again: Callable[..., Mapping[str, Any]] | None = None
 
     @property
     def rotates(self) -> bool:
@@ -116,6 +120,7 @@ class Law:
         unsaid: str = "",
         inputs: Sequence[Inputs] = (),
         floats: bool = False,
+        again: Callable[..., Mapping[str, Any]] | None = None,
         **given: str,
     ) -> Callable[[Callable[..., Sides]], Callable[..., Sides]]:
         """Add a formula: the kind of code, the call, and what is given beside it."""
@@ -138,6 +143,7 @@ class Law:
                     unsaid,
                     inputs,
                     floats,
+                    again=again,
                 )
             )
             return sides

@@ -72,6 +72,10 @@ def _of_tokens(kind: str, call: str) -> None:
         found = getattr(f, f"{call}_pulled")(n, array_namespace(x).concat((x, y), axis=1))
         return found[:, n:], 0 * y
 
+    def left_out_again(whole: Any, alone: Any, x: Any, **_: Any) -> dict[str, Any]:
+        """What came first is what it is alone; what came later are tokens later."""
+        return {"x": alone, "y": whole[:, x.shape[1] :]}
+
     tokens: dict[str, Any] = {"x": TOKENS, "y": "real B r E"}
     CAUSAL.of(
         kind,
@@ -83,7 +87,15 @@ def _of_tokens(kind: str, call: str) -> None:
         **tokens,
         z="real B r E",
     )(changed)
-    CAUSAL.of(kind, call, names=LEFT_OUT, sizes=({"n": 1},), inputs=FEW, **tokens)(left_out)
+    CAUSAL.of(
+        kind,
+        call,
+        names=LEFT_OUT,
+        sizes=({"n": 1},),
+        inputs=FEW,
+        again=left_out_again,
+        **tokens,
+    )(left_out)
     for other, few in ((f"{call}_paths", FEW), (f"{call}_trained", FEW[:3])):
         CAUSAL.of(
             kind,

@@ -119,8 +119,17 @@ def _of_one(call: str) -> Callable[..., Sides]:
 ROWS_APART.of("rotary", "running", names=APART, sizes=ROWS, x=VECTORS, y="real A H n D")(
     _of_one("running")
 )
+
+
+def _each(_: Any, first: Any, last: Any, **__: Any) -> dict[str, Any]:
+    """Rows that are what they are alone are rows of the next layer, put together."""
+    return {"x": first, "y": last}
+
+
 for _kind, _call in (("attention", "layer"), ("layer", "call"), ("additive", "added")):
-    ROWS_APART.of(_kind, _call, names=APART, sizes=ROWS, x=TOKENS, y="real A n E")(_of_one(_call))
+    ROWS_APART.of(_kind, _call, names=APART, sizes=ROWS, again=_each, x=TOKENS, y="real A n E")(
+        _of_one(_call)
+    )
 
 
 @STEP_BY_STEP.of(
