@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -70,13 +71,19 @@ def module_of(path: Path, root: Path) -> str:
     return ".".join((FRONT, *parts) if parts[0] in LAYERS else parts)
 
 
+@cache
+def imports_in(text: str) -> list[ast.Import | ast.ImportFrom]:
+    """The imports of a file, wherever they stand in it."""
+    return [x for x in ast.walk(ast.parse(text)) if isinstance(x, ast.Import | ast.ImportFrom)]
+
+
 def imported(text: str, module: str, *, package: bool = False) -> Iterator[str]:
     """The absolute name of every import in a file; those for a type checker only as well."""
     home = module.split(".") if package else module.split(".")[:-1]
-    for node in ast.walk(ast.parse(text)):
+    for node in imports_in(text):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             start = home[: len(home) - node.level + 1] if node.level else []
             name = ".".join((*start, *(node.module or "").split("."))).rstrip(".")
             public = [attnproof._HOME.get(alias.name) for alias in node.names]
@@ -132,27 +139,15 @@ def files(root: Path) -> Iterator[Path]:
         yield from sorted((root / layer).rglob("*.py"))
 
 
-def test_imports_run_one_way(root: Path) -> None:
+@pytest.mark.parametrize("refused", [wrong_way, crossing])
+def test_imports_run_one_way_and_methods_do_not_know_each_other(
+    root: Path, refused: Callable[..., list[str]]
+) -> None:
     found = {
         str(path.relative_to(root)): wrong
         for path in files(root)
         if (
-            wrong := wrong_way(
-                path.read_text(encoding="utf-8"),
-                module_of(path, root),
-                package=path.name == "__init__.py",
-            )
-        )
-    }
-    assert not found
-
-
-def test_methods_do_not_know_each_other(root: Path) -> None:
-    found = {
-        str(path.relative_to(root)): wrong
-        for path in sorted((root / "programs").rglob("*.py"))
-        if (
-            wrong := crossing(
+            wrong := refused(
                 path.read_text(encoding="utf-8"),
                 module_of(path, root),
                 package=path.name == "__init__.py",
@@ -217,25 +212,18 @@ def test_a_right_import_is_not(text: str, module: str) -> None:
 
 
 def test_symbolic_never_loads_torch(root: Path) -> None:
+    """In a process of its own, which says that torch is loaded once it is."""
     modules = [
         module_of(path, root).removesuffix(".__init__")
         for path in sorted((root / "symbolic").rglob("*.py"))
     ]
     assert "attnproof.symbolic.kernel" in modules
-    assert torch_after(root, modules) == "False"
-
-
-def test_the_test_for_torch_can_fail(root: Path) -> None:
-    assert torch_after(root, ["attnproof.symbolic.kernel", "torch"]) == "True"
-
-
-def torch_after(root: Path, modules: list[str]) -> str:
-    """Whether torch is loaded after these imports, in a process of its own."""
-    code = f"import sys, {', '.join(modules)}\nprint('torch' in sys.modules)"
+    look = "print('torch' in sys.modules)"
+    code = f"import sys, {', '.join(modules)}\n{look}\nimport torch\n{look}"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
     )
-    return done.stdout.strip()
+    assert done.stdout.split() == ["False", "True"]
 
 
 def absent(text: str, root: Path) -> list[str]:
