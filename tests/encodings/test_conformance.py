@@ -14,14 +14,7 @@ from attnproof import Array, Encoding, at_least, card, hypothesis, load_encoding
 from attnproof.conformance import require_read
 from attnproof.encodings.alibi import Alibi
 from attnproof.encodings.rope import Rope
-from attnproof.testing import (
-    LawBroken,
-    NotAnEncoding,
-    check_encoding,
-    contents,
-    lengths,
-    positions,
-)
+from attnproof.testing import LawBroken, NotAnEncoding, check_encoding, contents, lengths, positions
 
 (h,) = sizes("h", "slopes")
 

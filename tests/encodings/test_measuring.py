@@ -78,11 +78,7 @@ def test_numbers_that_speak_against_a_cell_are_told(told: str) -> None:
 
 @pytest.mark.parametrize(
     ("law", "verdict", "why"),
-    [
-        (even, "refuted", SHOWN),
-        (bounded, "proved", FORM),
-        (acts_on_scores, "proved", SHOWN),
-    ],
+    [(even, "refuted", SHOWN), (bounded, "proved", FORM), (acts_on_scores, "proved", SHOWN)],
 )
 def test_a_method_that_has_nothing_to_say_says_why(
     law: EncodingLaw, verdict: str, why: str

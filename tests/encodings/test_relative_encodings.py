@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from attnproof import Encoding
-from attnproof.conformance import require_read
 from attnproof.encodings.alibi import Alibi
 from attnproof.encodings.alibi_key_bias import AlibiKeyBias
 from attnproof.encodings.causal_window import CausalWindow
@@ -163,11 +162,6 @@ def test_formulas_with_other_numbers() -> None:
     assert off(Fire, fire, L=8.0, f=lambda share: np.cos(3 * share)) < 1e-12
     assert off(Cope, cope, E=Cope.defaults["E"][:6]) < 1e-12  # more tokens than places
     assert off(KerplePower, kerple_power, r_2=1.7) < 1e-12
-
-
-@pytest.mark.parametrize("kind", FORMULAS, ids=lambda kind: kind.id())
-def test_on_symbols_it_is_the_same(kind: type[Encoding]) -> None:
-    require_read(kind)
 
 
 class ShawTheOtherWay(Shaw):
