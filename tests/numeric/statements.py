@@ -20,12 +20,7 @@ r, n = sizes("r n", "tokens")
 ell, d = sizes("ell d", "features")
 (B,) = sizes("B", "blocks")
 CPU = torch.device("cpu")
-ATTENTION = {
-    "Q": real(r, ell),
-    "K": real(n, ell),
-    "V": real(n, d),
-    "sigma": permutation(n),
-}
+ATTENTION = {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "sigma": permutation(n)}
 
 
 def stated(givens: Any, body: Any, **assume: Any) -> Any:
@@ -36,8 +31,7 @@ def stated(givens: Any, body: Any, **assume: Any) -> Any:
 
 
 PAIRS = stated(
-    ATTENTION,
-    lambda Q, K, V, sigma: equal(attention(Q, K[sigma], V[sigma]), attention(Q, K, V)),
+    ATTENTION, lambda Q, K, V, sigma: equal(attention(Q, K[sigma], V[sigma]), attention(Q, K, V))
 )
 ROTARY = stated(
     {"X": real(n, 2 * B), "p": positions(n), "s": positions(), "omega": frequencies(B)},

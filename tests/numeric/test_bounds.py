@@ -125,9 +125,7 @@ def test_numbers_that_are_exact() -> None:
     assert not representable(0.1, u)
 
 
-def test_sums_are_bounded_by_the_orders_that_were_measured(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_sums_are_bounded_by_the_orders_that_were_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     own = profile_of(torch.float32, CPU)
     for queries in (33, 64):
         assert 64 < own.attention_terms(65_536, "flash", queries) <= 65_536

@@ -83,10 +83,7 @@ def test_an_unknown_backend_is_skipped_with_a_reason(
 
 
 def test_what_nothing_is_stored_for_is_measured_once_and_kept(
-    found: Calibration,
-    own: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    found: Calibration, own: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls = []
 
@@ -104,9 +101,7 @@ def test_what_nothing_is_stored_for_is_measured_once_and_kept(
 
 
 @pytest.mark.usefixtures("own")
-def test_a_measurement_that_fails_is_told_and_not_replaced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_measurement_that_fails_is_told_and_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_device: torch.device) -> Calibration:
         raise ValueError("no sum")
 

@@ -70,13 +70,7 @@ def test_what_is_computed_before_attention_is_in_the_bound() -> None:
     """The sums K + b and Q / t are rounded too before any kernel sees them."""
     r, n = sizes("r n", "tokens")
     ell, d = sizes("ell d", "features")
-    given = {
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
-        "b": real(ell),
-        "t": positive(),
-    }
+    given = {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "b": real(ell), "t": positive()}
     Q, K, V, b, t = (g.named(name) for name, g in given.items())
     claims = {
         "a key bias cancels": equal(attention(Q, K + b[None, :], V), attention(Q, K, V)),

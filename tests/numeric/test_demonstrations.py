@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,12 @@ from attnproof.numeric.demonstration import (
 LOADED = load_demonstrations()
 
 
+@cache
+def rows_of(one: Demonstration) -> Sequence[Row]:
+    """What it shows, run once for all tests."""
+    return one.run()
+
+
 def test_every_file_declares_one(root: Path) -> None:
     files = (root / "theorems/demonstrations").glob("[!_]*.py")
     assert not LOADED.broken
@@ -31,7 +39,7 @@ def test_every_file_declares_one(root: Path) -> None:
 
 @pytest.mark.parametrize("one", LOADED.found.values(), ids=list(LOADED.found))
 def test_each_comes_out_as_its_file_says(one: Demonstration) -> None:
-    rows = one.run()
+    rows = rows_of(one)
     assert all(row.as_expected for row in rows), [row.says for row in rows if not row.as_expected]
     assert any(row.agrees is not None for row in rows)
     assert reproduced(rows) == (one.id != "the-image-pattern-cannot-run")
@@ -40,7 +48,7 @@ def test_each_comes_out_as_its_file_says(one: Demonstration) -> None:
 
 @pytest.mark.parametrize("one", LOADED.found.values(), ids=list(LOADED.found))
 def test_a_wrong_printed_value_is_refused(one: Demonstration) -> None:
-    for row in one.run():
+    for row in rows_of(one):
         if row.agrees is not True:
             continue
         if row.digits is not None:
@@ -57,7 +65,7 @@ def test_a_wrong_printed_value_is_refused(one: Demonstration) -> None:
 
 def test_the_same_numbers_every_time() -> None:
     for one in LOADED.found.values():
-        first, second = ([row.ours_text for row in one.run()] for _ in range(2))
+        first, second = ([row.ours_text for row in rows] for rows in (rows_of(one), one.run()))
         assert first == second
 
 

@@ -16,15 +16,7 @@ from attnproof.numeric.profile import profile_of
 from attnproof.numeric.walk import Replacement
 from attnproof.symbolic.claim import equal
 from attnproof.theorems.definitions.rotary import rotate_half
-from tests.numeric.statements import (
-    CPU,
-    PAIRS,
-    ROTARY,
-    attend,
-    planted,
-    stated,
-    statuses,
-)
+from tests.numeric.statements import CPU, PAIRS, ROTARY, attend, planted, stated, statuses
 
 FAULTS = {
     "dropped key": lambda q, k, v: attend(q, k[1:], v[1:]),

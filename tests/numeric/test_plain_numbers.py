@@ -11,14 +11,7 @@ from attnproof.numeric.check import measure
 from attnproof.numeric.torch_reading import Integers, TorchReading
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import equal, rows
-from attnproof.symbolic.givens import (
-    frequencies,
-    index_map,
-    inverse,
-    natural,
-    permutation,
-    real,
-)
+from attnproof.symbolic.givens import frequencies, index_map, inverse, natural, permutation, real
 from tests.numeric.statements import CPU, B, d, n, stated
 
 

@@ -43,8 +43,7 @@ def turned(X: Any, p: Any, omega: Any) -> Any:
 
 
 ATTENDED = stated(
-    ROTARY.givens,
-    lambda X, p, s, omega: equal(turned(X, p + s, omega), turned(X, p, omega)),
+    ROTARY.givens, lambda X, p, s, omega: equal(turned(X, p + s, omega), turned(X, p, omega))
 )
 
 

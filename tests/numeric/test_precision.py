@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 from attnproof.document import markdown
 from benchmarks.precision import __main__ as command
 from benchmarks.precision import survey as surveying
-from benchmarks.precision.limits import Errors, errors
 from benchmarks.precision.record import PrecisionRecord, document, recorded, sheets
+from benchmarks.precision.survey import Survey, Tell
 
 QUICK = ("float32", "bfloat16", "float16 throughout")
 
@@ -24,7 +25,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveying, "DTYPES", surveying.DTYPES[:1])
 
 
-def run(tmp_path: Path) -> tuple[int, PrecisionRecord, str]:
+@cache
+def surveyed(device: str, seed: int) -> Survey:
+    """What is measured, once for all tests."""
+    return surveying.survey(device=device, seed=seed)
+
+
+def run(tmp_path: Path, violations: int = 0) -> tuple[int, PrecisionRecord, str]:
+    """The command; each error that was measured is told with so many more violations."""
     file, written = tmp_path / "precision.json", tmp_path / "precision.md"
     kept: list[PrecisionRecord] = []
 
@@ -32,7 +40,14 @@ def run(tmp_path: Path) -> tuple[int, PrecisionRecord, str]:
         kept.append(recorded(*made))
         return kept[0]
 
+    def survey(*, device: str, seed: int, tell: Tell) -> Survey:
+        tell("all of it", 1, 1)
+        found = surveyed(device, seed)
+        told = (replace(one, violations=one.violations + violations) for one in found.errors)
+        return replace(found, errors=tuple(told))
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "survey", survey)
         patch.setattr(command, "recorded", seen)
         code = command.main(["--json", str(file), "--markdown", str(written)])
     (record,) = kept
@@ -58,14 +73,8 @@ def test_one_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
     assert markdown(document(record)) == written
 
 
-def test_an_error_above_its_bound_is_an_exit_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def wrong(*given: Any) -> Errors:
-        return replace(errors(*given), violations=1)
-
-    monkeypatch.setattr(surveying, "errors", wrong)
-    code, record, written = run(tmp_path)
+def test_an_error_above_its_bound_is_an_exit_code(tmp_path: Path) -> None:
+    code, record, written = run(tmp_path, violations=1)
     assert code == 1
     assert record.violations == len(record.errors)
     assert f"| {record.violations} |" in written

@@ -79,11 +79,7 @@ def det(M: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        lambda M, N: equal(det(M), det(N)),
-        lambda M, N: equal(det(M @ N), 1 + 0 * det(M)),
-    ],
+    "body", [lambda M, N: equal(det(M), det(N)), lambda M, N: equal(det(M @ N), 1 + 0 * det(M))]
 )
 def test_two_orthogonal_matrices_have_two_determinants(body: Any) -> None:
     checks = exact(stated(PAIR, body), scale="small")

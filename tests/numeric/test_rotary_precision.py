@@ -41,14 +41,7 @@ from benchmarks.precision.limits import (
     grid,
     rotated,
 )
-from benchmarks.precision.survey import (
-    Compared,
-    checked,
-    compare,
-    half_split,
-    layout_of,
-    relative,
-)
+from benchmarks.precision.survey import Compared, checked, compare, half_split, layout_of, relative
 
 BRAIN, HALF, SINGLE = torch.bfloat16, torch.float16, torch.float32
 GOOD = ("float32", "float32, float64 angles", "float16", "bfloat16")
@@ -244,10 +237,7 @@ def test_the_code_of_transformers() -> None:
     config = pytest.importorskip("transformers.models.llama.configuration_llama")
     table = llama.LlamaRotaryEmbedding(
         config.LlamaConfig(
-            hidden_size=64,
-            head_dim=64,
-            num_attention_heads=1,
-            max_position_embeddings=1 << 17,
+            hidden_size=64, head_dim=64, num_attention_heads=1, max_position_embeddings=1 << 17
         )
     )
 

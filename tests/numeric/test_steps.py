@@ -18,14 +18,7 @@ from attnproof.numeric.torch_reading import BoundReading, TorchReading
 from attnproof.numeric.walk import Rows
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.claim import equal, iterate, rows
-from attnproof.symbolic.givens import (
-    Given,
-    natural,
-    orthogonal,
-    permutation,
-    real,
-    sizes,
-)
+from attnproof.symbolic.givens import Given, natural, orthogonal, permutation, real, sizes
 from tests.numeric.statements import CPU, d, n, stated
 from tests.symbolic.test_recurrences import CASES, SIZES, VALUES
 

@@ -220,11 +220,7 @@ INDUCTION = THEOREM.model_copy(
                 says="powers",
                 steps=13,
                 rules={"unroll": 12, "induction": 1},
-                assumptions=(
-                    "phi(0) = eye(d)",
-                    "c is nonnegative",
-                    "sum(x) > 0",
-                ),
+                assumptions=("phi(0) = eye(d)", "c is nonnegative", "sum(x) > 0"),
                 seconds=0.1,
                 uses=(
                     UseRecord(formula=LEFT, source=""),
@@ -379,10 +375,7 @@ def results() -> Results:
         definitions=(
             DefinitionRecord(name="softmax", formula=FORMULA, words="Rows that sum to one."),
             DefinitionRecord(
-                name="attention",
-                formula=FORMULA,
-                words="Heads W_Q^h, ``keep``.",
-                uses=("softmax",),
+                name="attention", formula=FORMULA, words="Heads W_Q^h, ``keep``.", uses=("softmax",)
             ),
         ),
         theorems=(THEOREM, OPEN, FALSE),
