@@ -12,34 +12,9 @@ from attnproof.symbolic.derivation import (
 )
 from attnproof.symbolic.kernel import law
 from attnproof.symbolic.normal_form.equations import chain, inside, reverse, rewrite
-from attnproof.symbolic.scalars import (
-    ONE,
-    ZERO,
-    add,
-    entry,
-    index,
-    integer,
-    mul,
-    num,
-    power,
-    unary,
-)
+from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, integer, mul, num, power, unary
 from attnproof.symbolic.terms import Term, bind, make, opened
-from tests.symbolic.vocabulary import (
-    TWO,
-    X,
-    a,
-    i,
-    m,
-    minus,
-    n,
-    same,
-    total,
-    u,
-    under_,
-    up_to,
-    var,
-)
+from tests.symbolic.vocabulary import TWO, X, a, i, m, minus, n, same, total, u, under_, up_to, var
 
 
 def assumed(left: Term, right: Term) -> Assume:

@@ -44,21 +44,7 @@ from attnproof.symbolic.scalars import (
 )
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.stating import proof_of_sign
-from tests.symbolic.vocabulary import (
-    HALF,
-    A,
-    P,
-    X,
-    Y,
-    a,
-    b,
-    case,
-    i,
-    minus,
-    n,
-    q,
-    var,
-)
+from tests.symbolic.vocabulary import HALF, A, P, X, Y, a, b, case, i, minus, n, q, var
 
 WHOLE: Cover = (("whole",),)
 v = var("v")

@@ -16,15 +16,7 @@ from attnproof.symbolic.bodies import Code
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.definition import DEFINITIONS, Definition
 from attnproof.symbolic.gate import Misreading, misreading
-from attnproof.symbolic.givens import (
-    Given,
-    boolean,
-    function,
-    natural,
-    permutation,
-    real,
-    sizes,
-)
+from attnproof.symbolic.givens import Given, boolean, function, natural, permutation, real, sizes
 from attnproof.symbolic.latex import latex
 from attnproof.symbolic.statement import Statement
 from attnproof.theorems import definitions

@@ -120,11 +120,7 @@ FALSE: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         None,
         {"x": real(), "p": positive()},
     ),
-    "what is only not negative is above": (
-        lambda x: at_least(x, 0),
-        None,
-        {"x": real()},
-    ),
+    "what is only not negative is above": (lambda x: at_least(x, 0), None, {"x": real()}),
     "a difference that may be 0": (lambda x: differ(x, 0, x), None, {"x": real()}),
     "a law at no instance": (
         lambda f, m: equal(f(m + 2), f(m) + 2).with_facts(step(f).at(k=m)),

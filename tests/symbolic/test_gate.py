@@ -212,8 +212,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "no variables": (
         body_of(
-            lambda X: equal(X, X),
-            lambda X: for_all({"y": real()}, lambda y: equal(X, X + 0 * y)),
+            lambda X: equal(X, X), lambda X: for_all({"y": real()}, lambda y: equal(X, X + 0 * y))
         ),
         "the variables",
     ),

@@ -104,8 +104,7 @@ FALSE: dict[str, Said] = {
     ),
     "the form is another": Said(GIVEN, lambda a, b: at_least(a, b, ("no", (a - b) ** 2))),
     "a variance the wrong way": Said(
-        GIVEN,
-        lambda x: at_least(mean(x) ** 2, mean(x * x), ("no", mean((x - mean(x)) ** 2))),
+        GIVEN, lambda x: at_least(mean(x) ** 2, mean(x * x), ("no", mean((x - mean(x)) ** 2)))
     ),
     "an exponential of any number": Said(GIVEN, lambda a: at_least(xp.exp(a), 1)),
     "more than 1": Said(GIVEN, lambda c: greater(xp.exp(c), 1)),

@@ -85,10 +85,7 @@ CASES: dict[str, tuple[Array, str]] = {
     "exp of a matrix": (xp.exp(Q), r"\left[e^{Q_{i a}}\right]_{i a}"),
     "dot product": (b @ b, r"b^{\top}\,b"),
     "range": (xp.arange(n), r"(0, 1, \dots, n - 1)"),
-    "causal mask": (
-        xp.arange(n)[:, None] >= xp.arange(n)[None, :],
-        r"\left[j \le i\right]_{i j}",
-    ),
+    "causal mask": (xp.arange(n)[:, None] >= xp.arange(n)[None, :], r"\left[j \le i\right]_{i j}"),
     "rotation": (
         xp.stack(
             (xp.stack((xp.cos(s), -xp.sin(s)), axis=-1), xp.stack((xp.sin(s), xp.cos(s)), axis=-1)),

@@ -148,11 +148,7 @@ ARRAYS: dict[str, tuple[Any, str, str | None]] = {
         r"\left(\begin{matrix}1 & 0 \\ 1 & 1\end{matrix}\right)",
         None,
     ),
-    "small matrix with zeros": (
-        xp.eye(2) * real(2, 2).named("X"),
-        r"I_{2} \odot X",
-        None,
-    ),
+    "small matrix with zeros": (xp.eye(2) * real(2, 2).named("X"), r"I_{2} \odot X", None),
     "small triangle": (
         xp.where(xp.arange(2)[:, None] >= xp.arange(2)[None, :], x[0], 0) * xp.exp(s),
         r"\left(\begin{matrix}x_{0}\,e^{s} & 0 \\ x_{0}\,e^{s} & x_{0}\,e^{s}\end{matrix}\right)",
@@ -230,13 +226,7 @@ CLAIMS: dict[str, tuple[Claim, str, str]] = {
     ),
     "powers that would look alike": (
         equal(
-            *(
-                iterate(m, xp.ones(()), layer)
-                for layer in (
-                    lambda _, v: s * v,
-                    lambda _, v: v * s,
-                )
-            )
+            *(iterate(m, xp.ones(()), layer) for layer in (lambda _, v: s * v, lambda _, v: v * s))
         ),
         r"F^{m}(1) = G^{m}(1) \quad \text{with } F(x) = s x \quad \text{with } G(x) = x s",
         "s^m = s^m",

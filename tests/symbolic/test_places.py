@@ -12,16 +12,7 @@ from attnproof.symbolic.reading import leaving, never_negative, open_ranges, tol
 from attnproof.symbolic.reading import outside as looked_at
 from attnproof.symbolic.rules.base import Assumption, Facts
 from attnproof.symbolic.rules.inequalities import known_after
-from attnproof.symbolic.scalars import (
-    ONE,
-    ZERO,
-    add,
-    entry,
-    index,
-    integer,
-    mul,
-    num,
-)
+from attnproof.symbolic.scalars import ONE, ZERO, add, entry, index, integer, mul, num
 from attnproof.symbolic.terms import Opened, Term, bind, free, instantiate, make, opened
 from tests.symbolic.interpreter import Undefined, World
 from tests.symbolic.vocabulary import (

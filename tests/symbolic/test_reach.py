@@ -141,8 +141,7 @@ TRUE: dict[str, Case] = {
     "the hyperbolic tangent": (
         {"x": real(n)},
         lambda x: equal(
-            2 / (1 + xp.exp(-2 * x)) - 1,
-            (xp.exp(x) - xp.exp(-x)) / (xp.exp(x) + xp.exp(-x)),
+            2 / (1 + xp.exp(-2 * x)) - 1, (xp.exp(x) - xp.exp(-x)) / (xp.exp(x) + xp.exp(-x))
         ),
     ),
 }

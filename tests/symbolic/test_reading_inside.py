@@ -69,8 +69,7 @@ def test_the_code_is_compared_at_sizes_that_obey_the_hypothesis() -> None:
     sixth = stated(lambda X: equal(X[5] - X[-6], X[5] - X[n - 6]), lambda: [at_least(n, 6)])
     assert decide(sixth).verdict == "proved"
     wrong = stated(
-        lambda X: equal(X[5] + (0 if isinstance(X, Array) else 1), X[5]),
-        lambda: [at_least(n, 6)],
+        lambda X: equal(X[5] + (0 if isinstance(X, Array) else 1), X[5]), lambda: [at_least(n, 6)]
     )
     found = decide(wrong)
     assert found.verdict == "misread"

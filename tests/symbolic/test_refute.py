@@ -266,9 +266,7 @@ def test_assumed_equations_are_built_in() -> None:
     assert rows[a] == rows[b]
 
 
-def test_an_assumption_that_cannot_hold_gives_no_witness(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_assumption_that_cannot_hold_gives_no_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     case = ({"x": real()}, lambda x: equal(x, x + 1))
     assert attempt(case) is not None
     assert attempt(case, lambda x: [(x * x, 0 * x - 1)], limit=0.2) is None
