@@ -242,30 +242,24 @@ class FadesAtItsMask(Encoding):
 # state, mixtures, lengths, gaps
 
 
-def count_of_keys() -> type[Encoding]:
+class CountOfKeys(Encoding):
     """m n (c − 1) for c keys: no bound, and 0 for one key alone."""
 
-    class CountOfKeys(Encoding):
-        def bias(self, m: Any, n: Any) -> Any:
-            return m * n * (n.shape[-1] - 1)
-
-    return CountOfKeys
+    def bias(self, m: Any, n: Any) -> Any:
+        return m * n * (n.shape[-1] - 1)
 
 
-def one_key_supposed() -> type[Encoding]:
+class OneKey(Encoding):
     """The same under a hypothesis that says there is one key, in other words."""
 
-    class OneKey(Encoding):
-        given: ClassVar[dict[str, Any]] = {"slope": real()}
+    given: ClassVar[dict[str, Any]] = {"slope": real()}
 
-        def bias(self, m: Any, n: Any) -> Any:
-            return self.slope * m * n * (as_array(c) - 1)
+    def bias(self, m: Any, n: Any) -> Any:
+        return self.slope * m * n * (as_array(c) - 1)
 
-        @hypothesis("the slope is small")
-        def small(self) -> list[Any]:
-            return [(as_array(c), 1)]
-
-    return OneKey
+    @hypothesis("the slope is small")
+    def small(self) -> list[Any]:
+        return [(as_array(c), 1)]
 
 
 def marks_from_elsewhere() -> type[Encoding]:
@@ -282,91 +276,73 @@ def marks_from_elsewhere() -> type[Encoding]:
     return Mixed
 
 
-def marks_of_an_instance() -> type[Encoding]:
+class Shadowed(Encoding):
     """The same, rewritten when an instance is made."""
 
-    class Shadowed(Encoding):
-        def __init__(self, **parameters: Any) -> None:
-            super().__init__(**parameters)
-            self.__dict__["marks"] = lambda Q, K, m, n: 0 * Encoding.marks(self, Q, K, m, n)
+    def __init__(self, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        self.__dict__["marks"] = lambda Q, K, m, n: 0 * Encoding.marks(self, Q, K, m, n)
 
-        def bias(self, m: Any, n: Any) -> Any:
-            return m + 2 * n
-
-    return Shadowed
+    def bias(self, m: Any, n: Any) -> Any:
+        return m + 2 * n
 
 
-def kept_from_the_first_call() -> type[Encoding]:
+class Kept(Encoding):
     """m n², computed once and kept: the second call gets the positions of the first."""
 
-    class Kept(Encoding):
-        def bias(self, m: Any, n: Any) -> Any:
-            if not hasattr(self, "kept"):
-                self.kept = m * n**2
-            return self.kept
-
-    return Kept
+    def bias(self, m: Any, n: Any) -> Any:
+        if not hasattr(self, "kept"):
+            self.kept = m * n**2
+        return self.kept
 
 
-def kept_in_the_class() -> type[Encoding]:
+class KeptByRank(Encoding):
     """The same, kept for all instances under the rank of what it was computed from."""
 
-    class KeptByRank(Encoding):
-        kept: ClassVar[dict[int, Any]] = {}
+    kept: ClassVar[dict[int, Any]] = {}
 
-        def bias(self, m: Any, n: Any) -> Any:
-            return self.kept.setdefault(m.ndim, m * n**2)
-
-    return KeptByRank
+    def bias(self, m: Any, n: Any) -> Any:
+        return self.kept.setdefault(m.ndim, m * n**2)
 
 
-def hidden_length() -> type[Encoding]:
+class HiddenLength(Encoding):
     """max(0, (t + 1 − N)(1 + m²)) is 0 for t < N; a length that only the code names is N too."""
 
-    class HiddenLength(Encoding):
-        given: ClassVar[dict[str, Any]] = {"N": natural(), "t": index_below(natural().named("N"))}
+    given: ClassVar[dict[str, Any]] = {"N": natural(), "t": index_below(natural().named("N"))}
 
-        def bias(self, m: Any, n: Any) -> Any:
-            xp = array_namespace(m)
-            nothing = 0 * m * xp.sum(xp.ones(sizes("N")[0]))
-            beyond = xp.maximum(0 * m, (self.t + 1 - self.N) * (1 + m**2))
-            return (m - n) * beyond + nothing
-
-    return HiddenLength
+    def bias(self, m: Any, n: Any) -> Any:
+        xp = array_namespace(m)
+        nothing = 0 * m * xp.sum(xp.ones(sizes("N")[0]))
+        beyond = xp.maximum(0 * m, (self.t + 1 - self.N) * (1 + m**2))
+        return (m - n) * beyond + nothing
 
 
-def nothing_in_a_row() -> type[Encoding]:
+class NothingInARow(Encoding):
     """m (n_j − n_0 − j): nothing for keys at n_0, n_0 + 1, .., and m for keys at 0 and 2."""
 
-    class NothingInARow(Encoding):
-        whole = True
+    whole = True
 
-        def bias(self, m: Any, n: Any) -> Any:
-            if not n.ndim:
-                return 0 * m
-            return m * (n - n[..., :1] - array_namespace(n).arange(n.shape[-1]))
-
-    return NothingInARow
+    def bias(self, m: Any, n: Any) -> Any:
+        if not n.ndim:
+            return 0 * m
+        return m * (n - n[..., :1] - array_namespace(n).arange(n.shape[-1]))
 
 
-def nothing_in_a_row_under_a_hypothesis() -> type[Encoding]:
+class NothingUnderAHypothesis(Encoding):
     """The same, where it is supposed that the steps of its keys are 1."""
 
-    class NothingUnderAHypothesis(Encoding):
-        given: ClassVar[dict[str, Any]] = {"step": real()}
-        defaults: ClassVar[dict[str, Any]] = {"step": 1.0}
-        whole = True
+    given: ClassVar[dict[str, Any]] = {"step": real()}
+    defaults: ClassVar[dict[str, Any]] = {"step": 1.0}
+    whole = True
 
-        def bias(self, m: Any, n: Any) -> Any:
-            if not n.ndim:
-                return 0 * m
-            return m * (n - n[..., :1] - self.step * array_namespace(n).arange(n.shape[-1]))
+    def bias(self, m: Any, n: Any) -> Any:
+        if not n.ndim:
+            return 0 * m
+        return m * (n - n[..., :1] - self.step * array_namespace(n).arange(n.shape[-1]))
 
-        @hypothesis("the step is 1")
-        def step_is_one(self) -> list[Any]:
-            return [(self.step, 1)]
-
-    return NothingUnderAHypothesis
+    @hypothesis("the step is 1")
+    def step_is_one(self) -> list[Any]:
+        return [(self.step, 1)]
 
 
 def apart_on_whole_numbers() -> type[Encoding]:
@@ -406,26 +382,26 @@ NEVER_PROVED: list[tuple[Written, str]] = [
     (RootOfNothing, "defined-beyond"),
     (LogOfNothing, "defined-beyond"),
     (ForgottenReach, "defined-beyond"),
-    (count_of_keys, "bounded"),
-    (one_key_supposed, "relative"),
+    (CountOfKeys, "bounded"),
+    (OneKey, "relative"),
     (marks_from_elsewhere, "relative"),
     (marks_from_elsewhere, "even"),
-    (marks_of_an_instance, "relative"),
-    (kept_from_the_first_call, "relative"),
-    (kept_from_the_first_call, "even"),
-    (kept_from_the_first_call, "translation"),
-    (kept_in_the_class, "relative"),
-    (hidden_length, "acts-on-scores"),
-    (nothing_in_a_row, "relative"),
+    (Shadowed, "relative"),
+    (Kept, "relative"),
+    (Kept, "even"),
+    (Kept, "translation"),
+    (KeptByRank, "relative"),
+    (HiddenLength, "acts-on-scores"),
+    (NothingInARow, "relative"),
 ]
 
 NEVER_REFUTED: list[tuple[Written, str]] = [
     (CalledAsALengthAndEven, "stays-under-envelope"),
     (BiasOfNobody, "bounded"),
     (FadesAtItsMask, "continuous"),
-    (hidden_length, "relative"),
-    (nothing_in_a_row, "acts-on-scores"),
-    (nothing_in_a_row_under_a_hypothesis, "acts-on-scores"),
+    (HiddenLength, "relative"),
+    (NothingInARow, "acts-on-scores"),
+    (NothingUnderAHypothesis, "acts-on-scores"),
     (apart_on_whole_numbers, "unique"),
 ]
 

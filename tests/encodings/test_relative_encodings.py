@@ -164,54 +164,35 @@ def test_formulas_with_other_numbers() -> None:
     assert off(KerplePower, kerple_power, r_2=1.7) < 1e-12
 
 
-class ShawTheOtherWay(Shaw):
-    def relate(self, q: Any, k: Any, m: Any, n: Any) -> Any:
-        return super().relate(q, k, n, m)
+def spoilt(kind: type[Encoding], **methods: Callable[..., Any]) -> type[Encoding]:
+    """The encoding with a method that is wrong."""
+    return type("Spoilt", (kind,), methods)
 
 
-class ShawOnKeysAlone(Shaw):
-    def value(self, v: Any, m: Any, n: Any) -> Any:
-        return v + 0 * super().value(v, m, n)
-
-
-class OffsetToTheQuery(TransformerXL):
-    def relate(self, q: Any, k: Any, m: Any, n: Any) -> Any:
-        return super().relate(q, k, n, m)
-
-
-class NoContentBias(TransformerXL):
-    def relate(self, q: Any, k: Any, m: Any, n: Any) -> Any:
-        return super().relate(q, 0 * k, m, n)
-
-
-class BucketsOneLater(T5Buckets):
-    def passed(self, distance: Any) -> Any:
-        return super().passed(distance - 1)
-
-
-class BothSidesAlike(T5Buckets):
-    def bucket(self, m: Any, n: Any) -> Any:
-        return self.passed(abs(n - m))
-
-
-class CausalFromTheKey(T5CausalBuckets):
-    def bucket(self, m: Any, n: Any) -> Any:
-        return super().bucket(n, m)
-
-
-class KeysTheOtherWay(AlibiKeyBias):
-    def bias(self, m: Any, n: Any) -> Any:
-        return -super().bias(m, n)
-
-
-class LogOfTheDistance(KerpleLog):
-    def bias(self, m: Any, n: Any) -> Any:
-        return super().bias(2 * m, 2 * n)
-
-
-class RootFarAway(KerplePower):
-    def bias(self, m: Any, n: Any) -> Any:
-        return np.where(m == n, -self.r_1, super().bias(m, n))
+WRONG: dict[str, type[Encoding]] = {
+    "Shaw, the other way": spoilt(Shaw, relate=lambda e, q, k, m, n: Shaw.relate(e, q, k, n, m)),
+    "Shaw, on keys alone": spoilt(Shaw, value=lambda e, v, m, n: v + 0 * Shaw.value(e, v, m, n)),
+    "the offset to the query": spoilt(
+        TransformerXL, relate=lambda e, q, k, m, n: TransformerXL.relate(e, q, k, n, m)
+    ),
+    "no bias of the content": spoilt(
+        TransformerXL, relate=lambda e, q, k, m, n: TransformerXL.relate(e, q, 0 * k, m, n)
+    ),
+    "buckets one later": spoilt(T5Buckets, passed=lambda e, x: T5Buckets.passed(e, x - 1)),
+    "both sides alike": spoilt(T5Buckets, bucket=lambda e, m, n: e.passed(abs(n - m))),
+    "causal from the key": spoilt(
+        T5CausalBuckets, bucket=lambda e, m, n: T5CausalBuckets.bucket(e, n, m)
+    ),
+    "keys the other way": spoilt(AlibiKeyBias, bias=lambda e, m, n: -AlibiKeyBias.bias(e, m, n)),
+    "log of the distance": spoilt(KerpleLog, bias=lambda e, m, n: KerpleLog.bias(e, 2 * m, 2 * n)),
+    "a root far away": spoilt(
+        KerplePower, bias=lambda e, m, n: np.where(m == n, -e.r_1, KerplePower.bias(e, m, n))
+    ),
+    "a sandwich of sines": spoilt(Sandwich, bias=lambda e, m, n: Sandwich.bias(e, m, -n)),
+    "counted after the key": spoilt(Cope, counted=lambda e, x, m, n: Cope.counted(e, x, m, n - 1)),
+    "rounded": spoilt(Cope, counted=lambda e, x, m, n: np.round(Cope.counted(e, x, m, n))),
+    "one key more": spoilt(CausalWindow, sees=lambda e, m, n: (n <= m) & (m - n <= e.w)),
+}
 
 
 class FireOfTheKey(Fire):
@@ -220,46 +201,7 @@ class FireOfTheKey(Fire):
         return self.f(self.psi(np.maximum(m - n, 0)) / reach)
 
 
-class SandwichOfSines(Sandwich):
-    def bias(self, m: Any, n: Any) -> Any:
-        return super().bias(m, -n)
-
-
-class CountedAfterTheKey(Cope):
-    def counted(self, product: Any, m: Any, n: Any) -> Any:
-        return super().counted(product, m, n - 1)
-
-
-class CopeRounded(Cope):
-    def counted(self, product: Any, m: Any, n: Any) -> Any:
-        return np.round(super().counted(product, m, n))
-
-
-class OneKeyMore(CausalWindow):
-    def sees(self, m: Any, n: Any) -> Any:
-        return (n <= m) & (m - n <= self.w)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ShawTheOtherWay,
-        ShawOnKeysAlone,
-        OffsetToTheQuery,
-        NoContentBias,
-        BucketsOneLater,
-        BothSidesAlike,
-        CausalFromTheKey,
-        KeysTheOtherWay,
-        LogOfTheDistance,
-        RootFarAway,
-        SandwichOfSines,
-        CountedAfterTheKey,
-        CopeRounded,
-        OneKeyMore,
-    ],
-    ids=lambda kind: kind.__name__,
-)
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=list(WRONG))
 def test_a_wrong_encoding_is_noticed(wrong: type[Encoding]) -> None:
     assert off(wrong, FORMULAS[wrong.__mro__[1]]) > 1e-6
 
@@ -330,18 +272,12 @@ def test_what_is_known_of_it(
     assert (found.verdict, found.under) == (verdict, under)
 
 
-class KeysTwiceAsFar(Shaw):
-    def relate(self, q: Any, k: Any, m: Any, n: Any) -> Any:
-        return super().relate(q, k, m, 2 * n)
-
-
-class FromTheKeyOn(KerpleLog):
-    def bias(self, m: Any, n: Any) -> Any:
-        return -super().bias(m, n)
+KEYS_TWICE_AS_FAR = spoilt(Shaw, relate=lambda e, q, k, m, n: Shaw.relate(e, q, k, m, 2 * n))
+FROM_THE_KEY_ON = spoilt(KerpleLog, bias=lambda e, m, n: -KerpleLog.bias(e, m, n))
 
 
 @pytest.mark.parametrize(
-    ("wrong", "law"), [(KeysTwiceAsFar, "relative"), (FromTheKeyOn, "falls-with-distance")]
+    ("wrong", "law"), [(KEYS_TWICE_AS_FAR, "relative"), (FROM_THE_KEY_ON, "falls-with-distance")]
 )
 def test_what_a_wrong_one_loses(wrong: type[Encoding], law: str) -> None:
     assert decided(wrong, LAW[law]).verdict == "refuted"

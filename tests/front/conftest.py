@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,10 +13,9 @@ import pytest
 
 from attnproof.numeric.measurement import Measurement
 from attnproof.symbolic.statement import Statement
+from tests.front.outputs import MEASURED, WriteDemonstration, WriteTheorem
 
-WriteTheorem = Callable[..., Path]
 WriteLedger = Callable[..., Path]
-WriteDemonstration = Callable[..., Path]
 
 TRUE = '''"""Addition commutes."""
 
@@ -98,12 +97,6 @@ def two_and_two() -> list[Row]:
 
 
 @pytest.fixture
-def claim() -> str:
-    """The table of a small claim, as a ledger has it."""
-    return CLAIM
-
-
-@pytest.fixture
 def write_ledger(tmp_path: Path) -> WriteLedger:
     """Writes ``claims/900.toml`` with these claims and gives its path."""
 
@@ -129,22 +122,21 @@ def write_demonstration(tmp_path: Path) -> WriteDemonstration:
     return write
 
 
-MEASURED = Measurement(
-    says="",
-    implementation="torch",
-    device="cpu",
-    dtype="float32",
-    sizes={"n": 4},
-    seed=0,
-    sampled="every entry",
-    error=1e-7,
-    tolerance=1e-6,
-    worst=(0,),
-    seconds=0.1,
-    status="held",
-    reason="",
-    profile="each operation rounded",
-)
+@dataclass(frozen=True)
+class House:
+    """A folder in which a test writes theorems, demonstrations, and the ledger of a document."""
+
+    theorem: WriteTheorem
+    demonstration: WriteDemonstration
+    ledger: WriteLedger
+    claim: str = CLAIM
+
+
+@pytest.fixture
+def house(
+    write_theorem: WriteTheorem, write_demonstration: WriteDemonstration, write_ledger: WriteLedger
+) -> House:
+    return House(write_theorem, write_demonstration, write_ledger)
 
 
 class FakeReadingError(RuntimeError):

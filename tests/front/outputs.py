@@ -1,22 +1,45 @@
-"""What commands and pages show: a usage error, tags that close, a command where torch is absent."""
+"""What commands and pages show, commands in processes of their own, and one measurement."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from attnproof.cards import Card
 from attnproof.cli import main
+from attnproof.numeric.measurement import Measurement
 
 Output = pytest.CaptureFixture[str]
+WriteTheorem = Callable[..., Path]
+WriteDemonstration = Callable[..., Path]
+
+MEASURED = Measurement(
+    says="",
+    implementation="torch",
+    device="cpu",
+    dtype="float32",
+    sizes={"n": 4},
+    seed=0,
+    sampled="every entry",
+    error=1e-7,
+    tolerance=1e-6,
+    worst=(0,),
+    seconds=0.1,
+    status="held",
+    reason="",
+    profile="each operation rounded",
+)
 
 
 def shown(card: Card, width: int) -> str:
@@ -71,6 +94,33 @@ def balanced(html: str) -> None:
     assert not parser.open
 
 
+def python(*words: str, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
+    """Python in a process of its own, with what it printed."""
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=check, **more
+    )
+
+
+def begun(root: Path, *words: str) -> subprocess.Popen[str]:
+    """A command in a process group of its own, to be interrupted as by Ctrl-C."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "attnproof", *words],
+        cwd=root,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for(path: Path, seconds: float = 300) -> None:
+    """Until a file is there."""
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"{path.name} never came"
+        time.sleep(0.05)
+
+
 WITHOUT_TORCH = """
 import sys
 
@@ -91,10 +141,4 @@ sys.exit(main(sys.argv[1:]))
 
 def without_torch(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A command where torch cannot be imported."""
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, *arguments],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return python("-c", WITHOUT_TORCH, *arguments, cwd=root, check=False)

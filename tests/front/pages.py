@@ -14,7 +14,6 @@ import io
 import os
 import re
 import shlex
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from typing import Any
 from unittest import mock
 
 from attnproof.cli import main as attnproof
+from tests.front.outputs import python
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = 100  # of the terminal in which commands of a page are run
@@ -107,9 +107,7 @@ def run(line: str) -> tuple[int, str]:
     """The exit code of a command of ours, or of pytest, and what it prints."""
     program, *words = shlex.split(line)
     if program == "pytest":
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False
-        )
+        done = python("-m", "pytest", *words, check=False)
         return done.returncode, done.stdout
     if program != "attnproof":
         raise ValueError(f"wanted a command of attnproof, or pytest, got {line!r}")

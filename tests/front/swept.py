@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from attnproof.catalogue import load_catalogue
@@ -11,6 +12,7 @@ from attnproof.sweeping.engines import Engine
 from attnproof.sweeping.sweep import Asked, Plan, planned
 from attnproof.sweeping.work import Cell, Grid
 from attnproof.symbolic.statement import Statement
+from tests.front.outputs import MEASURED
 
 SOFTMAX = "softmax-commutes-with-permutations"
 ATTENTION = "attention-ignores-the-order-of-pairs"
@@ -24,24 +26,8 @@ def plan_of(asked: Asked, *names: str) -> Plan:
 def held(statement: Statement, cell: Cell) -> Sequence[Measurement]:
     """Stands in for the numeric side."""
     del statement
-    return [
-        Measurement(
-            "",
-            cell.implementation,
-            "cpu",
-            cell.dtype,
-            {"n": 4},
-            cell.seed,
-            "every entry",
-            1e-7,
-            1e-6,
-            (0,),
-            0.1,
-            "held",
-            "",
-            "each operation rounded",
-        )
-    ]
+    own = {"implementation": cell.implementation, "dtype": cell.dtype, "seed": cell.seed}
+    return [replace(MEASURED, **own)]
 
 
 def asked(*seeds: int, **more: Any) -> Asked:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +22,7 @@ from attnproof.real_code.asserting import check_code
 from attnproof.real_code.records import CodeRecord
 from attnproof.symbolic.claim import Claim
 from tests.front.code_files import Methods, set_methods
-from tests.front.outputs import balanced, conforms
+from tests.front.outputs import balanced, conforms, python
 
 pytestmark = pytest.mark.usefixtures("fewer_lengths")
 
@@ -172,11 +171,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "givens": (lambda: equal(real(n), real(n)), TypeError, "until it has a name"),
     "a given and an array": (lambda: equal(index_below(n), X), TypeError, "until it has a name"),
     "an option of programs": (lambda: equal(X, X, seed=1), TypeError, "equal(left, right)"),
-    "a target that is not there": (
-        lambda: equal("nowhere.py::f", rope),
-        ValueError,
-        "nowhere.py",
-    ),
+    "a target that is not there": (lambda: equal("nowhere.py::f", rope), ValueError, "nowhere.py"),
     "no code": (lambda: check(3), NoAdapter, "an object of type int cannot be called"),
     "no kind": (lambda: check("a.py::f", "spinning"), ValueError, "a kind of code"),
     "no law": (lambda: check("a.py::f", laws=["nrm"]), ValueError, "nearest: norm"),
@@ -227,14 +222,7 @@ print(attnproof.card(Falling(strength=2.0), ["relative"]).cell("relative").verdi
 
 def test_what_is_typed_into_a_session_is_answered(root: Path) -> None:
     """Nothing of it stands in a file: neither functions nor classes."""
-    done = subprocess.run(
-        [sys.executable, "-i", "-q"],
-        check=False,
-        input=SESSION,
-        capture_output=True,
-        text=True,
-        cwd=root,
-    )
+    done = python("-i", "-q", input=SESSION, cwd=root, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     assert done.stdout.splitlines() == [
         "proved proved 1",
@@ -273,9 +261,9 @@ def test_a_method_by_which_no_law_ends_is_given_up() -> None:
 
     subject = Layer(name="never", call=never, embed=4)
     ready.append(True)
-    record = attnproof.check(subject, "layer", limit=0.2)
+    record = attnproof.check(subject, "layer", limit=0.1)
     told = {one.method: one.why for one in record.methods}
-    assert told["measured"] == told["traced"] == "it had not ended after 0.2 s"
+    assert told["measured"] == told["traced"] == "it had not ended after 0.1 s"
     assert {law.verdict for law in record.laws} <= {"undecided", "not asked"}
 
 

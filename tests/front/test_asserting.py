@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -254,14 +251,3 @@ def test_methods_may_still_be_given_as_legs_and_it_is_said() -> None:
         record = assert_rotary(rope, ["norm"], legs=["measured"])
     assert [one.method for one in record.methods] == ["measured"]
     assert [warning.filename for warning in told] == [__file__]
-
-
-def test_the_module_of_assertions_loads_no_torch(root: Path) -> None:
-    code = (
-        "import sys, attnproof.real_code.asserting, attnproof.testing\n"
-        "print('torch' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "False"

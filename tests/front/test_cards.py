@@ -13,13 +13,14 @@ from attnproof import Encoding, EncodingLaw
 from attnproof.card_page import counted, faults, reasons
 from attnproof.card_records import CellRecord, TableRecord
 from attnproof.cards import Card
+from attnproof.cli import main
 from attnproof.encodings.alibi import Alibi
 from attnproof.evidence import MeasuredEvidence
 from attnproof.registry import load_file
 from attnproof.report.encodings import card_html
 from attnproof.usage import UsageError
 from tests.front.encoding_files import LAWS, NOT_EVEN, NOT_MADE, RAISES, write
-from tests.front.outputs import balanced, shown
+from tests.front.outputs import Output, balanced, refused, shown, without_torch
 
 
 @pytest.fixture(scope="module")
@@ -255,3 +256,106 @@ def test_numbers_stand_beside_a_verdict_and_a_failure_to_measure_is_told(
     assert card.cell("odd").why.endswith("; not measured: ValueError: no numbers")
     plain = attnproof.card(tmp_path / "nearer.py", ["even"])
     assert len(list(reasons(plain.cell("even")))) == 1
+
+
+# Cards say which requirements of the documents an encoding meets, by the laws it keeps.
+
+
+def test_requirements_follow_from_the_cells_and_need_all_their_laws() -> None:
+    from attnproof.laws.requirements import REQUIREMENTS, granted
+
+    card = attnproof.card("alibi", ["relative", "continuous", "even", "unique"])
+    asked = {cell.law: cell.verdict for cell in card.cells}
+    wanted = [w for w in REQUIREMENTS if {law for law, _ in w.laws} <= set(asked)]
+    assert wanted
+    assert [(w.id, w.verdict) for w in card.requirements] == [
+        (w.id, granted(w, asked).verdict) for w in wanted
+    ]
+    words = shown(card, 300)
+    assert "what the documents require" in words
+    for requirement in card.requirements:
+        assert requirement.says in words
+        assert (
+            f"{requirement.verdict}: {requirement.because[0][0]} {requirement.because[0][1]}"
+            in words
+        )
+    balanced(card._repr_html_())
+    assert "what the documents require" in card._repr_html_()
+    assert attnproof.card("alibi", ["even"]).requirements == ()
+
+
+def test_a_requirement_that_is_met_under_a_hypothesis_says_so() -> None:
+    (requirement,) = attnproof.card("alibi", ["tells-before-from-after"]).requirements
+    assert (requirement.verdict, requirement.because) == (
+        "not met",
+        (("tells-before-from-after", "refuted"),),
+    )
+    requirements = attnproof.card("sinusoidal", ["unique"]).requirements
+    assert {(w.verdict, w.because) for w in requirements} == {
+        ("met", (("unique", "proved if some frequency is not a rational multiple of π"),))
+    }
+
+
+def test_a_requirement_is_not_met_by_one_that_breaks_its_law() -> None:
+    met, broken = (attnproof.card(name, ["relative"]).requirements for name in ("alibi", "index"))
+    assert [requirement.verdict for requirement in met] == ["met"]
+    assert [requirement.verdict for requirement in broken] == ["not met"]
+
+
+# `attnproof card`: prints cards, writes their record, refuses in a line, needs no torch.
+
+
+ASKED = [word for law in LAWS for word in ("--law", law)]
+
+
+def test_the_command_prints_a_card_and_writes_its_record(capsys: Output, tmp_path: Path) -> None:
+    file = tmp_path / "new" / "card.json"
+    path = write(tmp_path)
+    assert main(["card", "alibi", str(path), *ASKED, "--json", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert out.index("ALiBi  alibi") < out.index("nearer  nearer")
+    assert "if the slope is at most 0" in out
+    record = TableRecord.model_validate_json(file.read_text(encoding="utf-8"))
+    assert [encoding.id for encoding in record.encodings] == ["alibi", "nearer"]
+    assert len(record.cells) == 2 * len(LAWS)
+
+
+def test_a_card_of_a_file_that_is_broken_or_raises_fails(capsys: Output, tmp_path: Path) -> None:
+    broken = write(tmp_path, "x = 1\n1 / 0", "broken")
+    assert main(["card", str(broken)]) == 1
+    assert f"! broken: {broken}: ZeroDivisionError: division by zero (line 2)" in (
+        capsys.readouterr().out
+    )
+    assert main(["card", "alibi", "--law", "even", "--encoding", str(broken)]) == 1
+    out = capsys.readouterr().out
+    assert "✓" in out
+    assert "! broken" in out
+    assert main(["card", str(write(tmp_path, RAISES)), "--law", "even"]) == 1
+    assert "! nearer, even: raised ZeroDivisionError" in capsys.readouterr().out
+    assert main(["card", str(write(tmp_path, NOT_MADE, "not_made")), "--law", "even"]) == 1
+    assert "! broken: nearer: SystemExit: no" in capsys.readouterr().out
+
+
+def test_usage_errors_are_one_line(capsys: Output, tmp_path: Path) -> None:
+    assert "nearest: rope" in refused(capsys, "card", "ropee")
+    assert "see `attnproof list --encodings`" in refused(capsys, "card", "zzz")
+    assert "which is not there" in refused(capsys, "card", str(tmp_path / "gone.py"))
+    assert "name the file" in refused(capsys, "card", "alibi", "--encoding", str(tmp_path))
+    assert "nearest: even" in refused(capsys, "card", "alibi", "--law", "evenn")
+    assert "wanted a file to write to" in refused(
+        capsys, "card", "alibi", "--law", "even", "--json", str(tmp_path)
+    )
+    assert "Missing argument" in refused(capsys, "card")
+
+
+def test_a_card_needs_no_torch(root: Path) -> None:
+    done = without_torch(root, "card", "rope", "--law", "relative")
+    assert (done.returncode, done.stderr.strip()) == (0, "")
+    assert "1 law: 1 proved." in done.stdout
+
+
+def test_numbers_do_and_say_so(root: Path) -> None:
+    done = without_torch(root, "card", "rope", "--law", "relative", "--numeric")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("attnproof: --numeric needs torch (torch is not here)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pytest
 
 from attnproof.catalogue import load_catalogue, theorem_files
 from attnproof.faults import failure
-
-WriteTheorem = Callable[..., Path]
+from tests.front.outputs import WriteTheorem
 
 
 def test_the_package_has_a_catalogue_without_a_broken_file() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +17,7 @@ from attnproof.real_code.request import Asked
 from attnproof.real_code.running import Child, Limits, Stopped, run
 from attnproof.real_code.words import exit_code, stopped_told
 from tests.front.code_files import CODE, write_code
+from tests.front.outputs import python
 from tests.front.test_code_combined import found
 
 LIMITS = Limits()
@@ -137,10 +136,7 @@ def test_code_that_never_ends_or_dies_is_stopped_and_the_rest_is_kept(
         ("import os; os._exit(5)", "its process ended with exit code 5"),
         ("import ctypes; ctypes.string_at(0)", "it crashed with SIGSEGV"),
         ("import sys; sys.exit(5)", "cannot be imported: SystemExit: it leaves by sys.exit(5)"),
-        (
-            JUNK,
-            "its output cannot be read: b'junk",
-        ),
+        (JUNK, "its output cannot be read: b'junk"),
         ("raise KeyboardInterrupt", "the code raised KeyboardInterrupt"),
     ],
 )
@@ -156,10 +152,7 @@ def test_a_file_that_does_so_at_import(
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [
-        ("takes_nothing_known", "no adapter fits takes_nothing_known"),
-        ("rope_raises", "NVIDIA"),
-    ],
+    [("takes_nothing_known", "no adapter fits takes_nothing_known"), ("rope_raises", "NVIDIA")],
 )
 def test_code_that_cannot_be_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, told: str
@@ -358,9 +351,7 @@ print("loaded:", *sorted(heavy), file=sys.stderr)
 def test_the_parent_loads_nothing_heavy(root: Path, tmp_path: Path) -> None:
     file = write_code(tmp_path)
     code = PARENT.format(arguments=["check", f"{file}::number"])
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-    )
+    done = python("-c", code, cwd=root)
     assert "which is an int" in " ".join(done.stdout.split())
     assert done.stderr.splitlines()[-1] == "loaded:"
 
@@ -375,10 +366,7 @@ def test_all_of_it_has_a_limit_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("found", [True, False])
 def test_an_interrupt_keeps_what_was_found(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    found: bool,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], found: bool
 ) -> None:
     def interrupted(heard: Collected, *_: object) -> None:
         if found:

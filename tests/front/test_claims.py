@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +16,8 @@ from attnproof.records import ClaimRecord, Results
 from attnproof.runner import run
 
 if TYPE_CHECKING:
-    from tests.front.conftest import Numbers
+    from tests.front.conftest import House, Numbers
 
-WriteTheorem = Callable[..., Path]
-WriteLedger = Callable[..., Path]
-WriteDemonstration = Callable[..., Path]
 
 TWO = '''"""Two conclusions."""
 
@@ -58,11 +54,9 @@ def only(folder: Path, **options: Any) -> ClaimRecord:
     return claim
 
 
-def test_a_claim_is_true_when_its_theorem_is_proved(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger
-) -> None:
-    write_theorem("addition_commutes")
-    write_ledger()
+def test_a_claim_is_true_when_its_theorem_is_proved(tmp_path: Path, house: House) -> None:
+    house.theorem("addition_commutes")
+    house.ledger()
     results = ran(tmp_path)
     (claim,) = results.claims
     assert (claim.verdict, claim.ok, claim.why) == ("true as written", True, ())
@@ -79,11 +73,11 @@ def test_a_claim_is_true_when_its_theorem_is_proved(
 
 
 def test_flipping_the_theorem_flips_the_claim(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, true_theorem: str
+    tmp_path: Path, house: House, true_theorem: str
 ) -> None:
     text = true_theorem.replace("x + y, y + x", "x, y").replace("x - y, y - x", "x + y, y + x")
-    write_theorem("addition_commutes", text.replace("sources=", 'expected="refuted", sources='))
-    write_ledger()
+    house.theorem("addition_commutes", text.replace("sources=", 'expected="refuted", sources='))
+    house.ledger()
     results = ran(tmp_path)
     (claim,) = results.claims
     assert (claim.verdict, claim.ok) == ("false as written", False)
@@ -94,15 +88,13 @@ def test_flipping_the_theorem_flips_the_claim(
     assert not results.ok
 
 
-def test_the_control_is_the_printed_form_that_is_wrong(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
-) -> None:
-    write_theorem("addition_commutes")
-    false = claim.replace('"addition-commutes"]', '"addition-commutes#control"]').replace(
+def test_the_control_is_the_printed_form_that_is_wrong(tmp_path: Path, house: House) -> None:
+    house.theorem("addition_commutes")
+    false = house.claim.replace('"addition-commutes"]', '"addition-commutes#control"]').replace(
         "true as written", "false as written"
     )
     corrected = 'corrected = ["addition-commutes"]\ncorrection = "a sum"\n'
-    write_ledger(
+    house.ledger(
         false,
         f"{false.replace('Z1', 'Z2')}{corrected}",
         f"{false.replace('Z1', 'Z3')}{corrected}mends = 'hypothesis'\n".replace(
@@ -110,12 +102,12 @@ def test_the_control_is_the_printed_form_that_is_wrong(
         ),
     )
     claims = ran(tmp_path).claims
-    assert [claim.verdict for claim in claims] == [
+    assert [one.verdict for one in claims] == [
         "false as written",
         "false as written",
         "true under a stated correction",
     ]
-    assert all(claim.ok for claim in claims)
+    assert all(one.ok for one in claims)
     assert claims[2].evidence == (
         "refuted: addition-commutes#control; correction proved: addition-commutes"
     )
@@ -125,17 +117,15 @@ def test_the_control_is_the_printed_form_that_is_wrong(
     ]
 
 
-def test_one_conclusion_is_not_another(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
-) -> None:
-    write_theorem("two", TWO)
-    write_ledger(
-        claim.replace("addition-commutes", "two#the sum"),
-        claim.replace("addition-commutes", "two#the difference").replace("Z1", "Z2"),
-        claim.replace("addition-commutes", "two").replace("Z1", "Z3"),
-        claim.replace("addition-commutes", "two#control").replace("Z1", "Z4"),
+def test_one_conclusion_is_not_another(tmp_path: Path, house: House) -> None:
+    house.theorem("two", TWO)
+    house.ledger(
+        house.claim.replace("addition-commutes", "two#the sum"),
+        house.claim.replace("addition-commutes", "two#the difference").replace("Z1", "Z2"),
+        house.claim.replace("addition-commutes", "two").replace("Z1", "Z3"),
+        house.claim.replace("addition-commutes", "two#control").replace("Z1", "Z4"),
     )
-    assert [claim.verdict for claim in ran(tmp_path).claims] == [
+    assert [one.verdict for one in ran(tmp_path).claims] == [
         "true as written",
         "false as written",
         "false as written",
@@ -152,18 +142,15 @@ def test_one_conclusion_is_not_another(
     ],
 )
 def test_an_unknown_conclusion_is_told_with_the_nearest(
-    tmp_path: Path,
-    write_theorem: WriteTheorem,
-    write_ledger: WriteLedger,
-    claim: str,
-    reference: str,
-    told: str,
+    tmp_path: Path, house: House, reference: str, told: str
 ) -> None:
-    write_theorem("two", TWO)
-    write_theorem("addition_commutes")
-    write_ledger(claim.replace("addition-commutes", reference), claim.replace("Z1", "Z2"))
+    house.theorem("two", TWO)
+    house.theorem("addition_commutes")
+    house.ledger(
+        house.claim.replace("addition-commutes", reference), house.claim.replace("Z1", "Z2")
+    )
     results = ran(tmp_path)
-    assert [claim.id for claim in results.claims] == ["Z2"]
+    assert [one.id for one in results.claims] == ["Z2"]
     (broken,) = results.broken
     assert broken.file == "claims/900.toml"
     assert told in broken.error
@@ -171,17 +158,14 @@ def test_an_unknown_conclusion_is_told_with_the_nearest(
 
 
 def test_an_undecided_theorem_leaves_the_claim_undecided(
-    tmp_path: Path,
-    write_theorem: WriteTheorem,
-    write_ledger: WriteLedger,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(_: object, **__: object) -> None:
         raise RecursionError("too deep")
 
     monkeypatch.setattr("attnproof.symbolic.prove.decide", stop)
-    write_theorem("addition_commutes")
-    write_ledger()
+    house.theorem("addition_commutes")
+    house.ledger()
     claim = only(tmp_path)
     assert claim.verdict == "undecided"
     first, second, *_ = claim.why
@@ -191,21 +175,21 @@ def test_an_undecided_theorem_leaves_the_claim_undecided(
 
 
 def test_a_broken_theorem_leaves_the_claim_undecided(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, mismatched: str
+    tmp_path: Path, house: House, mismatched: str
 ) -> None:
-    write_ledger()
+    house.ledger()
     for text in ("1 / 0", mismatched):
-        write_theorem("addition_commutes", text)
+        house.theorem("addition_commutes", text)
         claim = only(tmp_path)
         assert claim.verdict == "undecided"
         assert "its file is broken: " in claim.why[1]
 
 
 def test_numbers_that_contradict_the_proof_speak_against_the_claim(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, numbers: Numbers
+    tmp_path: Path, house: House, numbers: Numbers
 ) -> None:
-    write_theorem("addition_commutes")
-    write_ledger()
+    house.theorem("addition_commutes")
+    house.ledger()
     claim = only(tmp_path, numeric=True)
     assert (claim.verdict, claim.ok) == ("true as written", True)
     assert claim.evidence.endswith("; numbers: 1 of 1 as they must be")
@@ -219,54 +203,51 @@ def test_numbers_that_contradict_the_proof_speak_against_the_claim(
 
 
 def test_a_control_that_fails_speaks_against_the_claim(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, true_theorem: str
+    tmp_path: Path, house: House, true_theorem: str
 ) -> None:
-    write_theorem("addition_commutes", true_theorem.replace("x - y, y - x", "x + y, y + x"))
-    write_ledger()
+    house.theorem("addition_commutes", true_theorem.replace("x - y, y - x", "x + y, y + x"))
+    house.ledger()
     claim = only(tmp_path)
     assert (claim.verdict, claim.ok) == ("true as written", False)
     assert claim.why == ("addition-commutes: its negative control: expected refuted, is proved",)
 
 
-def test_a_demonstration_is_run_without_numbers_and_decides(
-    tmp_path: Path,
-    write_ledger: WriteLedger,
-    write_demonstration: WriteDemonstration,
-    claim: str,
-) -> None:
-    write_demonstration()
-    shown = claim.replace("printed", "demonstrations").replace("addition-commutes", "two-and-two")
-    write_ledger(shown)
+def test_a_demonstration_is_run_without_numbers_and_decides(tmp_path: Path, house: House) -> None:
+    house.demonstration()
+    shown = house.claim.replace("printed", "demonstrations").replace(
+        "addition-commutes", "two-and-two"
+    )
+    house.ledger(shown)
     results = ran(tmp_path)
     (found,) = results.claims
     assert (found.verdict, found.ok) == ("true as written", True)
     assert found.evidence == "reproduced: two-and-two"
     assert [record.id for record in results.demonstrations] == ["two-and-two"]
-    write_demonstration("printed=4", "printed=5")
+    house.demonstration("printed=4", "printed=5")
     results = ran(tmp_path)
     (found,) = results.claims
     assert (found.verdict, found.ok) == ("false as written", False)
     assert found.why[1] == "two-and-two: the sum: ours 4, printed 5"
-    write_demonstration("printed=4", "printed=5, expected_to_differ=True")
-    write_ledger(shown.replace("true as written", "false as written"))
+    house.demonstration("printed=4", "printed=5, expected_to_differ=True")
+    house.ledger(shown.replace("true as written", "false as written"))
     assert ran(tmp_path).ok
 
 
-def test_a_reason_takes_the_place_of_evidence(
-    tmp_path: Path, write_ledger: WriteLedger, claim: str
-) -> None:
-    text = claim.replace('printed = ["addition-commutes"]', 'not_checkable = "a matter of taste"')
-    write_ledger(text.replace("true as written", "not checkable"))
+def test_a_reason_takes_the_place_of_evidence(tmp_path: Path, house: House) -> None:
+    text = house.claim.replace(
+        'printed = ["addition-commutes"]', 'not_checkable = "a matter of taste"'
+    )
+    house.ledger(text.replace("true as written", "not checkable"))
     claim_ = only(tmp_path)
     assert (claim_.verdict, claim_.ok) == ("not checkable", True)
     assert claim_.evidence == claim_.reason == "a matter of taste"
 
 
 def test_a_claim_that_is_said_to_be_undecided_is_so_whatever_is_proved(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
+    tmp_path: Path, house: House
 ) -> None:
-    write_theorem("addition_commutes")
-    write_ledger(claim.replace("printed", 'undecided = "no rule for limits"\nprinted'))
+    house.theorem("addition_commutes")
+    house.ledger(house.claim.replace("printed", 'undecided = "no rule for limits"\nprinted'))
     found = only(tmp_path)
     assert (found.verdict, found.ok) == ("undecided", False)
     assert found.why == ("expected true as written, is undecided",)
@@ -274,11 +255,7 @@ def test_a_claim_that_is_said_to_be_undecided_is_so_whatever_is_proved(
 
 
 def test_each_theorem_is_decided_once(
-    tmp_path: Path,
-    write_theorem: WriteTheorem,
-    write_ledger: WriteLedger,
-    claim: str,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
     real = check
@@ -288,26 +265,21 @@ def test_each_theorem_is_decided_once(
         return real(theorem, source, options, proved)
 
     monkeypatch.setattr(runner, "check", count)
-    write_theorem("addition_commutes")
-    write_ledger(*(claim.replace("Z1", f"Z{k}") for k in range(4)))
+    house.theorem("addition_commutes")
+    house.ledger(*(house.claim.replace("Z1", f"Z{k}") for k in range(4)))
     assert len(ran(tmp_path).claims) == 4
     assert asked == ["addition-commutes"]
 
 
 def test_what_an_interrupt_left_out_is_undecided(
-    tmp_path: Path,
-    write_theorem: WriteTheorem,
-    write_ledger: WriteLedger,
-    claim: str,
-    write_demonstration: WriteDemonstration,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    write_theorem("addition_commutes")
-    write_demonstration()
-    write_ledger(claim.replace("printed", 'demonstrations = ["two-and-two"]\nprinted'))
+    house.theorem("addition_commutes")
+    house.demonstration()
+    house.ledger(house.claim.replace("printed", 'demonstrations = ["two-and-two"]\nprinted'))
     monkeypatch.setattr(runner, "check", interrupt)
     results = ran(tmp_path)
     (found,) = results.claims
@@ -318,10 +290,8 @@ def test_what_an_interrupt_left_out_is_undecided(
     assert not results.ok
 
 
-def test_the_record_comes_back_as_it_was_written(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger
-) -> None:
-    write_theorem("addition_commutes")
-    write_ledger()
+def test_the_record_comes_back_as_it_was_written(tmp_path: Path, house: House) -> None:
+    house.theorem("addition_commutes")
+    house.ledger()
     results = ran(tmp_path)
     assert Results.model_validate_json(results.model_dump_json()) == results

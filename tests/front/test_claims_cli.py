@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,35 +10,24 @@ import pytest
 
 from attnproof.cli import main
 from attnproof.records import Results
-from tests.front.outputs import refused
+from tests.front.outputs import Output, refused
 
 if TYPE_CHECKING:
-    from tests.front.conftest import Numbers
-
-WriteTheorem = Callable[..., Path]
-WriteLedger = Callable[..., Path]
-WriteDemonstration = Callable[..., Path]
-Output = pytest.CaptureFixture[str]
+    from tests.front.conftest import House, Numbers
 
 
 @pytest.fixture
-def place(
-    tmp_path: Path,
-    write_theorem: WriteTheorem,
-    write_ledger: WriteLedger,
-    claim: str,
-    write_demonstration: WriteDemonstration,
-) -> list[str]:
+def place(tmp_path: Path, house: House) -> list[str]:
     """The option that adds a theorem, a demonstration and three claims."""
-    write_theorem("addition_commutes")
-    write_demonstration()
-    false = claim.replace('"addition-commutes"]', '"addition-commutes#control"]').replace(
+    house.theorem("addition_commutes")
+    house.demonstration()
+    false = house.claim.replace('"addition-commutes"]', '"addition-commutes#control"]').replace(
         "true as written", "false as written"
     )
-    write_ledger(
-        claim,
+    house.ledger(
+        house.claim,
         f'{false.replace("Z1", "Z2")}corrected = ["addition-commutes"]\ncorrection = "a sum"\n',
-        claim.replace("Z1", "Z3")
+        house.claim.replace("Z1", "Z3")
         .replace("printed", "demonstrations")
         .replace("addition-commutes", "two-and-two"),
     )
@@ -107,9 +95,9 @@ def test_a_verdict_is_chosen_by_its_first_words(capsys: Output, place: list[str]
 
 
 def test_a_claim_that_is_not_as_expected_is_told_and_fails(
-    capsys: Output, place: list[str], write_ledger: WriteLedger, claim: str
+    capsys: Output, place: list[str], house: House
 ) -> None:
-    write_ledger(claim.replace('"true as', '"false as'))
+    house.ledger(house.claim.replace('"true as', '"false as'))
     for arguments in (
         ["claims", "900"],
         ["claims", "900", "--verdict", "undecided"],
@@ -125,9 +113,9 @@ def test_a_claim_that_is_not_as_expected_is_told_and_fails(
 
 
 def test_a_broken_ledger_is_told_by_name_and_fails(
-    capsys: Output, place: list[str], write_ledger: WriteLedger, claim: str
+    capsys: Output, place: list[str], house: House
 ) -> None:
-    write_ledger(claim, claim.replace("Z1", "Z2").replace("kind", "kin"))
+    house.ledger(house.claim, house.claim.replace("Z1", "Z2").replace("kind", "kin"))
     told = "claims/900.toml: Z2: kin: there is no such key; nearest: kind"
     for command in (["claims", "900"], ["claims", "Z2"], ["run", "Z2", "--no-numeric"]):
         assert main([*command, *place]) == 1

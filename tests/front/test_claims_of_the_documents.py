@@ -81,7 +81,11 @@ def test_a_theorem_lists_the_claims_that_name_it(ledger: Ledger) -> None:
     assert wrong == {}
 
 
-def test_a_demonstration_lists_claims_that_are_there(ledger: Ledger, results: Results) -> None:
+def test_demonstrations_are_as_expected_and_list_claims_that_are_there(
+    ledger: Ledger, results: Results
+) -> None:
+    assert {record.id: record.why for record in results.demonstrations if not record.ok} == {}
+    assert all(row.ours for record in results.demonstrations for row in record.rows)
     listed = {record.id: record.claims for record in results.demonstrations}
     assert set(listed) == set(ledger.demonstrations)
     assert {n for names in listed.values() for n in names} <= set(ledger.ids)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from math import nan
 from pathlib import Path
@@ -20,12 +19,11 @@ from attnproof.evidence import schema_text
 from attnproof.options import Dtype
 from attnproof.records import Results
 from attnproof.usage import UsageError, require_known
+from tests.front.outputs import Output, WriteTheorem
 
 if TYPE_CHECKING:
     from tests.front.conftest import Numbers
 
-WriteTheorem = Callable[..., Path]
-Output = pytest.CaptureFixture[str]
 NAME = "softmax-ignores-a-constant-in-each-row"
 
 
@@ -73,18 +71,18 @@ def test_run_prints_a_verdict_for_each_theorem_and_writes_the_record(
     capsys: Output, numbers: Numbers, tmp_path: Path
 ) -> None:
     file = tmp_path / "new" / "results.json"
-    assert main(["run", "--no-numeric", "softmax", "--json", str(file)]) == 0
+    assert main(["run", "--no-numeric", "bias", "--json", str(file)]) == 0
     out, err = capsys.readouterr()
-    assert "rows-of-softmax-are-" in out
-    count = len(load_catalogue().select(["softmax"]).entries)
+    assert "alibi-is-a-key-bias-" in out
+    count = len(load_catalogue().select(["bias"]).entries)
     assert f"SymPy: {count} of {count} proved theorems derived as well, at small sizes" in out
     assert f"{count} theorems: {count} proved; {count} as expected in verdict and control" in out
     assert "✓ proved" in out
-    assert "rows-of-softmax-are-distributions" in err
+    assert "alibi-is-a-key-bias-under-a-causal-mask" in err
     assert numbers.asked == []
     results = Results.model_validate_json(file.read_text(encoding="utf-8"))
     assert results.ok
-    assert results.options.selection == ("softmax",)
+    assert results.options.selection == ("bias",)
     assert f"wrote {file}" in out
     assert [path.name for path in file.parent.iterdir()] == ["results.json"]
 
@@ -216,7 +214,7 @@ def test_the_table_has_a_line_for_each_theorem_at_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     names = [
-        "rotary-attention-is-unchanged-when-all-positions-move",
+        "a-product-through-a-smaller-width-is-not-invertible",
         "rows-of-softmax-are-distributions",
     ]
     assert main(["run", *names, "--no-numeric"]) == 0
@@ -224,10 +222,10 @@ def test_the_table_has_a_line_for_each_theorem_at_80_columns(
     head, line, *rows = out.splitlines()
     assert head.split() == ["verdict", "control", "steps", "SymPy", "numbers", "theorem"]
     assert len(line) <= 80
-    assert len(rows) == 2 + 2 + 3  # theorems, subjects, the legend and the summary
+    assert len(rows) == 2 + 2 + 1 + 3  # theorems, subjects, a condition, legend and summary
     (cut,) = [row for row in rows if "…" in row]
-    assert "rotary-attention-is-unchanged-" in cut
-    assert "rotary-attention-is-unchanged-when-all-positions-move" in err
+    assert "a-product-through-a-smaller-" in cut
+    assert "a-product-through-a-smaller-width-is-not-invertible" in err
     assert rows[-3] == "steps: of the kernel"
     assert rows[-2] == "SymPy: 1 of 2 proved theorems derived as well, at small sizes"
     assert all(len(row) <= 80 for row in rows)

@@ -19,11 +19,7 @@ from attnproof.programs.prove import Traced, prove
 from attnproof.programs.prove.hooks import Hooks
 from attnproof.programs.subject import adapted_as
 from attnproof.real_code.card import card_of, encoding_of
-from attnproof.real_code.records import (
-    CardLawRecord,
-    CardRecord,
-    CodesRecord,
-)
+from attnproof.real_code.records import CardLawRecord, CardRecord, CodesRecord
 from attnproof.real_code.words import card_lines
 from attnproof.verdict_line import Condition
 from tests.front.planted import planted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ from attnproof.cli import main
 from attnproof.real_code import unchanged
 from attnproof.real_code.request import Asked
 from attnproof.real_code.unchanged import key_of, sources_loaded
+from tests.front.outputs import python
 
 CODE = """
 import torch
@@ -69,9 +69,7 @@ def test_unchanged_code_is_not_run_again(
     assert checked(target, capsys)
     assert not checked(target, capsys, "--fresh")
     code = QUICK.format(arguments=["check", target, *ASKED])
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-    )
+    done = python("-c", code, cwd=root)
     assert FROM_STORE in done.stdout
     assert done.stderr.splitlines()[-1] == "loaded:"
 

@@ -10,11 +10,10 @@ import pytest
 from attnproof.cli import main
 from attnproof.comparing.records import ClassesRecord, EqualRecord
 from attnproof.testing import NotEqual, assert_equal, check_equal
-from tests.front.outputs import conforms
+from tests.front.outputs import Output, conforms
 
 pytestmark = pytest.mark.usefixtures("fewer_lengths")
 
-Output = pytest.CaptureFixture[str]
 CODE = """
 import torch
 

@@ -87,8 +87,7 @@ def test_it_is_in_the_folder_and_the_environment_of_the_moment(
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
-    [("import os; os._exit(5)", 5), ("import os; os.abort()", -signal.SIGABRT)],
+    ("text", "code"), [("import os; os._exit(5)", 5), ("import os; os.abort()", -signal.SIGABRT)]
 )
 def test_how_it_ended_is_told(
     fork_server: ForkServer, tmp_path: Path, text: str, code: int

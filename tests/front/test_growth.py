@@ -11,29 +11,15 @@ from attnproof.growth import CONTROL, Growth, Point, growth_table, growths, reac
 from attnproof.records import Machine
 from attnproof.report.growths import plots_of
 from attnproof.sweeping.records import CellRecord, CellStatus, SweepRecord
+from tests.front.outputs import MEASURED
 
 NAME = "softmax-ignores-a-constant-in-each-row"
 
 
 def measured(n: int, error: Number | None, bound: Number | None, status: Status = "held", **more):  # type: ignore[no-untyped-def]
-    return MeasuredEvidence(
-        **{
-            "says": "",
-            "implementation": "eager",
-            "device": "cpu",
-            "dtype": "float32",
-            "sizes": {"n": n, "d": 8},
-            "seed": 0,
-            "sampled": "64 rows",
-            "error": error,
-            "tolerance": bound,
-            "worst": (0,),
-            "seconds": 0.5,
-            "status": status,
-            "reason": "",
-            **more,
-        }
-    )
+    told = {"implementation": "eager", "sizes": {"n": n, "d": 8}, "sampled": "64 rows", **more}
+    told |= {"error": error, "tolerance": bound, "status": status}
+    return MeasuredEvidence.of(MEASURED).model_copy(update=told)
 
 
 def cell(

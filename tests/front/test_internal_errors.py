@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,9 @@ from attnproof.faults import exit_code, internal_errors
 from attnproof.records import Results, TheoremRecord
 from attnproof.symbolic.faults import REPORT
 from tests.front.encoding_files import write
-from tests.front.outputs import Output
+from tests.front.outputs import Output, WriteTheorem
 from tests.front.planted import planted
 
-WriteTheorem = Callable[..., Path]
 SHOW = "attnproof.symbolic.prove.show"
 
 
@@ -162,9 +160,7 @@ def test_what_no_command_heard_of_ends_in_2_with_its_traceback(
     assert told_as_ours(err.splitlines()[-1])
 
 
-def test_a_record_without_a_traceback_has_no_internal_error(
-    write_theorem: WriteTheorem,
-) -> None:
+def test_a_record_without_a_traceback_has_no_internal_error(write_theorem: WriteTheorem) -> None:
     path = write_theorem("addition_commutes")
     results = runner.run(load_catalogue([path]).select(["mine"]), Options(numeric=False))
     assert isinstance(results.theorems[0], TheoremRecord)

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from attnproof.usage import held_back
+from tests.front.outputs import WriteTheorem, begun, python, wait_for
 
-WriteTheorem = Callable[..., Path]
 # Sleeps while its statement is built, and says that it does.
 SLOW = """
     import pathlib, time
@@ -28,33 +24,17 @@ SLOW = """
 def test_an_interrupted_run_keeps_its_record_and_its_report(
     root: Path, write_theorem: WriteTheorem, true_theorem: str, tmp_path: Path, jobs: int
 ) -> None:
-    words = '"""The order of two summands does not matter."""'
+    doc = '"""The order of two summands does not matter."""'
     folder = write_theorem("a_quick").parent
-    slow = write_theorem("b_slow", true_theorem.replace(words, words + SLOW))
-    write_theorem("c_not_reached", true_theorem.replace(words, words + SLOW))
+    slow = write_theorem("b_slow", true_theorem.replace(doc, doc + SLOW))
+    write_theorem("c_not_reached", true_theorem.replace(doc, doc + SLOW))
     file = tmp_path / "results.json"
     arguments = ["run", "mine", "--no-numeric", "--theorems", str(folder), "--json", str(file)]
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "attnproof",
-            *arguments,
-            "--html",
-            str(tmp_path / "report"),
-            "--jobs",
-            str(jobs),
-        ],
-        cwd=root,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    process = begun(root, *arguments, "--html", str(tmp_path / "report"), "--jobs", str(jobs))
     assert process.stderr is not None
     heard = process.stderr.readline()
     assert "a-quick" in heard, heard + process.stderr.read()
-    _wait_for(slow.with_suffix(".started"))
+    wait_for(slow.with_suffix(".started"))
     os.killpg(process.pid, signal.SIGINT)
     out, _ = process.communicate(timeout=300)
     assert process.returncode == 130
@@ -70,37 +50,16 @@ def test_an_interrupted_run_keeps_its_record_and_its_report(
 def test_an_interrupt_before_the_first_theorem_leaves_the_old_files(
     root: Path, write_theorem: WriteTheorem, true_theorem: str, tmp_path: Path, jobs: int
 ) -> None:
-    words = '"""The order of two summands does not matter."""'
-    slow = write_theorem("a_slow", true_theorem.replace(words, words + SLOW))
+    doc = '"""The order of two summands does not matter."""'
+    slow = write_theorem("a_slow", true_theorem.replace(doc, doc + SLOW))
     write_theorem("b_not_reached")
     old = [tmp_path / "results.json", tmp_path / "report" / "index.html"]
     for file in old:
         file.parent.mkdir(exist_ok=True)
         file.write_text("yesterday's")
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "attnproof",
-            "run",
-            "mine",
-            "--no-numeric",
-            "--jobs",
-            str(jobs),
-            "--theorems",
-            str(slow.parent),
-            "--json",
-            str(old[0]),
-            "--html",
-            str(old[1].parent),
-        ],
-        cwd=root,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    _wait_for(slow.with_suffix(".started"))
+    words = ["--json", str(old[0]), "--html", str(old[1].parent), "--jobs", str(jobs)]
+    process = begun(root, "run", "mine", "--no-numeric", "--theorems", str(slow.parent), *words)
+    wait_for(slow.with_suffix(".started"))
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 130
@@ -126,13 +85,7 @@ raise SystemExit(main(["run", "softmax", "--no-numeric"]))
 
 @pytest.mark.parametrize("name", ["typer", "pydantic", "numpy"])
 def test_an_interrupt_at_the_start_is_one_line(root: Path, name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", EARLY.format(name=name)],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-c", EARLY.format(name=name), cwd=root, check=False)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "attnproof: interrupted\n"
 
@@ -149,10 +102,3 @@ def test_a_library_is_loaded_whole_before_an_interrupt_ends_the_command() -> Non
         load()
     assert done == ["loaded"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def _wait_for(path: Path, seconds: float = 300) -> None:
-    end = time.monotonic() + seconds
-    while not path.exists():
-        assert time.monotonic() < end, f"{path.name} never came"
-        time.sleep(0.05)

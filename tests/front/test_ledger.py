@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from attnproof.catalogue import load_catalogue
 from attnproof.ledger import BrokenClaim, Ledger, Reference, load_ledger, read
 
-WriteTheorem = Callable[..., Path]
-WriteLedger = Callable[..., Path]
-WriteDemonstration = Callable[..., Path]
+if TYPE_CHECKING:
+    from tests.front.conftest import House
 
 
 def loaded(folder: Path) -> Ledger:
@@ -25,11 +24,9 @@ def faults(path: Path) -> list[str]:
     return [broken.error for broken in read(path).broken]
 
 
-def test_a_claim_comes_with_its_document_in_order(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
-) -> None:
-    write_theorem("addition_commutes")
-    write_ledger(claim.replace("Z1", "Z2"), claim)
+def test_a_claim_comes_with_its_document_in_order(tmp_path: Path, house: House) -> None:
+    house.theorem("addition_commutes")
+    house.ledger(house.claim.replace("Z1", "Z2"), house.claim)
     ledger = loaded(tmp_path)
     assert not ledger.broken
     assert [(d.id, d.title, d.kind) for d in ledger.documents] == [
@@ -141,10 +138,10 @@ def test_a_reference_names_a_theorem_a_control_or_a_conclusion(
     ],
 )
 def test_a_wrong_claim_is_told_with_its_id_its_key_and_what_came(
-    write_ledger: WriteLedger, claim: str, old: str, new: str, told: str
+    house: House, old: str, new: str, told: str
 ) -> None:
-    assert old in claim
-    path = write_ledger(claim.replace(old, new, 1), claim.replace("Z1", "Z2"))
+    assert old in house.claim
+    path = house.ledger(house.claim.replace(old, new, 1), house.claim.replace("Z1", "Z2"))
     assert told in faults(path)
     assert [entry.id for entry in read(path).claims] == ["Z2"]
 
@@ -169,14 +166,14 @@ def test_a_wrong_claim_is_told_with_its_id_its_key_and_what_came(
         ),
     ],
 )
-def test_a_wrong_document_is_told(write_ledger: WriteLedger, document: str, told: str) -> None:
-    path = write_ledger(document=document)
+def test_a_wrong_document_is_told(house: House, document: str, told: str) -> None:
+    path = house.ledger(document=document)
     assert told in faults(path)
     assert not read(path).claims
 
 
-def test_a_file_that_is_no_toml_is_told_with_its_line(write_ledger: WriteLedger) -> None:
-    path = write_ledger('[[claim]]\nid = "Z1')
+def test_a_file_that_is_no_toml_is_told_with_its_line(house: House) -> None:
+    path = house.ledger('[[claim]]\nid = "Z1')
     (broken,) = read(path).broken
     assert (broken.file, broken.document, broken.id) == ("claims/900.toml", "900", "")
     assert "Unterminated string" in broken.error
@@ -185,16 +182,14 @@ def test_a_file_that_is_no_toml_is_told_with_its_line(write_ledger: WriteLedger)
     assert "utf-8" in broken.error
 
 
-def test_a_single_bracket_is_told(write_ledger: WriteLedger) -> None:
-    path = write_ledger('[claim]\nid = "Z1"')
+def test_a_single_bracket_is_told(house: House) -> None:
+    path = house.ledger('[claim]\nid = "Z1"')
     assert faults(path) == ["wanted tables [[claim]], with two brackets, got [claim] or a value"]
 
 
-def test_an_unknown_theorem_is_told_with_the_nearest(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
-) -> None:
-    write_theorem("addition_commutes")
-    write_ledger(claim.replace("addition-commutes", "addition-comutes#control"))
+def test_an_unknown_theorem_is_told_with_the_nearest(tmp_path: Path, house: House) -> None:
+    house.theorem("addition_commutes")
+    house.ledger(house.claim.replace("addition-commutes", "addition-comutes#control"))
     ledger = loaded(tmp_path)
     told = "Z1: printed: wanted the id of a theorem, got 'addition-comutes'; nearest: addition-"
     assert not ledger.claims
@@ -203,27 +198,19 @@ def test_an_unknown_theorem_is_told_with_the_nearest(
     assert (broken.file, broken.id) == ("claims/900.toml", "Z1")
 
 
-def test_an_unknown_demonstration_is_told_with_the_nearest(
-    tmp_path: Path,
-    write_theorem: WriteTheorem,
-    write_ledger: WriteLedger,
-    claim: str,
-    write_demonstration: WriteDemonstration,
-) -> None:
-    write_theorem("addition_commutes")
-    write_demonstration()
-    write_ledger(claim.replace("printed", 'demonstrations = ["two-and-too"]\nprinted'))
+def test_an_unknown_demonstration_is_told_with_the_nearest(tmp_path: Path, house: House) -> None:
+    house.theorem("addition_commutes")
+    house.demonstration()
+    house.ledger(house.claim.replace("printed", 'demonstrations = ["two-and-too"]\nprinted'))
     (broken,) = loaded(tmp_path).broken
     assert "got 'two-and-too'; nearest: two-and-two" in broken.error
-    write_ledger(claim.replace("printed", 'demonstrations = ["two-and-two"]\nprinted'))
+    house.ledger(house.claim.replace("printed", 'demonstrations = ["two-and-two"]\nprinted'))
     assert not loaded(tmp_path).broken
 
 
-def test_an_id_is_given_once(
-    tmp_path: Path, write_theorem: WriteTheorem, write_ledger: WriteLedger, claim: str
-) -> None:
-    write_theorem("addition_commutes")
-    write_ledger(claim, claim, claim.replace("Z1", "addition-commutes"))
+def test_an_id_is_given_once(tmp_path: Path, house: House) -> None:
+    house.theorem("addition_commutes")
+    house.ledger(house.claim, house.claim, house.claim.replace("Z1", "addition-commutes"))
     ledger = loaded(tmp_path)
     assert [entry.id for entry in ledger.claims] == ["Z1"]
     assert [broken.error for broken in ledger.broken] == [
@@ -232,8 +219,8 @@ def test_an_id_is_given_once(
     ]
 
 
-def test_a_document_is_given_once(tmp_path: Path, write_ledger: WriteLedger) -> None:
-    write_ledger()
+def test_a_document_is_given_once(tmp_path: Path, house: House) -> None:
+    house.ledger()
     other = tmp_path / "other"
     (other / "claims").mkdir(parents=True)
     (other / "claims" / "900.toml").write_text((tmp_path / "claims" / "900.toml").read_text())
@@ -243,16 +230,12 @@ def test_a_document_is_given_once(tmp_path: Path, write_ledger: WriteLedger) -> 
 
 
 def test_a_selection_takes_claims_documents_and_what_they_show(
-    tmp_path: Path,
-    write_theorem: WriteTheorem,
-    write_ledger: WriteLedger,
-    claim: str,
-    write_demonstration: WriteDemonstration,
+    tmp_path: Path, house: House
 ) -> None:
-    write_theorem("addition_commutes")
-    write_demonstration()
-    with_numbers = claim.replace("printed", 'demonstrations = ["two-and-two"]\nprinted')
-    write_ledger(claim, with_numbers.replace("Z1", "Z2"), claim.replace("kind", "kin"))
+    house.theorem("addition_commutes")
+    house.demonstration()
+    with_numbers = house.claim.replace("printed", 'demonstrations = ["two-and-two"]\nprinted')
+    house.ledger(house.claim, with_numbers.replace("Z1", "Z2"), house.claim.replace("kind", "kin"))
     ledger = load_ledger(load_catalogue([tmp_path]), [tmp_path])
     assert {"900", "Z1", "Z2"} <= set(ledger.names)
     assert set(ledger.demonstrations) > {"two-and-two"}

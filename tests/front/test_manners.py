@@ -29,8 +29,7 @@ from attnproof.real_code.records import CodesRecord, codes_record
 from attnproof.real_code.request import Asked
 from attnproof.real_code.running import Child, Limits, run
 from tests.front.code_files import CODE, write_code
-
-Output = pytest.CaptureFixture[str]
+from tests.front.outputs import Output, python
 
 
 @pytest.mark.parametrize(
@@ -165,14 +164,8 @@ def test_nobody_reads_on_and_the_record_is_written(root: Path, tmp_path: Path) -
 
 
 def test_a_terminal_without_the_letters(root: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "attnproof", "check", "nö.py::f"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = python("-m", "attnproof", "check", "nö.py::f", cwd=root, check=False, env=plain)
     assert (done.returncode, done.stderr) == (2, "")
     assert "n?.py" in done.stdout
 

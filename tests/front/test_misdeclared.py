@@ -16,8 +16,8 @@ from attnproof.conformance import NotAnEncoding, misshapen
 from attnproof.encodings.rope import Rope
 from attnproof.registry import load_encodings
 from attnproof.testing import check_encoding
+from tests.front.outputs import Output
 
-Output = pytest.CaptureFixture[str]
 (d,) = sizes("d", "features")
 (other_d,) = sizes("d")
 

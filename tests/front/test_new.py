@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,9 +10,7 @@ import attnproof
 from attnproof.cli import main
 from attnproof.encoding_commands import new_encoding
 from attnproof.registry import load_file
-from tests.front.outputs import refused
-
-Output = pytest.CaptureFixture[str]
+from tests.front.outputs import Output, python, refused
 
 
 @pytest.fixture
@@ -48,41 +44,11 @@ def test_the_new_file_has_a_card_with_something_of_everything(here: Path, capsys
 
 def test_the_new_file_is_as_ruff_wants_it(here: Path) -> None:
     file = new_encoding("my_encoding", here)
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "ruff",
-            "check",
-            "--isolated",
-            "--line-length",
-            "100",
-            "--select",
-            "E,F,I,W,B,RUF100",
-            str(file),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "ruff",
-            "format",
-            "--isolated",
-            "--line-length",
-            "100",
-            "--diff",
-            str(file),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    for words in (("check", "--select", "E,F,I,W,B,RUF100"), ("format", "--diff")):
+        done = python(
+            *("-m", "ruff", *words, "--isolated", "--line-length", "100", str(file)), check=False
+        )
+        assert done.returncode == 0, done.stdout
 
 
 def test_it_runs_on_numbers_as_well(here: Path) -> None:

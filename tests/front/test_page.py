@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-import pytest
 
 from attnproof.catalogue import load_catalogue
 from attnproof.cli import main
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.steps import flatten
+from tests.front.outputs import Output, WriteTheorem
 
 if TYPE_CHECKING:
     from tests.front.conftest import Numbers
 
-Output = pytest.CaptureFixture[str]
-WriteTheorem = Callable[..., Path]
 FLAGSHIP = "attention-ignores-the-order-of-pairs"
 
 

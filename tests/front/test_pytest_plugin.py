@@ -48,13 +48,7 @@ def test_verdicts_are_properties_of_the_test(pytester: pytest.Pytester, tmp_path
     pytester.makepyfile(TEST)
     xml = tmp_path / "junit.xml"
     result = inside(
-        pytester,
-        "-s",
-        "--attnproof-seed",
-        "4",
-        "--attnproof-dtype",
-        "float64",
-        f"--junitxml={xml}",
+        pytester, "-s", "--attnproof-seed", "4", "--attnproof-dtype", "float64", f"--junitxml={xml}"
     )
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["*4 float64 cpu*"])

@@ -19,6 +19,7 @@ from attnproof.ledger import ClaimVerdict
 from attnproof.options import app
 from attnproof.records import Results
 from attnproof.theorems.laws import LAWS as CODE_LAWS
+from tests.front.outputs import Output, WriteTheorem
 from tests.front.pages import (
     ROOT,
     Command,
@@ -32,8 +33,6 @@ from tests.front.pages import (
     wordy,
 )
 
-WriteTheorem = Callable[..., Path]
-Output = pytest.CaptureFixture[str]
 LENGTH = 170  # lines of the README: one reads it at one sitting
 TUTORIALS = sorted(ROOT.glob("docs/tutorials/*.md"))
 
@@ -187,10 +186,7 @@ def test_the_check_of_an_encoding_passes_and_can_fail() -> None:
 
 
 def test_the_claim_that_is_shown_is_one(
-    capsys: Output,
-    tmp_path: Path,
-    write_theorem: WriteTheorem,
-    write_ledger: Callable[..., Path],
+    capsys: Output, tmp_path: Path, write_theorem: WriteTheorem, write_ledger: Callable[..., Path]
 ) -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", text_of("docs/claims.md"), re.DOTALL)
     write_theorem("addition_commutes")

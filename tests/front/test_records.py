@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
@@ -15,32 +16,23 @@ from attnproof.evidence import MeasuredEvidence, schema_text
 from attnproof.numeric.measurement import Measurement
 from attnproof.records import Results, SizeRecord
 from attnproof.runner import run
-from tests.front.outputs import conforms
+from tests.front.outputs import MEASURED, conforms
+
+IDS = [
+    "rows-of-softmax-are-distributions",
+    "softmax-ignores-a-constant-in-each-row",
+    "attention-answers-each-query-by-itself",
+]
 
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """A run of one subject, without numbers."""
-    return run(load_catalogue().select(["softmax"]), Options(numeric=False), ("softmax",))
+    """A run of three theorems, without numbers."""
+    return run(load_catalogue().select(IDS), Options(numeric=False), tuple(IDS))
 
 
 def measurement(error: float, status: str, reason: str = "") -> Measurement:
-    return Measurement(
-        says="",
-        implementation="torch",
-        device="cpu",
-        dtype="float32",
-        sizes={"n": 4},
-        seed=0,
-        sampled="every entry",
-        error=error,
-        tolerance=1e-6,
-        worst=(0,),
-        seconds=0.1,
-        status=status,
-        reason=reason,
-        profile="each operation rounded",
-    )
+    return replace(MEASURED, error=error, status=status, reason=reason)
 
 
 def test_a_record_is_what_the_printed_schema_says(results: Results) -> None:

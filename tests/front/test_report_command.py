@@ -22,12 +22,7 @@ from tests.report.reader import led_to
 
 ID = "softmax-ignores-a-constant-in-each-row"
 TABLE = TableRecord(
-    made="2026-01-01T00:00:00+00:00",
-    attnproof="0",
-    encodings=(),
-    laws=(),
-    cells=(),
-    seconds=0.0,
+    made="2026-01-01T00:00:00+00:00", attnproof="0", encodings=(), laws=(), cells=(), seconds=0.0
 )
 
 

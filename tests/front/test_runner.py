@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +18,10 @@ from attnproof.runner import run
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.statement import Statement
 from attnproof.terminal import progress
+from tests.front.outputs import WriteTheorem
 
 if TYPE_CHECKING:
     from tests.front.conftest import Numbers
-
-WriteTheorem = Callable[..., Path]
 
 
 def ran(path: Path, *, numeric: bool = True) -> Results:
@@ -48,10 +46,7 @@ def test_the_numbers_are_asked_for_with_the_options_of_the_run(
     catalogue = load_catalogue([write_theorem("addition_commutes")]).select(["mine"])
     run(catalogue, Options(scale="small", device="cpu", dtypes=("float64",), seed=7))
     wanted = {"scale": "small", "device": "cpu", "dtypes": ("float64",), "seed": 7}
-    assert numbers.asked == [
-        {**wanted, "expected": "proved"},
-        {**wanted, "expected": "refuted"},
-    ]
+    assert numbers.asked == [{**wanted, "expected": "proved"}, {**wanted, "expected": "refuted"}]
 
 
 def test_a_control_that_passes_in_numbers_is_a_failure(

@@ -2,96 +2,123 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
+import ast
+import json
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import attnproof
 from attnproof.options import completed
+from tests.front.outputs import python
 
-WriteTheorem = Callable[..., Path]
 HEAVY = {"flint", "jinja2", "joblib", "matplotlib", "numpy", "rich", "sympy", "torch"}
-LOADED = "import sys; print(*sys.modules, sep='\\n', file=sys.stderr)"
+HELP = [
+    ["--help"],
+    ["run", "--help"],
+    ["claims", "--help"],
+    ["check", "--help"],
+    ["identify", "--help"],
+    ["list", "--code-laws"],
+    ["--version"],
+]
 
 
-def loaded(root: Path, *arguments: str) -> set[str]:
-    """The heavy libraries in ``sys.modules`` after a command, in a process of its own."""
-    code = f"from attnproof.cli import main; main({list(arguments)!r}); {LOADED}"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-    )
-    return HEAVY & set(done.stderr.split())
+def loaded(root: Path, *lines: str) -> list[set[str]]:
+    """What is loaded after each of these lines of Python, one after the other in one process."""
+    code = "".join(f"\n{line}\nprint(*sys.modules, file=sys.stderr)" for line in lines)
+    told = python("-c", f"import sys{code}", cwd=root).stderr
+    return [set(line.split()) for line in told.splitlines()]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["run", "--help"],
-        ["claims", "--help"],
-        ["check", "--help"],
-        ["identify", "--help"],
-        ["list"],
-        ["list", "--code-laws"],
-        ["--version"],
-    ],
-)
-def test_help_and_list_load_nothing_heavy(root: Path, arguments: list[str]) -> None:
-    assert loaded(root, *arguments) == set()
-
-
-def completion(root: Path, **shell: str) -> list[str]:
-    """What a shell that asks for completion is answered, and last the heavy libraries loaded."""
-    code = (
-        "import atexit, sys; from attnproof.cli import main\n"
-        f"atexit.register(lambda: print(sorted({HEAVY!r} & set(sys.modules))))\n"
-        "main([])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=root,
-        env={**os.environ, **shell},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.split("\n")[:-1]
-
-
-def offered(root: Path, *words: str) -> list[str]:
-    """What bash is offered for the last word, and in the last line the heavy libraries loaded."""
-    return completion(
-        root,
-        _ATTNPROOF_COMPLETE="complete_bash",
-        COMP_WORDS=" ".join(words),
-        COMP_CWORD=str(len(words) - 1),
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        (("attnproof", "ca"), ["card", "calibrate"]),
-        (("attnproof", "run", "--sca"), ["--scale"]),
-        (("attnproof", "check", "a.py::f", "--law", "relat"), ["relative"]),
-        (("attnproof", "show", "softmax-of-one"), []),
-    ],
-)
-def test_a_shell_completes_words_without_anything_heavy(
-    root: Path, words: tuple[str, ...], wanted: list[str]
+def test_help_and_list_load_nothing_heavy(
+    root: Path, write_theorem: Callable[..., Path], true_theorem: str
 ) -> None:
-    *names, heavy = offered(root, *words)
-    assert [name for name in names if name] == wanted
-    assert heavy == "[]"
+    """What one command loads, the next have as well: the light ones first, then what can fail."""
+    path = write_theorem("loads_sympy", f"import sympy\n{true_theorem}")
+    commands = [["list"], *HELP, ["list", "--encodings"], ["list", "--theorems", str(path)]]
+    itself, alone, *light, package, asserting, encodings, theorems = loaded(
+        root,
+        "from attnproof.cli import main",
+        *(f"main({words!r})" for words in commands[:-2]),
+        "from attnproof import theorem, equal, softmax",
+        "import attnproof.real_code.asserting, attnproof.testing",
+        *(f"main({words!r})" for words in commands[-2:]),
+    )
+    assert not (HEAVY | {"pydantic"}) & (itself | alone)  # a command alone reads no options
+    assert len(light) == len(HELP)
+    assert [words for words, names in zip(HELP, light, strict=True) if HEAVY & names] == []
+    assert not HEAVY & package
+    assert "torch" not in asserting
+    assert "pydantic" in encodings
+    assert "sympy" in theorems
 
 
-def test_a_shell_completes_the_ids_of_theorems_and_claims(root: Path) -> None:
-    ids = offered(root, "attnproof", "show", "attention-ignores")
-    assert "attention-ignores-the-order-of-pairs" in ids
-    assert "B1" in offered(root, "attnproof", "show", "B")
+ANSWERS = """
+import json, os, sys
+from attnproof.cli import main
+for shell in json.loads(sys.argv[1]):
+    if os.fork() == 0:
+        os.environ.update(shell)
+        try:
+            main([])
+        except SystemExit:
+            pass
+        print(*sorted(set(sys.modules) & set(sys.argv[2:])), flush=True)
+        os._exit(0)
+    os.wait()
+    print("--", flush=True)
+"""
+WORDS: list[tuple[str, list[str] | None]] = [
+    ("attnproof ca", ["card", "calibrate"]),
+    ("attnproof run --sca", ["--scale"]),
+    ("attnproof check a.py::f --law relat", ["relative"]),
+    ("attnproof show softmax-of-one", []),
+    ("attnproof show attention-ignores", None),
+    ("attnproof show B", None),
+]
+SHELLS = ("bash", "zsh", "fish")
+
+
+def asking(words: str) -> dict[str, str]:
+    """What bash asks for the last word with."""
+    place = str(words.count(" "))
+    return {"_ATTNPROOF_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": place}
+
+
+@pytest.fixture(scope="module")
+def answers(root: Path) -> dict[str, Sequence[str]]:
+    """What a shell is answered, and in the last line the heavy libraries loaded for it."""
+    asked = {words: asking(words) for words, _ in WORDS}
+    asked |= {shell: {"_ATTNPROOF_COMPLETE": f"source_{shell}"} for shell in SHELLS}
+    done = python("-c", ANSWERS, json.dumps([*asked.values()]), *HEAVY, cwd=root)
+    told = done.stdout.split("--\n")[:-1]
+    return {of: one.split("\n")[:-1] for of, one in zip(asked, told, strict=True)}
+
+
+@pytest.mark.parametrize(("words", "wanted"), WORDS)
+def test_a_shell_completes_words_without_anything_heavy(
+    answers: dict[str, Sequence[str]], words: str, wanted: list[str] | None
+) -> None:
+    *names, heavy = answers[words]
+    if wanted is not None:  # the ids of theorems and claims are read from their files
+        assert [name for name in names if name] == wanted
+        assert heavy == ""
+    elif words.endswith("B"):
+        assert "B1" in names
+    else:
+        assert "attention-ignores-the-order-of-pairs" in names
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_of_completion_names_the_command(
+    answers: dict[str, Sequence[str]], shell: str
+) -> None:
+    *script, heavy = answers[shell]
+    assert any("attnproof" in line and line.startswith(("complete", "compdef")) for line in script)
+    assert heavy == ""
 
 
 def test_names_that_cannot_be_read_are_not_offered() -> None:
@@ -102,40 +129,32 @@ def test_names_that_cannot_be_read_are_not_offered() -> None:
     assert completed(lambda: ["ab", "b"])("a") == ["ab"]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_completion_names_the_command(root: Path, shell: str) -> None:
-    *script, heavy = completion(root, _ATTNPROOF_COMPLETE=f"source_{shell}")
-    assert any("attnproof" in line and line.startswith(("complete", "compdef")) for line in script)
-    assert heavy == "[]"
+# The public names: on one page, lazily loaded, and visible to a type checker.
 
 
-@pytest.mark.parametrize(("more", "loads"), [((), False), (("--encodings",), True)])
-def test_a_command_alone_reads_no_options(
-    root: Path, more: tuple[str, ...], *, loads: bool
-) -> None:
-    code = f"from attnproof.cli import main; main({['list', *more]!r}); {LOADED}"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-    )
-    assert ("pydantic" in done.stderr.split()) == loads
+NAMES: list[str] = vars(attnproof)["__all__"]
 
 
-def test_this_test_can_fail(root: Path, write_theorem: WriteTheorem, true_theorem: str) -> None:
-    path = write_theorem("loads_sympy", f"import sympy\n{true_theorem}")
-    assert "sympy" in loaded(root, "list", "--theorems", str(path))
+def announced(root: Path) -> dict[str, str]:
+    """Names and homes as a type checker reads them: ``as`` makes a name of a stub public."""
+    tree = ast.parse((root / "attnproof" / "__init__.pyi").read_text(encoding="utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    assert len(imports) == len(tree.body) - 2
+    return {alias.asname or "": node.module or "" for node in imports for alias in node.names}
 
 
-def test_the_command_line_itself_loads_no_records(root: Path) -> None:
-    code = f"import attnproof.cli; {LOADED}"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-    )
-    assert not (HEAVY | {"pydantic"}) & set(done.stderr.split())
+def test_a_type_checker_sees_the_names_that_are_there(root: Path) -> None:
+    assert announced(root) == attnproof._HOME
+    assert set(NAMES) == {*attnproof._HOME, "__version__"}
+    assert dir(attnproof) == sorted(NAMES)
 
 
-def test_importing_the_package_loads_nothing_heavy(root: Path) -> None:
-    code = f"import attnproof; from attnproof import theorem, equal, softmax; {LOADED}"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-    )
-    assert not HEAVY & set(done.stderr.split())
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "__version__"])
+def test_every_name_is_the_object_of_its_home(name: str) -> None:
+    home = import_module(f"attnproof.{attnproof._HOME[name]}")
+    assert getattr(attnproof, name) is getattr(home, name)
+
+
+def test_an_unknown_name_is_answered_with_those_there_are() -> None:
+    with pytest.raises(AttributeError, match=r"attnproof has no 'atention'; it has .*attention"):
+        getattr(attnproof, "atention")  # noqa: B009 (a type checker would refuse it)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
+from attnproof import cli, runner
+from attnproof.catalogue import load_catalogue
+from attnproof.checking import Options, check
+from attnproof.ledger import Ledger, demonstration_files
+from attnproof.records import BrokenFile, Results, TheoremRecord
+from attnproof.runner import run
+from attnproof.sweeping import digests, kept
 from attnproof.sweeping import store as store_module
-from attnproof.sweeping.kept import opened
+from attnproof.sweeping.digests import digest_of, sources, stamps, statement_digest
+from attnproof.sweeping.kept import Code, Kept, Writer, opened, theorem_key
 from attnproof.sweeping.store import Foreign, Key, Store, StoreError, default_place
+from attnproof.terminal import from_store
 from benchmarks.kills import Kills
+from tests.front.outputs import WriteDemonstration, WriteTheorem, python
 
 KEY = Key("cell", "one", '{"seed": 0}')
 
@@ -168,3 +181,253 @@ def test_a_store_that_another_makes_while_it_is_looked_at_is_not_set_aside(
     monkeypatch.setattr(store_module, "_number", meanwhile)
     with Store(place) as store:
         assert (made, store.told) == (["the table"], [])
+
+
+# Runs of theorem files with a store.
+
+
+PLAIN = Options(numeric=False)
+
+
+def kept_at(place: Path, *, fresh: bool = False) -> Kept:
+    found, told = opened(place, fresh=fresh)
+    assert found is not None
+    assert not told
+    return found
+
+
+def ran(path: Path, place: Path, options: Options = PLAIN, *, fresh: bool = False) -> Results:
+    catalogue = load_catalogue([path]).select(["mine"])
+    return run(catalogue, options, kept=kept_at(place, fresh=fresh))
+
+
+# Runs with a store: what is finished is taken from it, and nothing that is not.
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_second_run_takes_what_the_first_has_finished(
+    write_theorem: WriteTheorem, tmp_path: Path, jobs: int
+) -> None:
+    folder, place = write_theorem("first").parent, tmp_path / "store.sqlite"
+    write_theorem("second")
+    options = replace(PLAIN, jobs=jobs)
+    one, two = ran(folder, place, options), ran(folder, place, options)
+    assert [record.stored for record in one.theorems] == [None, None]
+    assert all(record.stored is not None for record in two.theorems)
+    assert [r.model_copy(update={"stored": None}) for r in two.theorems] == list(one.theorems)
+    assert from_store(one) == ""
+    assert from_store(two).startswith("2 of 2 theorems found in the store, checked 20")
+    assert from_store(two).endswith("; --fresh checks anew")
+    three = ran(folder, place, options, fresh=True)
+    assert [record.stored for record in three.theorems] == [None, None]
+    four = ran(folder, place, options)
+    assert four.theorems[0].model_copy(update={"stored": None}) == three.theorems[0]
+
+
+def test_what_is_not_ok_or_broken_is_checked_again(
+    write_theorem: WriteTheorem, true_theorem: str, mismatched: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "store.sqlite"
+    folder = write_theorem("wrong", true_theorem.replace("x - y, y - x", "x + y, y + x")).parent
+    write_theorem("broken", mismatched)
+    write_theorem("right")
+    for _ in range(2):
+        results = ran(folder, place)
+        assert [len(results.theorems), len(results.broken)] == [2, 1]
+    assert {r.id for r in results.theorems if r.stored is not None} == {"right"}
+
+
+def test_an_interrupt_keeps_what_was_finished_in_the_store(
+    write_theorem: WriteTheorem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, place = write_theorem("a_first").parent, tmp_path / "store.sqlite"
+    write_theorem("b_second")
+    real = check
+
+    def interrupted(theorem: Any, source: Any, *rest: Any) -> TheoremRecord | BrokenFile:
+        if source.id == "b-second":
+            raise KeyboardInterrupt
+        return real(theorem, source, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "check", interrupted)
+        assert ran(folder, place).unfinished == ("b-second",)
+    results = ran(folder, place)
+    assert [record.stored is None for record in results.theorems] == [False, True]
+    assert results.ok
+
+
+def test_nothing_is_kept_once_a_file_has_changed(
+    write_theorem: WriteTheorem, tmp_path: Path
+) -> None:
+    path = write_theorem("first")
+    (entry,) = load_catalogue([path]).select(["mine"]).entries
+    key, files = theorem_key(entry, PLAIN)
+    record = check(entry.theorem, entry.source, PLAIN)
+    assert isinstance(record, TheoremRecord)
+    code = tmp_path / "code.py"
+    code.touch()
+    with Store(tmp_path / "store.sqlite") as store:
+        writer = Writer(store.place, Code("", stamps([code])), fresh=False)
+        path.write_text("# changed", encoding="utf-8")
+        assert "files changed while it ran" in writer.keep(key, files, record)
+        assert writer.keep(key, stamps([path]), record) == ""
+        code.write_text("# changed", encoding="utf-8")
+        assert "files changed while it ran" in writer.keep(key, stamps([path]), record)
+        assert len(store) == 1
+
+
+def test_demonstrations_are_kept_as_well(
+    write_demonstration: WriteDemonstration, tmp_path: Path
+) -> None:
+    path, place = write_demonstration(), tmp_path / "store.sqlite"
+    ledger = Ledger(demonstrations={"two-and-two": path})
+    assert "two-and-two" in demonstration_files([tmp_path])
+
+    def shown() -> Any:
+        catalogue = load_catalogue().having([])
+        return run(catalogue, PLAIN, ledger=ledger, kept=kept_at(place)).demonstrations[0]
+
+    first, second = shown(), shown()
+    assert first.stored is None
+    assert second == first.model_copy(update={"stored": second.stored})
+    write_demonstration("By hand", "By head")
+    assert shown().stored is None
+    write_demonstration("2 + 2, printed=4", "2 + 2, printed=5")
+    assert [shown().stored, shown().stored] == [None, None]
+
+
+def test_the_command_resumes_and_says_so(
+    write_theorem: WriteTheorem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, file = write_theorem("first"), tmp_path / "mine.sqlite"
+    words = ["run", "mine", "--no-numeric", "--theorems", str(path), "--store", str(file)]
+    record = tmp_path / "record.json"
+    assert cli.main(words) == 0
+    assert "found in the store" not in capsys.readouterr().out
+    assert cli.main([*words, "--json", str(record)]) == 0
+    assert "1 of 1 theorems found in the store" in capsys.readouterr().out
+    assert json.loads(record.read_text(encoding="utf-8"))["theorems"][0]["stored"]
+    assert cli.main([*words, "--fresh"]) == 0
+    assert "found in the store" not in capsys.readouterr().out
+    other = tmp_path / "notes.txt"
+    other.write_text("mine", encoding="utf-8")
+    assert cli.main([*words[:-1], str(other)]) == 2
+    assert "wanted a store" in capsys.readouterr().err
+
+
+# Keys of the store: whatever can change a result changes its key, and nothing else does.
+
+
+def test_what_can_change_a_result_counts_and_nothing_else() -> None:
+    names = {path.relative_to(digests.PACKAGE).as_posix() for path in sources()}
+    wanted = {
+        "checking.py",
+        "judgement.py",
+        "translate.py",
+        "symbolic/kernel.py",
+        "numeric/run.py",
+        "numeric/implementations/eager.py",
+        "theorems/definitions/attention.py",
+        "numeric/residues/exact.py",
+        "sweeping/work.py",
+        "evidence.py",
+        "demonstrations.py",
+    }
+    assert wanted <= names
+    assert not {"cli.py", "terminal.py", "progress.py", "runner.py"} & names
+    assert not {"theorems/softmax.py", "theorems/sinusoidal/shifts.py"} & names
+    assert not any("__pycache__" in name for name in names)
+
+
+def test_the_digest_of_a_statement_is_the_same_in_every_process(root: Path) -> None:
+    code = (
+        "from attnproof.catalogue import load_catalogue\n"
+        "from attnproof.sweeping.digests import statement_digest\n"
+        "c = load_catalogue().select({names!r})\n"
+        "print(*(statement_digest(s) for e in c.entries[::{step}] for s in e.statements))"
+    )
+    found = []
+    for seed, step in (("1", 1), ("2", -1)):
+        text = code.format(names=["softmax", "positions"], step=step)
+        done = python("-c", text, cwd=root, env={"PYTHONHASHSEED": seed, "PATH": ""})
+        found.append(done.stdout.split())
+    assert len(found[0]) == len(set(found[0]))
+    assert sorted(found[0]) == sorted(found[1])
+
+
+def test_what_has_no_digest_is_refused() -> None:
+    (entry,) = load_catalogue().only("softmax-commutes-with-permutations").entries
+    statement = entry.theorem.statement
+    assert statement_digest(statement) != statement_digest(entry.theorem.control)
+    said = replace(statement.claims[""], says=lambda: 0)  # type: ignore[arg-type]
+    strange = replace(statement, claims={"": said})
+    with pytest.raises(TypeError, match="holds a function, which has no digest"):
+        statement_digest(strange)
+
+
+def test_nothing_is_taken_that_was_made_otherwise(
+    write_theorem: WriteTheorem, true_theorem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_theorem("first")
+    catalogue = load_catalogue([path]).select(["mine"])
+    (entry,) = catalogue.entries
+    found = [theorem_key(entry, PLAIN)[0].digest]
+
+    def another() -> None:
+        digest = theorem_key(entry, options)[0].digest
+        assert digest not in found
+        found.append(digest)
+
+    options = Options()
+    another()
+    for change in ({"seed": 1}, {"scale": "small"}, {"dtypes": ("float16",)}):
+        options = replace(Options(), **change)
+        another()
+    options = PLAIN
+    path.write_text(f"{true_theorem}# a remark\n", encoding="utf-8")
+    another()
+    write_theorem("first", true_theorem.replace("x + y, y + x", "x + y, x + y"))
+    (entry,) = load_catalogue([path]).select(["mine"]).entries
+    another()
+    monkeypatch.setattr(kept, "source_digest", lambda _: "the same")
+    another()
+    write_theorem("first", true_theorem)
+    (entry,) = load_catalogue([path]).select(["mine"]).entries
+    another()
+    monkeypatch.setattr(kept, "versions", lambda: {"torch": "another"})
+    another()
+    monkeypatch.setattr(kept, "code", lambda: Code("another", ()))
+    another()
+    monkeypatch.setattr(kept, "calibration", lambda _: "another")
+    monkeypatch.setattr(kept, "device_name", lambda _: "another")
+    options = Options()
+    another()
+
+
+def test_another_calibration_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    from attnproof.numeric.calibration import store as in_force
+
+    found = digests.calibration("cpu")
+    known = in_force.calibration_of(torch.device("cpu"))
+    worse = known.constants[0].model_copy(update={"function_error": 99.0})
+    other = known.model_copy(update={"constants": (worse, *known.constants[1:])})
+    monkeypatch.setattr(in_force, "calibration_of", lambda _: other)
+    assert digests.calibration("cpu") != found
+    later = known.model_copy(update={"seconds": known.seconds + 1})
+    monkeypatch.setattr(in_force, "calibration_of", lambda _: later)
+    assert digests.calibration("cpu") == found
+
+
+def test_the_number_of_processes_changes_no_key(write_theorem: WriteTheorem) -> None:
+    (entry,) = load_catalogue([write_theorem("first")]).select(["mine"]).entries
+    assert theorem_key(entry, PLAIN)[0] == theorem_key(entry, replace(PLAIN, jobs=2))[0]
+    assert theorem_key(entry, PLAIN)[0] == theorem_key(entry, replace(PLAIN, seed=2))[0]
+
+
+def test_keys_tell_all_they_were_made_of(write_theorem: WriteTheorem) -> None:
+    (entry,) = load_catalogue([write_theorem("first")]).select(["mine"]).entries
+    told = json.loads(theorem_key(entry, Options())[0].identity)
+    assert told["versions"]["torch"]
+    assert told["device"]
+    assert digest_of(told) != digest_of({**told, "id": "second"})

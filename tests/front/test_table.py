@@ -7,8 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
-import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -25,9 +23,8 @@ from attnproof.cli import main
 from attnproof.encoding_table import Outcome, tabulate
 from attnproof.laws import LAWS
 from tests.front.encoding_files import NOT_EVEN, NOT_MADE, RAISES, SMALL, write
-from tests.front.outputs import balanced, conforms, refused, without_torch
+from tests.front.outputs import Output, balanced, begun, conforms, refused, wait_for, without_torch
 
-Output = pytest.CaptureFixture[str]
 NAMES = ["nope", "alibi", "kerple-log"]
 IDS = ["relative", "even", "falls-with-distance"]
 ASKED = [word for law in IDS for word in ("--law", law)]
@@ -109,11 +106,7 @@ def test_many_laws_are_cut_into_blocks(small: Table) -> None:
     laws = tuple(small.record.laws[0].model_copy(update={"id": f"law-{k}"}) for k in range(1, 61))
     cells = tuple(small.record.cells[0].model_copy(update={"law": law.id}) for law in laws)
     record = small.record.model_copy(
-        update={
-            "laws": laws,
-            "cells": cells,
-            "encodings": small.record.encodings[:1],
-        }
+        update={"laws": laws, "cells": cells, "encodings": small.record.encodings[:1]}
     )
     out = StringIO()
     Console(file=out, width=100, color_system=None).print(table_page(record, 100))
@@ -302,35 +295,6 @@ def started(
     """A table of which the encoding zz will not come to an end; its file, the table's file."""
     slow, file = write(folder, SLOW, "slow"), folder / "table.json"
     file.write_text("yesterday's")
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "attnproof",
-            "table",
-            "--encodings",
-            names,
-            "--encoding",
-            str(slow),
-            "--law",
-            "even",
-            "--json",
-            str(file),
-            "--jobs",
-            str(jobs),
-        ],
-        cwd=root,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    asked = ["--encodings", names, "--encoding", str(slow), "--law", "even"]
+    process = begun(root, "table", *asked, "--json", str(file), "--jobs", str(jobs))
     return process, slow, file
-
-
-def wait_for(path: Path) -> None:
-    for _ in range(600):
-        if path.exists():
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{path} did not appear")

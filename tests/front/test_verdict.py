@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import get_args
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
+from attnproof.catalogue import Source
+from attnproof.checking import VACUOUS, Options, check
 from attnproof.claims import Findings, derive
-from attnproof.evidence import Verdict
+from attnproof.evidence import DerivedEvidence, MeasuredEvidence, Status, UndecidedEvidence, Verdict
+from attnproof.judgement import against, opposite
 from attnproof.ledger import VERDICTS, ClaimEntry, ClaimVerdict
-from attnproof.records import Outcome
+from attnproof.page import page
+from attnproof.records import Expected, Outcome, TheoremRecord
+from attnproof.symbolic.array import Array
+from attnproof.symbolic.claim import Claim, differ, equal, greater
+from attnproof.symbolic.givens import real
+from attnproof.symbolic.statement import Theorem, theorem
+from attnproof.terminal import conditions
+from attnproof.verdict_line import Condition, clauses, verdict_line
+from tests.front.outputs import MEASURED
 
 TRUE, MENDED, FALSE, NOT_CHECKABLE, UNDECIDED = VERDICTS
 P, D, C, N = ("printed",), ("disproof",), ("corrected",), ("numbers",)
@@ -155,3 +167,211 @@ def test_a_reason_in_the_ledger_is_a_verdict_whatever_was_found(found: Verdict) 
 def test_what_was_not_looked_at_is_no_verdict() -> None:
     with pytest.raises(KeyError):
         derive(entry(P), Findings({}, {}))
+
+
+# When a theorem is as expected.
+
+
+def measured(
+    status: Status, dtype: str = "float32", says: str = "", tolerance: float = 1.0
+) -> MeasuredEvidence:
+    told: dict[str, Any] = {"says": says, "dtype": dtype, "tolerance": tolerance, "status": status}
+    told["error"] = "non-finite" if status == "non-finite" else 0.5
+    return MeasuredEvidence.of(MEASURED).model_copy(update=told)
+
+
+@pytest.mark.parametrize("expected", ["proved", "refuted"])
+@pytest.mark.parametrize("verdict", ["proved", "refuted", "undecided"])
+def test_only_the_expected_verdict_is_as_expected(expected: Expected, verdict: Verdict) -> None:
+    assert bool(against(expected, verdict, ())) == (verdict != expected)
+
+
+def test_undecided_is_never_as_expected_and_the_reason_is_told() -> None:
+    evidence = UndecidedEvidence(says="", why="no witness found", seconds=0.0)
+    told = against("proved", "undecided", (evidence,))
+    assert told == ("expected proved, is undecided", "no witness found")
+
+
+@pytest.mark.parametrize("status", ["violated", "non-finite"])
+def test_a_true_statement_may_not_fail_in_numbers(status: Status) -> None:
+    evidence = (measured("held", "float64"), measured(status))
+    (told,) = against("proved", "proved", evidence)
+    assert told.startswith(f"torch, cpu, float32: {status}, error ")
+
+
+def test_a_skipped_measurement_says_nothing_either_way() -> None:
+    assert not against("proved", "proved", (measured("skipped"),))
+    assert not against("refuted", "refuted", (measured("skipped"),))
+
+
+def test_a_false_statement_must_fail_in_every_dtype() -> None:
+    seen = (measured("violated", "float64"), measured("held", "bfloat16", tolerance=0.4))
+    assert against("refuted", "refuted", seen) == (
+        "torch, cpu, bfloat16: held, and should have been violated",
+    )
+
+
+def test_a_dtype_too_coarse_to_see_the_difference_is_excused() -> None:
+    fine, coarse = measured("violated", "float64"), measured("held", "bfloat16", tolerance=0.6)
+    assert not against("refuted", "refuted", (fine, coarse))
+    assert against("refuted", "refuted", (coarse,))
+    other = fine.model_copy(update={"implementation": "another"})
+    assert against("refuted", "refuted", (other, coarse))
+
+
+def test_a_true_conclusion_beside_the_false_one_does_not_undo_the_excuse() -> None:
+    coarse = measured("held", "bfloat16", "false", tolerance=0.6)
+    seen = (measured("violated", "float64", "false"), coarse, measured("held", "bfloat16", "true"))
+    assert not against("refuted", "refuted", seen)
+    assert against("refuted", "refuted", (seen[0], seen[2]))
+
+
+def test_one_false_conclusion_is_enough() -> None:
+    seen = (measured("held", says="the first"), measured("violated", says="the second"))
+    assert not against("refuted", "refuted", seen)
+
+
+def test_numbers_that_could_not_be_taken_speak_against_a_proof() -> None:
+    stopped = UndecidedEvidence(says="", why="the numbers stopped with ValueError", seconds=0.0)
+    assert against("proved", "proved", (stopped,)) == ("the numbers stopped with ValueError",)
+
+
+def test_a_control_is_expected_to_be_the_opposite() -> None:
+    assert (opposite("proved"), opposite("refuted")) == ("refuted", "proved")
+
+
+def derived(status: str, *sizes: dict[str, int], cases: int = 4, of: int = 4) -> DerivedEvidence:
+    return DerivedEvidence.model_validate(
+        {
+            "status": status,
+            "why": "it fails at x = 1",
+            "sizes": sizes,
+            "cases": cases,
+            "all_cases": of,
+            "natural": False,
+            "seconds": 0.0,
+        }
+    )
+
+
+CROSSING = ({"n": 2, "d": 2}, {"n": 3, "d": 1})
+
+
+def test_what_sympy_contradicts_is_told_first_although_it_is_proved() -> None:
+    found = (measured("violated"), derived("refused", *CROSSING))
+    assert against("proved", "proved", found)[0] == "SymPy contradicts it: it fails at x = 1"
+    assert not against("proved", "proved", (derived("not derived"),))
+    assert not against("proved", "proved", (derived("derived", *CROSSING),))
+
+
+def test_a_false_statement_may_not_be_derived_in_all_cases_at_crossing_sizes() -> None:
+    (told,) = against("refuted", "refuted", (derived("derived", *CROSSING),))
+    assert told.startswith("SymPy derived it")
+    assert against("refuted", "refuted", (derived("derived", {"n": 2}, {"n": 3}),))
+    assert not against("refuted", "refuted", (derived("refused", *CROSSING),))
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        derived("derived", {"n": 2, "d": 2}),
+        derived("derived", {"n": 2}, {"n": 1}),
+        derived("derived", {"n": 2, "d": 2}, {"n": 1, "d": 1}),
+        derived("derived", *CROSSING, cases=3),
+    ],
+)
+def test_a_false_statement_that_is_true_at_one_size_does_not_speak_against_itself(
+    found: DerivedEvidence,
+) -> None:
+    assert not against("refuted", "refuted", (found,))
+
+
+# The line of a verdict leaves no condition out, and says each once.
+
+
+def test_every_condition_stands_on_the_line_after_how_it_is_known() -> None:
+    told: list[Condition | str] = [
+        Condition("the buffer flag is True, as it was found", "where"),
+        Condition("x ≠ 0"),
+        Condition("n ≥ 2", "for"),
+        "y ≠ 0",
+        Condition("n ≤ 8·H", "for"),
+    ]
+    assert verdict_line("proved", told, how="31 kernel steps") == (
+        "proved, 31 kernel steps, for n ≥ 2 and n ≤ 8·H, if x ≠ 0 and y ≠ 0, "
+        "where the buffer flag is True, as it was found"
+    )
+
+
+def test_a_verdict_without_conditions_is_its_word() -> None:
+    assert verdict_line("proved") == "proved"
+    assert clauses(()) == []
+
+
+def test_a_condition_is_said_once_and_with_the_conclusion_it_limits() -> None:
+    told: list[Condition | str] = [
+        "x ≠ 0",
+        Condition("x ≠ 0"),
+        Condition("x ≠ 0", of="norms"),
+        Condition("n ≥ 2", "for"),
+    ]
+    assert clauses(told) == ["for n ≥ 2", "if x ≠ 0 and x ≠ 0 (for norms)"]
+
+
+def test_a_phrase_with_a_comma_is_not_run_into_the_next() -> None:
+    assert clauses(["for all x, y: f(x) = f(y)", "a ≠ 0"]) == [
+        "if for all x, y: f(x) = f(y); and a ≠ 0"
+    ]
+
+
+@pytest.mark.parametrize(("text", "kind"), [("", "if"), (" ", "for"), ("x ≠ 0", "under")])
+def test_an_empty_phrase_and_an_unknown_kind_are_refused(text: str, kind: str) -> None:
+    with pytest.raises(ValueError, match="wanted a phrase and one of for, if, where"):
+        Condition(text, kind)  # type: ignore[arg-type]
+
+
+# The conditions of a theorem are part of its verdict wherever that is printed.
+
+
+GIVEN = {"x": real(), "y": real()}
+
+
+def record(stated: Theorem) -> TheoremRecord:
+    @stated.negative_control("another number")
+    def other(x: Array, y: Array) -> Claim:
+        return equal(x, y + 1)
+
+    source = Source(Path(__file__))
+    found = check(stated, source, Options(numeric=False))
+    assert isinstance(found, TheoremRecord), found
+    assert found.verdict == "proved"
+    return found
+
+
+def under(stated: Theorem) -> list[str]:
+    return clauses(record(stated).conditions)
+
+
+def test_a_hypothesis_and_a_divisor_stand_on_the_line() -> None:
+    stated = theorem("t", given=GIVEN, assume=lambda x: [differ(x, 1)])(
+        lambda x, y: {"one": equal(x / y, x * (1 / y)), "two": equal(x + y, y + x)}
+    )
+    found = record(stated)
+    assert clauses(found.conditions) == ["if x ≠ 1 and y ≠ 0 (for one)"]
+    assert list(conditions(found)) == ["if x ≠ 1 and y ≠ 0 (for one)"]
+    lines = page(found).splitlines()
+    assert lines[3] == "✓ proved, if x ≠ 1 and y ≠ 0 (for one) (as expected)"
+    assert "nothing useful" in page(found)
+
+
+def test_a_proof_without_conditions_has_a_bare_line() -> None:
+    assert under(theorem("t", given=GIVEN)(lambda x, y: equal(x + y, y + x))) == []
+
+
+@pytest.mark.parametrize("false", [True, False])
+def test_hypotheses_that_nothing_satisfies_are_told(false: bool) -> None:
+    """x > 0 and −x > 0 would give anything of x; nothing is known to be such."""
+    stated = theorem("t", given=GIVEN, assume=lambda x: [greater(x, 0), *[greater(-x, 0)] * false])(
+        lambda x, y: greater(x + 0 * y, 0)
+    )
+    assert (VACUOUS in record(stated).conditions[-1].text) == false

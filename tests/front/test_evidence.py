@@ -1,37 +1,26 @@
-"""What policies say is in the record, on the page and in the report."""
+"""What was measured and what was computed exactly: in the record, on the page, in the report."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
+from typing import Any
 
-from attnproof.evidence import MeasuredEvidence
-from attnproof.evidence_words import nearest, not_applied, number_lines, policy_lines
-from attnproof.numeric.measurement import Judged, Measurement
+from attnproof.evidence import ExactEvidence, MeasuredEvidence
+from attnproof.evidence_words import exact_lines, nearest, not_applied, number_lines, policy_lines
+from attnproof.judgement import against
+from attnproof.numeric.measurement import Judged
+from attnproof.numeric.residues.exact import ExactCheck
 from attnproof.report.page import environment
+from tests.front.outputs import MEASURED
 
 
 def record(*judged: Judged, status: str = "held", reason: str = "") -> MeasuredEvidence:
-    return MeasuredEvidence.of(
-        Measurement(
-            says="",
-            implementation="eager",
-            device="cpu",
-            dtype="bfloat16",
-            sizes={"n": 4},
-            seed=0,
-            sampled="every entry",
-            error=0.1,
-            tolerance=1.0,
-            worst=(0,),
-            seconds=0.1,
-            status=status,
-            reason=reason,
-            profile="each operation rounded",
-            distribution="peaked",
-            distributions=("normal", "peaked"),
-            judged=judged,
-        )
-    )
+    told: dict[str, Any] = {"implementation": "eager", "dtype": "bfloat16", "judged": judged}
+    told |= {"distribution": "peaked", "distributions": ("normal", "peaked")}
+    one = replace(MEASURED, error=0.1, tolerance=1.0, status=status, reason=reason, **told)
+    return MeasuredEvidence.of(one)
 
 
 CERTAIN = Judged("deterministic", "held", 0.1, "entry (0,)")
@@ -109,3 +98,80 @@ def test_the_page_says_which_policy_refuses_what_the_bound_lets_pass() -> None:
     told = " ".join(" ".join(lines[4:]).split())
     assert "violated at entry (0,): no residual: |z| = 22.4 along key 12" in told
     assert "bitwise: queries in another order" in told
+
+
+# Exact checks in records, judgements and words.
+
+
+def found(status: Any = "held", says: str = "", **changed: Any) -> ExactEvidence:
+    skipped = status == "skipped"
+    return ExactEvidence.model_validate(
+        {
+            "says": says,
+            "primes": () if skipped else (11, 23),
+            "sizes": {"n": 4},
+            "seed": 0,
+            "compared": 0 if skipped else 12,
+            "undefined": 1,
+            "worst": (),
+            "status": status,
+            "error": "",
+            "argument": "",
+            "reason": "a maximum" * skipped,
+            "seconds": 0.0,
+            **changed,
+        }
+    )
+
+
+def test_a_check_becomes_evidence() -> None:
+    check = ExactCheck(
+        "the rows", "held", (11, 23), {"n": 4}, 3, 12, 1, Fraction(2, 11), "V is random", (), 0.1
+    )
+    record = ExactEvidence.of(check)
+    assert (record.status, record.primes, record.compared, record.undefined) == (
+        "held",
+        (11, 23),
+        12,
+        1,
+    )
+    assert record.error == "≤ 1.8e-01"
+    assert record.argument == "V is random"
+
+
+def test_a_true_statement_may_not_be_violated_in_any_field() -> None:
+    wrong = found("violated", worst=(2, 1))
+    assert not against("proved", "proved", (found(), found("skipped")))
+    assert against("proved", "proved", (found(), wrong)) == (
+        "exact modulo 11, 23: violated at (2, 1)",
+    )
+
+
+def test_a_false_statement_must_be_violated_in_one() -> None:
+    assert not against("refuted", "refuted", (found("violated"), found()))
+    assert against("refuted", "refuted", (found(), found())) == (
+        "exact in finite fields: held, and should have been violated",
+    )
+
+
+def test_a_conclusion_without_a_reading_may_be_the_false_one() -> None:
+    assert not against("refuted", "refuted", (found("skipped"),))
+    assert not against("refuted", "refuted", (found(), found("skipped", "the largest")))
+
+
+def test_a_line_for_each_conclusion() -> None:
+    checks = (
+        found(error="≤ 1.8e-01"),
+        found(),
+        found("skipped", "b"),
+        found(says="c"),
+        found("violated", "c", worst=(2,), primes=(7, 43)),
+    )
+    first, second, third = exact_lines(checks)
+    assert first.text == (
+        "exact in 2 towers of fields (p = 11 | 23; 11 | 23): held, n = 4, 12 entries, 1 undefined, "
+        "error ≤ 1.8e-01 each"
+    )
+    assert (second.status, second.why) == ("skipped", "a maximum")
+    assert third.status == "violated"
+    assert third.text.endswith("violated, n = 4, 12 entries, 1 undefined, first at (2,)")
