@@ -54,6 +54,10 @@ def additive(build: type[Added]) -> Additive:
     )
 
 
+def interleaved() -> Additive:
+    return additive(Added)
+
+
 class ColumnInExponent(Added):
     """The exponent counts columns, so that sin and cos of a pair have different frequencies."""
 
@@ -71,7 +75,7 @@ class ColumnInExponent(Added):
     title="sin and cos of a pair have different frequencies",
     symptom="trains anyway",
     law="products-of-offset",
-    correct=lambda: additive(Added),
+    correct=interleaved,
     obeys=("sees-positions",),
 )
 def column_in_exponent() -> Additive:
@@ -92,7 +96,7 @@ class FloorOfTheLogarithm(Added):
     title="floor division: log(10000)/d//2 is 1",
     symptom="slightly worse: 22.06 became 22.5 after retraining",
     law="frequencies-as-declared",
-    correct=lambda: additive(Added),
+    correct=interleaved,
     obeys=("linear-shift", "products-of-offset"),
 )
 def floor_of_the_logarithm() -> Additive:
@@ -140,7 +144,7 @@ class ByRowOfTheBatch(Added):
     title="the encoding is added along the batch",
     symptom="every time step gets the same encoding",
     law="sees-positions",
-    correct=lambda: additive(Added),
+    correct=interleaved,
 )
 def by_row_of_the_batch() -> Additive:
     return additive(ByRowOfTheBatch)

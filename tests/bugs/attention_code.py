@@ -210,6 +210,11 @@ def attention(
     )
 
 
+def eager() -> Attention:
+    """What is right beside many mutants: one function, so that it is looked at once."""
+    return attention(Eager)
+
+
 METHODS = ("step", "padded_step", "hide", "documents", "whole_layer", "paths")
 
 
@@ -244,3 +249,8 @@ def causal_mask(make: Callable[[int, int], Tensor]) -> Mask:
         declared=DeclaredAttention(causal=True),
         make=lambda: causal_mask(make),
     )
+
+
+def eager_mask() -> Mask:
+    """A causal mask that is right."""
+    return causal_mask(Eager(causal=True).seen)

@@ -10,7 +10,7 @@ from torch import Tensor
 from attnproof.programs.subjects import Rotary
 
 from .corpus import bug
-from .plain_rotary import AxesRope, Rope, plain_half, rotary
+from .plain_code import AxesRope, Rope, plain_half, rotary
 
 Three = tuple[Tensor, Tensor, Tensor]
 

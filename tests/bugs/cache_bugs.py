@@ -1,4 +1,4 @@
-"""Bugs of the cache: tokens fed in pieces do not give what all at once give."""
+"""Bugs of calls that follow each other: caches, padding, training and evaluation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from torch import Tensor
 
 from attnproof.programs.subjects import Attention, Mask
 
-from .attention_code import AttentionLayer, Cache, Eager, attention, causal_mask, layered
+from .attention_code import (
+    AttentionLayer,
+    Cache,
+    Dropping,
+    Eager,
+    attention,
+    causal_mask,
+    eager_mask,
+    layered,
+)
 from .bias_code import AlibiLayer
 from .corpus import bug
-from .plain_rotary import angles_of, ladder, turn_half
+from .plain_code import angles_of, ladder, turn_half
 
 
 class RotaryLayer(AttentionLayer):
@@ -120,7 +129,7 @@ def start_aligned_attention() -> Attention:
     title="the same as a function that makes masks",
     symptom="decoding one token returns the first value",
     law="alignment",
-    correct=lambda: causal_mask(Eager(causal=True).seen),
+    correct=eager_mask,
     obeys=("causal", "true-means-visible"),
 )
 def start_aligned_mask() -> Mask:
@@ -190,3 +199,54 @@ class AlibiOfQueries(AlibiLayer):
 )
 def alibi_of_queries() -> Attention:
     return layered(AlibiOfQueries)
+
+
+# bugs between training and evaluation
+
+
+def dropping(build: type[Dropping] = Dropping) -> Attention:
+    """The subject of a layer that drops 0.3 of its weights while it is trained."""
+    return layered(build, cached=False, dropout=0.3)
+
+
+class DropsAlways(Dropping):
+    """The functional form is called with the probability, and does not know of evaluation."""
+
+    def probability(self) -> float:
+        return self.dropout
+
+
+@bug(
+    "P50",
+    "huggingface/pytorch-image-models#1978",
+    "pytorch/pytorch#124464",
+    title="weights are dropped in evaluation too",
+    symptom="evaluation cannot be repeated",
+    law="evaluation-repeats",
+    correct=dropping,
+    obeys=("training-returns", "no-mutation"),
+)
+def drops_always() -> Attention:
+    return dropping(DropsAlways)
+
+
+class ForgetsToDrop(Dropping):
+    """A call in evaluation writes 0 where the probability is kept."""
+
+    def probability(self) -> float:
+        if not self.training:
+            self.dropout = 0.0
+        return self.dropout
+
+
+@bug(
+    "P51",
+    "NVIDIA/Megatron-LM#411",
+    title="the first evaluation sets the probability to 0 for good",
+    symptom="nothing is dropped after the first evaluation",
+    law="training-returns",
+    correct=dropping,
+    obeys=("evaluation-repeats", "permutation", "rows-of-batch-apart"),
+)
+def forgets_to_drop() -> Attention:
+    return dropping(ForgetsToDrop)

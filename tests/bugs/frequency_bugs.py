@@ -11,7 +11,7 @@ from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.subjects import Rotary
 
 from .corpus import bug
-from .plain_rotary import BASE, Rope, SectionedRope, ladder, llama3, plain_half, rotary
+from .plain_code import BASE, Rope, SectionedRope, ladder, llama3, plain_half, rotary
 
 
 def yarn(

@@ -9,7 +9,17 @@ from torch import Tensor, nn
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention
 
-from .attention_code import EMBED, HEADS, AttentionLayer, Cache, Eager, attention, layered, seeded
+from .attention_code import (
+    EMBED,
+    HEADS,
+    AttentionLayer,
+    Cache,
+    Eager,
+    attention,
+    eager,
+    layered,
+    seeded,
+)
 from .corpus import bug
 
 
@@ -26,7 +36,7 @@ class Tiled(Eager):
     title="key heads are tiled, not repeated",
     symptom="wrong after a refactoring",
     law="groups-of-heads",
-    correct=lambda: attention(Eager),
+    correct=eager,
     obeys=("rows-sum-to-one", "order-of-keys", "scale-as-declared"),
 )
 def tiled() -> Attention:

@@ -1,8 +1,9 @@
-"""Bugs of masks: what hides, what is hidden, and on which path."""
+"""Bugs of masks and windows: what hides, what is hidden, and on which path."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,7 +12,18 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.subjects import Attention, Mask
 
-from .attention_code import HEADS, AttentionLayer, Cache, Eager, attention, causal_mask, layered
+from .attention_code import (
+    HEADS,
+    AttentionLayer,
+    Cache,
+    Eager,
+    attention,
+    causal_mask,
+    eager,
+    eager_mask,
+    layered,
+    said,
+)
 from .corpus import bug
 
 
@@ -42,7 +54,7 @@ HIDDEN_ROW = ("pytorch/pytorch#103963", "pytorch/pytorch#103749")
     title="softmax of scores that are all −inf",
     symptom="NaN spreads through the batch",
     law="hidden-rows",
-    correct=lambda: attention(Eager),
+    correct=eager,
     obeys=("rows-sum-to-one", "scale-as-declared"),
 )
 def plain_softmax() -> Attention:
@@ -55,7 +67,7 @@ def plain_softmax() -> Attention:
     title="hidden scores are the lowest finite number",
     symptom="a query that sees nothing reads the mean of all that is hidden",
     law="hidden-rows",
-    correct=lambda: attention(Eager),
+    correct=eager,
     obeys=("rows-sum-to-one", "scale-as-declared"),
 )
 def lowest_number() -> Attention:
@@ -164,7 +176,7 @@ class TrueHidesInCore(Eager):
     title="attention that hides where a mask is True, said to keep there",
     symptom="later tokens are used",
     law="true-means-visible",
-    correct=lambda: attention(Eager),
+    correct=eager,
     obeys=("mask-adds", "rows-sum-to-one"),
 )
 def true_hides_in_core() -> Attention:
@@ -177,7 +189,7 @@ def true_hides_in_core() -> Attention:
     title="a function makes masks that hide, said to keep",
     symptom="later tokens are used",
     law="true-means-visible",
-    correct=lambda: causal_mask(Eager(causal=True).seen),
+    correct=eager_mask,
     obeys=("stateless",),
 )
 def mask_that_hides() -> Mask:
@@ -243,8 +255,95 @@ class HidesALittle(Eager):
     title="hidden scores are −1e-9",
     symptom="padding leaks",
     law="hidden-keys-do-nothing",
-    correct=lambda: attention(Eager),
+    correct=eager,
     obeys=("rows-sum-to-one", "scale-as-declared"),
 )
 def hides_a_little() -> Attention:
     return attention(HidesALittle)
+
+
+# bugs of masks that are made inside: windows, and documents packed into one row
+
+
+WINDOW = 3
+
+
+def windowed(build: Callable[[], Eager] = lambda: Eager(causal=True, window=WINDOW)) -> Attention:
+    """The subject of causal attention that sees the last three keys."""
+    return attention(build, declared=said(Eager(causal=True, window=WINDOW)))
+
+
+@bug(
+    "P42",
+    "huggingface/transformers#39408",
+    title="a bound that counts is read as a size",
+    symptom="one key too many",
+    law="window-as-declared",
+    correct=windowed,
+    obeys=("causal", "rows-sum-to-one"),
+)
+def one_too_many() -> Attention:
+    return windowed(lambda: Eager(causal=True, window=WINDOW + 1))
+
+
+class WindowWithMask(Eager):
+    """Returns early where there is no mask, before the window is looked at."""
+
+    def masked(self, scores: Tensor, mask: Tensor | None) -> Tensor:
+        if mask is None:
+            return Eager(causal=True).masked(scores, None)
+        return super().masked(scores, mask)
+
+
+@bug(
+    "P43",
+    "jax-ml/jax#32300",
+    "jax-ml/jax#32357",
+    title="the window is skipped unless there is a mask",
+    symptom="the window has no effect",
+    law="window-as-declared",
+    correct=windowed,
+    obeys=("causal", "rows-sum-to-one"),
+)
+def window_with_mask() -> Attention:
+    return windowed(lambda: WindowWithMask(causal=True, window=WINDOW))
+
+
+class Packed(AttentionLayer):
+    """Documents packed into one row begin where position ids start again."""
+
+    def together(self, ids: Tensor, keep: Tensor | None) -> Tensor | None:  # noqa: ARG002
+        """Which tokens stand in one document (B, 1, T, T)."""
+        document = (ids == 0).cumsum(-1)
+        return (document[:, :, None] == document[:, None])[:, None]
+
+    def packed(self, x: Tensor, ids: Tensor) -> Tensor:
+        keep = torch.ones(x.shape[:2], dtype=torch.bool)
+        out: Tensor = self(x, keep=keep, more=self.together(ids, keep))[0]
+        return out
+
+
+def packed(build: type[Packed] = Packed) -> Attention:
+    """The subject of a layer for packed documents, always given a mask that keeps all."""
+    return layered(build, documents=lambda layer: layer.packed)
+
+
+class PackedUnlessMasked(Packed):
+    """Looks for packed documents only where no mask is given."""
+
+    def together(self, ids: Tensor, keep: Tensor | None) -> Tensor | None:
+        return super().together(ids, None) if keep is None else None
+
+
+@bug(
+    "P44",
+    "huggingface/transformers#46634",
+    "huggingface/nanoVLM#204",
+    title="a mask that keeps all makes ids that start again go unseen",
+    symptom="documents in one row see each other, the loss still falls",
+    law="documents-apart",
+    correct=packed,
+    obeys=("causal", "step-by-step"),
+)
+def packed_unless_masked() -> Attention:
+    return packed(PackedUnlessMasked)

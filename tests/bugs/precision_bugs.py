@@ -9,7 +9,7 @@ from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.subjects import Rotary
 
 from .corpus import bug
-from .plain_rotary import BASE, Rope, plain_half, rotary
+from .plain_code import BASE, Rope, plain_half, rotary
 
 
 class FrequencyBuffer(Rope):
