@@ -12,7 +12,7 @@ from benchmarks import false_encodings
 from benchmarks.false_encodings import judged, mutated
 
 HERE = Path(__file__).parent / "encodings"
-COUNT = 100
+COUNT = 60
 ONCE_PROVED = [
     ("loop_over_slopes", "falls-with-distance"),
     ("bucket", "continuous"),
@@ -34,14 +34,16 @@ def test_a_law_that_does_not_hold_is_not_proved(name: str, law: str, tmp_path: P
 
 
 def test_no_law_of_a_mutant_that_numpy_finds_broken_is_proved() -> None:
-    broken = 0
+    broken: set[tuple[Path, str, str]] = set()  # no two of one kind in one file
     for path, mutant in mutated(seed=7):
+        if any((path, mutant.kind) == (at, kind) for at, kind, _ in broken):
+            continue
         for verdict in judged(path, mutant):
             assert verdict.outcome != "proved", str(verdict)
-            broken += 1
-        if broken >= COUNT:
+            broken.add((path, mutant.kind, verdict.law))
+        if len(broken) >= COUNT:
             break
-    assert broken >= COUNT
+    assert len(broken) >= COUNT
 
 
 def test_a_card_that_believes_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
