@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -10,10 +11,38 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.subjects import Attention, Layer
+from attnproof.programs.draw import Draw
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.subjects import Attention, Layer, Subject
 
 CAUSAL = DeclaredAttention(causal=True)
 FULL = DeclaredAttention(causal=False)
+THREE = DeclaredAttention(causal=True, window=3)
+
+
+def found(subject: Subject, law: str, seed: int = 1) -> Any:
+    one, *_ = examine(subject, [Draw(seed)], {law})  # what gives no numbers is found first
+    return one
+
+
+def refused(subject: Subject, law: str) -> Any:
+    """What is found of a fault, which is refused with a witness."""
+    one = found(subject, law)
+    assert one.verdict == "broken", one.why
+    assert one.witness.difference > one.witness.allowed
+    return one
+
+
+def in_formats(names: Iterable[str], few: Iterable[str]) -> list[tuple[str, torch.dtype]]:
+    """Each in float32, and in bfloat16, which rounds most; a few in float64."""
+    short = [(name, dtype) for name in names for dtype in (torch.float32, torch.bfloat16)]
+    return short + [(name, torch.float64) for name in few]
+
+
+def quiet(subject: Subject, dtype: torch.dtype, laws: tuple[str, ...]) -> None:
+    """No law is broken, or cannot be decided, of correct code."""
+    for one in examine(subject, [Draw(3, dtype)], laws):
+        assert one.verdict in ("holds", "not asked"), (one.law, one.why)
 
 
 def eager(  # noqa: C901

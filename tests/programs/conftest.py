@@ -21,6 +21,16 @@ def lengths(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("fewer_lengths")
 
 
+@pytest.fixture
+def proofs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but a proof keeps code from being proved: no run beside its graph or its term."""
+    from attnproof.programs.prove import proofs
+    from attnproof.programs.prove.gate import Gate
+
+    monkeypatch.setattr(proofs, "gate", lambda *_, **__: Gate())
+    monkeypatch.setattr(proofs.Proofs, "compare", lambda _: None)
+
+
 @pytest.fixture(autouse=True)
 def alone() -> Iterator[None]:
     """No threads that would only wait for each other."""

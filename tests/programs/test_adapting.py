@@ -1,17 +1,23 @@
-"""Code is taken for what it is, left as it was, and told why where it fits nothing."""
+"""Code is taken for what it is, at declared sizes, left as it was, or refused and told why."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.declarations import DeclaredRotary
-from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.declarations import DeclaredRotary, parse
+from attnproof.programs.no_adapter import CALLED, NoAdapter
 from attnproof.programs.running import CodeFault
 from attnproof.programs.subject import adapted_as
-from attnproof.programs.subjects import Rotary
-from tests.programs.adapting_code import half, plain, rotates_as_half
+from attnproof.programs.subjects import KINDS, Rotary
+from attnproof.testing import check_bias, check_rotary
+
+from ..numeric.one_count_code import alibi
+from .adapting_code import half, plain, rotates_as_half
 
 
 def test_an_instance_is_copied_and_not_used() -> None:
@@ -41,9 +47,7 @@ def test_a_subject_is_returned_with_what_is_declared() -> None:
 
 
 def test_fields_are_set_and_stay_set_when_built_anew() -> None:
-    subject = adapted_as(half, kind="rotary", first=-4)
-    assert isinstance(subject, Rotary)
-    assert subject.make is not None
+    subject: Any = adapted_as(half, kind="rotary", first=-4)
     assert subject.first == subject.make().first == -4
     with pytest.raises(TypeError, match="no colour"):
         adapted_as(half, kind="rotary", colour=1)
@@ -154,3 +158,158 @@ def test_rotary_code_may_still_be_given_as_turn_and_it_is_said() -> None:
         former = Rotary(name="mine", turn=half, width=8)  # type: ignore[call-arg]
     assert former == Rotary(name="mine", rotate=half, width=8)
     assert [warning.filename for warning in told] == [__file__]
+
+
+# declared sizes reach code that takes any; and what is advised where no adapter fits
+
+
+HALF = "rope:base=10000,layout=half,width="
+NAMES = ["layout-as-declared", "width-as-declared", "frequencies-as-declared"]
+
+
+def rope(x: Tensor, positions: Tensor) -> Tensor:
+    half = x.shape[-1] // 2
+    angles = positions[:, None].float() * 10000.0 ** (-torch.arange(half) / half)
+    a, b = x[..., :half], x[..., half:]
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+def sixteen(x: Tensor, positions: Tensor) -> Tensor:
+    return torch.cat((rope(x[..., :16], positions), x[..., 16:]), -1)
+
+
+def quarter(x: Tensor, positions: Tensor) -> Tensor:
+    part = x.shape[-1] // 4
+    return torch.cat((rope(x[..., :part], positions), x[..., part:]), -1)
+
+
+class Rope(nn.Module):
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        if x.shape[-1] != self.dim:
+            raise ValueError(f"heads of {self.dim} channels were wanted")
+        return rope(x, positions)
+
+
+class Alibi(nn.Module):
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+
+    def forward(self, length: int) -> Tensor:
+        return alibi(self.num_heads, length)
+
+
+@pytest.mark.parametrize(
+    ("made", "declared"),
+    [(rope, 64), (sixteen, 16), (quarter, 16), (Rope, 64)],
+    ids=["function", "part", "quarter", "class"],
+)
+def test_code_that_takes_any_width_is_called_with_the_declared_one(
+    made: Any, declared: int
+) -> None:
+    record = check_rotary(made, NAMES, declared=f"{HALF}{declared}", methods=["measured"])
+    assert [law.verdict for law in record.laws] == ["measured"] * 3
+
+
+def test_code_that_rotates_another_width_is_broken_and_raises_nothing() -> None:
+    record = check_rotary(Rope(8), NAMES[1:2], declared=f"{HALF}64", methods=["measured"])
+    assert record.law(NAMES[1]).verdict == "broken"
+    assert record.law(NAMES[1]).why == "8 channels rotate, and 64 are declared"
+    few = check_rotary(sixteen, NAMES[1:2], declared=f"{HALF}64", methods=["measured"])
+    assert few.law(NAMES[1]).why == "16 channels rotate, and 64 are declared"
+    other = check_rotary(rope, NAMES[1:2], declared=f"{HALF}64", methods=["measured"], width=8)
+    assert other.law(NAMES[1]).verdict == "undecided"
+    assert "was called with 8 channels" in other.law(NAMES[1]).why
+
+
+def test_which_code_takes_any_width() -> None:
+    wide = {
+        made: adapted_as(made, kind="rotary", width=width)
+        for made, width in ((rope, 0), (sixteen, 32), (quarter, 0), (Rope, 0))
+    }
+    assert {m.__name__: s.any_width for m, s in wide.items() if isinstance(s, Rotary)} == {
+        "rope": True,
+        "sixteen": False,
+        "quarter": False,
+        "Rope": False,
+    }
+    told: Any = check_rotary(rope, methods=["identity"])
+    assert "any width (called with 8)" in told.identity.sentence
+
+
+@pytest.mark.parametrize("made", [alibi, Alibi])
+@pytest.mark.parametrize("declared", ["name=alibi,heads=8", "slopes=0.5;0.25;0.125"])
+def test_declared_heads_reach_functions_and_constructors(
+    made: Callable[..., Any], declared: str
+) -> None:
+    subject: Any = adapted_as(made, declared=parse(f"bias:{declared}"))
+    assert subject.heads == (8 if "heads" in declared else 3)
+
+
+def test_another_number_of_heads_than_declared_is_broken() -> None:
+    record = check_bias(
+        Alibi(4), ["slopes-as-declared"], declared="bias:name=alibi,heads=8", methods=["measured"]
+    )
+    assert "another number of heads" in record.law("slopes-as-declared").why
+    table = check_bias(
+        lambda length: alibi(4, length),
+        ["buckets-as-declared"],
+        declared="bias:name=t5,heads=8",
+        methods=["measured"],
+    )
+    assert table.law("buckets-as-declared").why == (
+        "the bias has another number of heads than is declared"
+    )
+
+
+def test_code_of_no_telling_name_is_told_to_be_called_so() -> None:
+    def twist(x: Tensor, positions: Tensor) -> Tensor:
+        return rope(x, positions)
+
+    told = "taken for rotary code: called as such code is, it works"
+    assert adapted_as(twist).adapted.endswith(told)
+
+
+def strange_mask(colour: int, shade: int) -> int:
+    if not isinstance(colour, int):
+        raise TypeError("a colour is a number")
+    return colour + shade
+
+
+def test_what_is_advised_is_of_the_kind_and_of_the_way_it_was_asked() -> None:
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(strange_mask)
+    python, command = str(refused.value), refused.value.on_command_line
+    assert "kind=.." in python
+    assert "--as" not in python
+    assert "--as rotary|attention|bias|additive|mask|layer" in command
+    assert not any(word in command for word in ("kind=", "settings={", "arguments={"))
+    for text in (python, command):
+        assert "mask=lambda queries, keys: strange_mask(queries, keys)" in text
+        assert "Rotary" not in text
+
+
+@pytest.mark.parametrize("kind", CALLED)
+def test_every_example_is_code_that_runs(kind: str) -> None:
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(strange_mask, kind=kind)
+    example = refused.value.on_command_line.partition("FILE.py::subject:\n")[2]
+    names: dict[str, Any] = {"strange_mask": strange_mask}
+    exec(example, names)
+    assert isinstance(names["subject"](), KINDS[kind])
+
+
+def test_a_class_that_cannot_be_built_is_to_be_built_in_the_file() -> None:
+    class Wants(nn.Module):
+        def __init__(self, colour: str) -> None:  # noqa: ARG002
+            super().__init__()
+
+    with pytest.raises(NoAdapter) as refused:
+        adapted_as(Wants)
+    assert "return Wants(..)" in refused.value.on_command_line
+    assert "settings" not in refused.value.on_command_line

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs.subject import adapted_as
-from attnproof.programs.subjects import Attention
 from tests.programs.adapting_code import plain, user_file
 
 
@@ -41,9 +40,7 @@ ATTENTION = {
 
 @pytest.mark.parametrize("form", ATTENTION)
 def test_attention_of_each_form_attends_as_it_should(form: str) -> None:
-    subject = adapted_as(ATTENTION[form])
-    assert isinstance(subject, Attention)
-    assert subject.attend is not None
+    subject: Any = adapted_as(ATTENTION[form])
     generator = torch.Generator().manual_seed(2)
     q, k, v = (torch.randn(2, 4, n, 8, generator=generator) for n in (3, 5, 5))
     torch.testing.assert_close(subject.attend(q, k, v, None), plain(q, k, v))
@@ -59,11 +56,9 @@ def test_attention_of_each_form_attends_as_it_should(form: str) -> None:
 
 
 def test_groups_of_heads_are_found() -> None:
-    subject = adapted_as(torch.nn.functional.scaled_dot_product_attention)
-    assert isinstance(subject, Attention)
+    subject: Any = adapted_as(torch.nn.functional.scaled_dot_product_attention)
     assert (subject.heads, subject.groups, subject.masks) == (4, 2, ("bool", "float"))
-    alone = adapted_as(ATTENTION["plain"])
-    assert isinstance(alone, Attention)
+    alone: Any = adapted_as(ATTENTION["plain"])
     assert alone.groups == 4
 
 
@@ -72,8 +67,7 @@ def test_a_mask_that_leaks_is_still_a_mask() -> None:
         scores = q @ k.mT
         return (scores if mask is None else scores.masked_fill(mask == 0, -1e-9)).softmax(-1) @ v
 
-    subject = adapted_as(leaky)
-    assert isinstance(subject, Attention)
+    subject: Any = adapted_as(leaky)
     assert subject.masks == ("bool",)
 
 
@@ -81,10 +75,7 @@ def test_a_mask_that_leaks_is_still_a_mask() -> None:
 def test_torch_modules_know_whether_rows_come_first(first: bool) -> None:
     torch.manual_seed(3)
     module = nn.MultiheadAttention(16, 2, batch_first=first)
-    subject = adapted_as(module)
-    assert isinstance(subject, Attention)
-    assert subject.layer is not None
-    assert subject.hide is not None
+    subject: Any = adapted_as(module)
     x = torch.randn(3, 5, 16)
     other = x.clone()
     other[1] += 1
@@ -107,10 +98,7 @@ def test_torch_modules_know_whether_rows_come_first(first: bool) -> None:
 
 def test_an_attention_of_transformers_steps_with_its_cache() -> None:
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
-    subject = adapted_as(llama.LlamaAttention)
-    assert isinstance(subject, Attention)
-    assert subject.layer is not None
-    assert subject.step is not None
+    subject: Any = adapted_as(llama.LlamaAttention)
     x = torch.randn(2, 6, subject.embed)
     one, state = subject.step(x[:, :2], None)
     two, _ = subject.step(x[:, 2:], state)
@@ -130,9 +118,7 @@ def test_an_attention_of_transformers_steps_with_its_cache() -> None:
 def test_attention_of_transformers_of_odd_sizes_is_built(module: str, name: str) -> None:
     """Keys from a latent; positions of three axes, each with its share of the pairs."""
     file = pytest.importorskip(f"transformers.models.{module}.modeling_{module}")
-    subject = adapted_as(getattr(file, name))
-    assert isinstance(subject, Attention)
-    assert subject.layer is not None
+    subject: Any = adapted_as(getattr(file, name))
     x = torch.randn(2, 5, subject.embed)
     later = torch.cat((x[:, :4], torch.randn(2, 1, subject.embed)), 1)
     torch.testing.assert_close(subject.layer(later)[:, :4], subject.layer(x)[:, :4])
@@ -154,10 +140,7 @@ def test_a_layer_that_gives_its_cache_back_steps(tmp_path: Path) -> None:
                 scores = (q @ k.mT).masked_fill(late.bool(), -torch.inf)
                 return scores.softmax(-1) @ v, (k, v)
     """
-    subject = adapted_as(user_file(tmp_path, source).CausalAttention)
-    assert isinstance(subject, Attention)
-    assert subject.layer is not None
-    assert subject.step is not None
+    subject: Any = adapted_as(user_file(tmp_path, source).CausalAttention)
     x = torch.randn(2, 6, subject.embed)
     one, state = subject.step(x[:, :2], None)
     two, _ = subject.step(x[:, 2:], state)

@@ -86,13 +86,12 @@ def output(subject: Subject) -> Tensor:
 @pytest.mark.parametrize("form", LINES)
 def test_the_line_that_is_guessed_gives_the_same_when_it_is_told(form: str) -> None:
     make, line = LINES[form]
-    guessed = adapted_as(make(), kind="attention")
+    guessed: Any = adapted_as(make(), kind="attention")
     assert guessed.line == line == str(parse(line))
     assert f"called as --call '{line}'" in guessed.adapted
     told = subject_of(make(), line, "attention")
     assert fields(told) == fields(guessed)
     assert torch.equal(output(told), output(guessed))
-    assert guessed.make is not None
     assert torch.equal(output(guessed.make()), output(guessed))
 
 
@@ -202,15 +201,13 @@ STEPS = {
 @pytest.mark.parametrize("form", STEPS)
 def test_code_is_fed_in_steps_as_it_is_told(form: str) -> None:
     made, line = STEPS[form]
-    subject = subject_of(made, line, "attention")
-    assert isinstance(subject, Attention)
-    assert subject.step is not None
+    subject: Any = subject_of(made, line, "attention")
     x = torch.randn(2, 6, subject.embed, generator=torch.Generator().manual_seed(1))
     one, state = subject.step(x[:, :2], None)
     two, _ = subject.step(x[:, 2:], state)
     again, _ = subject.step(x[:, 2:], state)
     assert torch.equal(two, again), "a state can be used twice"
-    torch.testing.assert_close(torch.cat((one, two), 1), subject.layer(x))  # type: ignore[misc]
+    torch.testing.assert_close(torch.cat((one, two), 1), subject.layer(x))
     (found,) = examine(subject, laws=["step-by-step"])
     assert found.verdict == "holds"
 
@@ -224,10 +221,7 @@ def test_a_row_that_sees_nothing_is_finite_where_softmax_is_taken_in_float32() -
             return (q @ k.mT + attention_mask[:, 0]).softmax(-1, torch.float32).to(v) @ v
 
     line = "x: B n E, attention_mask: B 1 n n add -> x"
-    subject = subject_of(Rounded(), line, "attention")
-    assert isinstance(subject, Attention)
-    assert subject.hide is not None
-    assert subject.module is not None
+    subject: Any = subject_of(Rounded(), line, "attention")
     subject.module.double()
     x, keep = torch.randn(1, 4, 12, dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool)
     keep[:, :2] = False
@@ -323,8 +317,7 @@ class Pixels(nn.Module):
 
 
 def test_code_that_is_built_again_keeps_its_width() -> None:
-    told = adapted_as(Pixels, "x: B E 1 n -> B E 1 n", kind="attention")
-    assert isinstance(told, Attention)
+    told: Any = adapted_as(Pixels, "x: B E 1 n -> B E 1 n", kind="attention")
     assert told.embed == 16
     (seen,) = exact(told, ("permutation",))
     assert seen.verdict == "holds"

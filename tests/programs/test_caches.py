@@ -68,11 +68,7 @@ def test_a_table_kept_under_all_that_it_depends_on_is_right() -> None:
 
 @pytest.mark.parametrize(
     ("part", "after"),
-    [
-        ("start", "another start of the same length"),
-        ("base", "base 777"),
-        ("dtype", "bfloat16"),
-    ],
+    [("start", "another start of the same length"), ("base", "base 777"), ("dtype", "bfloat16")],
 )
 def test_a_table_kept_under_a_part_of_it_is_found(part: str, after: str) -> None:
     seen = forgets(part)
@@ -97,12 +93,7 @@ def function(*lacking: str) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("part", "after"),
-    [
-        ("", ""),
-        ("width", "fewer channels"),
-        ("device", "another device (meta)"),
-    ],
+    ("part", "after"), [("", ""), ("width", "fewer channels"), ("device", "another device (meta)")]
 )
 def test_a_table_of_a_function_is_of_one_width_and_device(part: str, after: str) -> None:
     subject = Rotary(name="rotate", rotate=function(part), width=8, heads=2, most=4096)
@@ -159,11 +150,7 @@ class CappedLayer(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("tanh", "verdict"),
-    [
-        (by_exponentials, "broken"),
-        (torch.tanh, "not asked"),
-    ],
+    ("tanh", "verdict"), [(by_exponentials, "broken"), (torch.tanh, "not asked")]
 )
 def test_a_softcap_that_overflows_inside_a_layer_is_found(tanh: Any, verdict: str) -> None:
     layer = CappedLayer(tanh)

@@ -74,9 +74,7 @@ TOLD = {
 
 @pytest.mark.parametrize("form", TOLD)
 def test_queries_and_keys_may_have_letters_of_their_own(form: str) -> None:
-    subject = adapted_as(*TOLD[form], kind="attention")
-    assert isinstance(subject, Attention)
-    assert subject.layer is not None
+    subject: Any = adapted_as(*TOLD[form], kind="attention")
     assert subject.layer(torch.randn(2, 5, subject.embed)).shape == (2, 5, subject.embed)
 
 
@@ -96,13 +94,11 @@ def test_what_is_not_seen_is_refused(form: str) -> None:
 def test_what_was_built_is_told_and_can_be_changed() -> None:
     told = adapted_as(code.OfConfig)
     assert "--set config.n_embd=16 config.n_head=2 config.depth=2 layer_index=0" in told.adapted
-    wide = adapted_as(code.OfConfig, settings={"config.n_embd": 24})
-    assert isinstance(wide, Attention)
+    wide: Any = adapted_as(code.OfConfig, settings={"config.n_embd": 24})
     assert wide.embed == 24
     said = adapted_as(code.OfArguments).adapted
     assert "args.unscaled=False args.encoder_embed_dim=16 self_attention=True" in said
-    flag = adapted_as(code.OfArguments, settings={"args.unscaled": True})
-    assert flag.module is not None
+    flag: Any = adapted_as(code.OfArguments, settings={"args.unscaled": True})
     assert not flag.module.scaled
 
 

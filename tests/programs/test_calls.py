@@ -17,7 +17,6 @@ from attnproof.programs.identify import identify
 from attnproof.programs.prove import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
-from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary
 from attnproof.testing import CodeBreaksLaw, assert_attention, assert_rotary, check_rotary
 
 
@@ -98,8 +97,7 @@ ROTARY: dict[str, tuple[Callable[..., Any], str]] = {
 @pytest.mark.parametrize("name", ROTARY)
 def test_rotary_code_of_any_form_is_rotary_code(name: str) -> None:
     code, call = ROTARY[name]
-    found = subject_of(code, call, "rotary")
-    assert isinstance(found, Rotary)
+    found: Any = subject_of(code, call, "rotary")
     x = torch.randn(3, found.heads, 5, found.width, generator=torch.Generator().manual_seed(0))
     at = torch.tensor([[0, 1, 2, 3, 4], [3, 4, 5, 6, 7], [9, 2, 0, 4, 4]])
     at = at[..., None].expand(3, 5, found.axes) if found.axes else at
@@ -159,11 +157,8 @@ CALL = "query: B H r D, key: B H n D, value: B H n D, mask: B 1 r n hide -> B H 
 
 
 def test_attention_and_its_mask() -> None:
-    found = subject_of(attend, CALL)
-    assert isinstance(found, Attention)
+    found: Any = subject_of(attend, CALL)
     assert found.masks == ("bool",)
-    assert found.attend is not None
-    assert found.weights is not None
     q, k = torch.randn(2, 4, 5, 8), torch.randn(2, 4, 7, 8)
     seen = torch.ones(2, 1, 5, 7, dtype=torch.bool).tril(2)
     assert torch.allclose(
@@ -207,8 +202,7 @@ class Block(nn.Module):
 
 
 def test_a_layer_with_a_mask_of_padding() -> None:
-    found = subject_of(Block, "x: B n E, padding: B n keep -> B n E")
-    assert isinstance(found, Attention)
+    found: Any = subject_of(Block, "x: B n E, padding: B n keep -> B n E")
     assert found.hide is not None
     assert_attention(
         Block,
@@ -222,24 +216,21 @@ def test_a_layer_with_a_mask_of_padding() -> None:
 
 
 def test_layers_additive_code_biases_and_masks() -> None:
-    layer = subject_of(nn.Linear(6, 6), "input: B n E -> B n E", width=6)
-    assert isinstance(layer, Layer)
+    layer: Any = subject_of(nn.Linear(6, 6), "input: B n E -> B n E", width=6)
     assert layer.embed == 6
-    added = subject_of(lambda x: x + torch.arange(x.shape[0])[:, None], "x: n E -> n E", "additive")
-    assert isinstance(added, Additive)
+    added: Any = subject_of(
+        lambda x: x + torch.arange(x.shape[0])[:, None], "x: n E -> n E", "additive"
+    )
     assert added.added(torch.zeros(2, 3, 16))[1, 2, 0] == 2
-    bias = subject_of(
+    bias: Any = subject_of(
         lambda n: -(torch.arange(n)[:, None] - torch.arange(n)).abs().expand(3, n, n),
         "n = n -> H n n",
         heads=3,
     )
-    assert isinstance(bias, Bias)
-    assert bias.bias is not None
     assert bias.bias(2, 4)[0].tolist() == [[-2, -1, 0, -1], [-3, -2, -1, 0]]
-    mask = subject_of(
+    mask: Any = subject_of(
         lambda r, n: torch.ones(r, n, dtype=torch.bool).triu(n - r + 1), "r = r, n = n -> r n hide"
     )
-    assert isinstance(mask, Mask)
     assert mask.true_means == "hidden"
     assert mask.mask(2, 3).tolist() == [[False, False, True], [False, False, False]]
 
@@ -291,8 +282,7 @@ def test_what_is_declared_is_held_against_it() -> None:
     from attnproof.programs.declarations import parse
 
     call = ROTARY["positions"][1]
-    found = adapted_as(at_positions, call, declared=parse("rope:base=10000,width=16"))
-    assert isinstance(found, Rotary)
+    found: Any = adapted_as(at_positions, call, declared=parse("rope:base=10000,width=16"))
     assert found.width == 16
     with pytest.raises(OtherKind, match="declared of attention"):
         adapted_as(at_positions, call, declared=parse("attention:causal"))

@@ -15,9 +15,8 @@ from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
-from attnproof.programs.subjects import Mask
 from tests.programs.adapting_code import distance
-from tests.programs.test_adapting_tables import BIASES, Adds, slopes, table
+from tests.programs.test_adapting_positions import BIASES, Adds, slopes, table
 
 
 def alibi(attention_mask: Tensor, num_heads: int, dtype: torch.dtype) -> Tensor:
@@ -319,8 +318,7 @@ def rotates(dim: int, end: int) -> Tensor:
 def test_a_mask_may_stand_in_rows_and_heads() -> None:
     line = "lengths: B lengths, heads = H, max_length = n -> (B H) 1 n hide"
     assert adapted_as(of_rows_and_heads, kind="mask").line == line
-    told = adapted_as(of_rows_and_heads, line, kind="mask")
-    assert isinstance(told, Mask)
+    told: Any = adapted_as(of_rows_and_heads, line, kind="mask")
     assert told.true_means == "hidden"
     with pytest.raises(SignatureError, match="wanted one mask for all heads"):
         adapted_as(of_each_head, line, kind="mask")
@@ -355,13 +353,7 @@ def test_complex_numbers_are_no_table_that_is_added() -> None:
             adapted_as(rotates, f"dim = D, end = n -> {back}")
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        lambda t: t[..., None] == t[..., None, :],
-        of_rows_and_heads,
-    ],
-)
+@pytest.mark.parametrize("code", [lambda t: t[..., None] == t[..., None, :], of_rows_and_heads])
 def test_no_fault_of_ours_is_told_of_what_makes_a_mask(code: Any) -> None:
     for kind in ("rotary", "additive"):
         with pytest.raises(NoAdapter) as refused:

@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from unittest.mock import patch
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tests.programs.equal_asked import Code, asked
+from attnproof.numeric.devices import one_thread
+from attnproof.programs.equal.pair import two
+from attnproof.programs.equal.sides import Told
+from attnproof.programs.finding import Finding
+from attnproof.programs.prove import proofs, prove
+from attnproof.programs.prove.gate import Gate
+
+Code = Callable[..., Tensor]
+SECONDS = 6.0
+
+
+def asked(first: Code, second: Code, line: str) -> Finding:
+    """Whether a proof is found, at any lengths; on one thread."""
+    both = two(Told(first, "first", line), Told(second, "second", line))
+    with patch.object(proofs, "gate", lambda *_, **__: Gate()), one_thread():
+        (found,) = prove(both.subject(), seconds=SECONDS, fixed=("",)).findings
+    return found
+
 
 # functions of numbers
 

@@ -1,13 +1,159 @@
-"""Bounds, chunks, cropped and padded rows, multiples: one function each, with its neighbours."""
+"""Masks of lengths, bounds, chunks, cropped and padded rows, and their neighbours that differ."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.nn.functional import scaled_dot_product_attention
 
-from tests.programs.equal_asked import Code, asked
+from attnproof.programs.draw import Draw
+from attnproof.programs.equal.deciding import Verdict, compare
+from attnproof.programs.equal.measure import look
+from attnproof.programs.equal.pair import two
+from attnproof.programs.equal.sides import Told
+from attnproof.programs.response import moved_inside
+from attnproof.programs.signature import SignatureError
+
+from .test_equal_rules import Code, asked
+
+LENGTHS = "r = r, n = n -> r n"
+
+
+def lower(r: int, n: int) -> Tensor:
+    return torch.ones(r, n, dtype=torch.bool).tril(n - r)
+
+
+def by_places(r: int, n: int) -> Tensor:
+    return torch.arange(n)[None] - torch.arange(r)[:, None] <= n - r
+
+
+def by_earlier_places(r: int, n: int) -> Tensor:
+    return torch.arange(n)[None] - torch.arange(r)[:, None] < n - r
+
+
+def above_hidden(count: int) -> Tensor:
+    return torch.full((count, count), float("-inf")).triu(1)
+
+
+def filled(count: int) -> Tensor:
+    kept = torch.ones(count, count, dtype=torch.bool).tril()
+    return torch.zeros(count, count).masked_fill(~kept, float("-inf"))
+
+
+def filled_below(count: int) -> Tensor:
+    return torch.zeros(count, count).masked_fill(~lower(count, count).mT, float("-inf"))
+
+
+def found(one: Callable[..., Any], other: Callable[..., Any], *calls: str, **more: Any) -> Verdict:
+    told = Told(one, one.__name__, calls[0]), Told(other, other.__name__, calls[-1])
+    return compare(*told, **({"seconds": 60.0} | more))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "call"),
+    [(lower, by_places, LENGTHS), (above_hidden, filled, "count = n -> n n")],
+)
+def test_masks_of_lengths_are_one_function(
+    one: Callable[..., Any], other: Callable[..., Any], call: str
+) -> None:
+    verdict = found(one, other, call)
+    assert verdict.verdict == "proved", verdict.why
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "call"),
+    [(lower, by_earlier_places, LENGTHS), (above_hidden, filled_below, "count = n -> n n")],
+)
+def test_masks_of_lengths_that_differ_have_a_counterexample(
+    one: Callable[..., Any], other: Callable[..., Any], call: str
+) -> None:
+    verdict: Any = found(one, other, call)
+    assert verdict.verdict == "counterexample"
+    assert not verdict.seen.inputs
+
+
+def test_what_is_given_nothing_is_refused() -> None:
+    with pytest.raises(SignatureError, match="nothing to compare it on"):
+        two(Told(lambda: torch.ones(3), "one", "-> 3"), Told(lambda: torch.ones(3), "two", "-> 3"))
+
+
+def of_ones(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    return torch.softmax(scores.masked_fill(mask == 0, float("-inf")), -1) @ v
+
+
+def of_zeros(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    return torch.softmax(scores.masked_fill(mask == 1, float("-inf")), -1) @ v
+
+
+def of_truths(q: Tensor, k: Tensor, v: Tensor, keep: Tensor) -> Tensor:
+    return scaled_dot_product_attention(q, k, v, attn_mask=keep)
+
+
+ONES = "q: B H n 4, k: B H n 4, v: B H n 4, mask: B 1 n n ones -> B H n 4"
+KEEP = ONES.replace("mask", "keep").replace("ones", "keep")
+
+
+def test_a_mask_of_integers_is_one_of_truth_values() -> None:
+    verdict = found(of_ones, of_truths, ONES, KEEP)
+    assert verdict.verdict == "proved", verdict.why
+
+
+def test_a_mask_of_integers_read_the_other_way_has_a_counterexample() -> None:
+    assert found(of_zeros, of_truths, ONES, KEEP).verdict == "counterexample"
+
+
+def spread(x: Tensor) -> Tensor:
+    moved = x - x.mean(-1, keepdim=True)
+    return moved / (moved.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
+def spread_by_squares(x: Tensor) -> Tensor:
+    """Rounds far more: the mean of squares less the square of the mean."""
+    mean = x.mean(-1, keepdim=True)
+    return (x - mean) / (x.square().mean(-1, keepdim=True) - mean.square() + 1e-5).sqrt()
+
+
+def spread_otherwise(x: Tensor) -> Tensor:
+    return x * 1.0001 / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+
+
+def test_numbers_that_cancel_show_no_difference() -> None:
+    line = "x: B n E -> B n E"
+    both = two(Told(spread, "one", line), Told(spread_by_squares, "other", line))
+    looked = [look(both, seed) for seed in range(3)]
+    assert all(one.seen is None for one in looked)
+    assert any(one.cancels for one in looked)  # which the line of the verdict says
+    assert not look(two(Told(spread, "one", line), Told(spread, "other", line))).cancels
+    apart = two(Told(spread, "one", line), Told(spread_otherwise, "other", line))
+    assert look(apart).seen is not None
+
+
+def test_what_each_operation_rounds_is_seen_where_numbers_cancel() -> None:
+    x = 1e3 + Draw().normal(64)
+    inside = moved_inside(lambda x: (x * x).mean() - x.mean() ** 2, x, draw=Draw())
+    assert inside > 10 * moved_inside(lambda x: (x - x.mean()).square().mean(), x, draw=Draw())
+    assert moved_inside(lambda x: 2 * x.round() + 1, x, draw=Draw()) == 0
+
+
+def test_what_a_program_writes_into_its_input_is_not_given_to_the_other() -> None:
+    line = "x: B n E -> B n E"
+    both = two(Told(lambda x: x.add_(1), "one", line), Told(lambda x: x + 1, "other", line))
+    assert look(both).seen is None
+    twice = two(
+        Told(lambda x: x.add_(1) + x, "one", line), Told(lambda x: 2 * x + 1, "other", line)
+    )
+    assert look(twice).seen is not None
+
+
+# bounds, chunks, cropped and padded rows, multiples: one function each, with its neighbours
+
 
 EACH = "x: B n -> B n"
 TOKENS = "x: B n E -> B n E"
@@ -153,6 +299,7 @@ def test_one_function_is_proved(name: str) -> None:
     assert found.verdict == "holds", found.why
 
 
+@pytest.mark.usefixtures("proofs_alone")
 @pytest.mark.parametrize(("name", "k"), OTHERS)
 def test_a_neighbour_is_not(name: str, k: int) -> None:
     first, second, others, line = PAIRS[name]

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.subjects import Attention, Layer, Subject
-from tests.programs.exact_asked import of, verdict
-from tests.programs.exact_rotated import rotary, rotated
+from tests.programs.exact_asked import of, rotary, rotated, verdict
 
 CAUSAL = DeclaredAttention(causal=True)
 

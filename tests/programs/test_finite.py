@@ -1,4 +1,4 @@
-"""NaN and infinity at ordinary inputs: one finding, and no other law passes or fails by it."""
+"""NaN and infinity at ordinary inputs, and scores beyond a finite fill."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
@@ -18,15 +19,7 @@ from attnproof.programs.finite import NotFinite, watching
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.base import Outcome, Probe, held
 from attnproof.programs.measure.examine import examine, run_probe
-from attnproof.programs.subjects import (
-    Additive,
-    Attention,
-    Bias,
-    Layer,
-    Mask,
-    Rotary,
-    Subject,
-)
+from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.words import exit_code
 from attnproof.testing import check_attention, check_rotary
 
@@ -104,8 +97,7 @@ def test_planted_nan_is_one_finding_and_no_law_is_told_by_it(plant: str) -> None
     assert found[0].law == "finite"
     broken = of(found, "finite")
     assert {one.verdict for one in broken} == {"broken"}
-    witness = broken[0].witness
-    assert witness is not None
+    witness: Any = broken[0].witness
     assert witness.inputs["call"] == "rotate"
     assert "NaN" in broken[0].why or "inf" in broken[0].why
     for one in found:
@@ -133,10 +125,9 @@ def test_a_gradient_that_is_nan_is_found_and_is_no_influence() -> None:
 
 
 def test_a_row_that_sees_nothing_is_no_ordinary_input() -> None:
-    watched = watching(attention())
+    watched: Any = watching(attention())
     q = torch.randn(1, 4, 3, 5, generator=torch.Generator().manual_seed(0))
     nothing = torch.zeros(1, 1, 3, 3, dtype=torch.bool)
-    assert watched.attend is not None
     assert bool(watched.attend(q, q, q, nothing).isnan().all())
     found = examine(attention(), laws=("finite", "hidden-rows"))
     assert [one.verdict for one in of(found, "finite")] == ["holds"]
@@ -168,10 +159,9 @@ def test_what_padding_reads_is_nobodys_where_one_function_is_both(*, of_padding:
     def both(x: Tensor, keep: Tensor | None = None) -> Tensor:
         return x if keep is None else x.masked_fill((keep != of_padding)[..., None], math.nan)
 
-    watched = watching(Attention(name="f", layer=both, hide=both, embed=8))
+    watched: Any = watching(Attention(name="f", layer=both, hide=both, embed=8))
     x = torch.randn(1, 3, 8, generator=torch.Generator().manual_seed(0))
     keep = torch.tensor([[True, True, False]])
-    assert watched.hide is not None
     with nullcontext() if of_padding else pytest.raises(NotFinite, match="gives NaN"):
         watched.hide(x, keep)
 
@@ -246,8 +236,120 @@ def test_a_law_that_is_proved_is_not_said_to_hold_of_code_that_gives_nan() -> No
 
 def test_what_gives_nan_is_not_identified() -> None:
     found = identify(rotary(at_zero))
-    part = found.part("finite")
-    assert part is not None
+    part: Any = found.part("finite")
     assert part.value is False
     assert "ordinary inputs" in part.evidence
     assert identify(rotary(lambda y, p: y + 0 * p.sum())).part("finite") is None
+
+
+# scores beyond a finite fill: told with the scores at which hidden keys are read, and no fault
+
+
+CAUSAL = DeclaredAttention(causal=True)
+FULL = DeclaredAttention(causal=False)
+FINITE = "hidden by a finite number"
+LAWS = ("causal", "hidden-keys-do-nothing")
+
+
+def late(x: Tensor) -> Tensor:
+    return torch.ones(x.shape[-2], x.shape[-2]).triu(1).bool()
+
+
+def filled(fill: float, *, added: bool = False) -> Callable[..., Tensor]:
+    """Attention that hides what is later, and what a mask of truth values hides, by a number."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        hidden = late(q) if mask is None else ~mask
+        if added:
+            scores = scores + torch.zeros(hidden.shape).masked_fill(hidden, fill).to(scores)
+        else:
+            scores = scores.masked_fill(hidden, fill)
+        found: Tensor = scores.softmax(-1) @ v
+        return found
+
+    return attend
+
+
+class Block(nn.Module):
+    """A causal layer with a residual."""
+
+    def __init__(self, fill: float, *, normed: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.attend, self.qkv = filled(fill), nn.Linear(20, 60)
+        self.norm = nn.LayerNorm(20) if normed else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, t, _ = x.shape
+        parts = self.qkv(self.norm(x)).chunk(3, -1)
+        heads = (one.view(b, t, 4, 5).transpose(1, 2) for one in parts)
+        return x + self.attend(*heads).transpose(1, 2).flatten(2)
+
+
+def layer(fill: float, *, normed: bool = False) -> Layer:
+    block = Block(fill, normed=normed)
+    return Layer(name="block", module=block, call=block, embed=20, declared=CAUSAL)
+
+
+def code(fill: float, law: str = "causal", *, added: bool = False) -> Attention:
+    masks = ("bool",) if law != "causal" else ()
+    return Attention(
+        name="filled",
+        attend=filled(fill, added=added),
+        heads=4,
+        groups=4,
+        width=5,
+        masks=masks,
+        declared=FULL if masks else CAUSAL,
+    )
+
+
+def told(subject: Subject, law: str = "causal") -> str:
+    (seen,) = examine(subject, (Draw(),), (law,))
+    assert seen.verdict == "holds", seen.why
+    return seen.why
+
+
+ROWS = [
+    (law, added, fill, score)
+    for law in LAWS
+    for added in (False, True)
+    for fill, score in ((-1e4, -2e4), (-1e5, -2e6), (-1e9, -2e10), (-1e15, -2e16), (-1e30, -2e31))
+    if law == "causal" or not added or fill < -1e4  # numbers of 1e4 in a hidden key show through
+]
+
+
+@pytest.mark.parametrize(("law", "added", "fill", "score"), ROWS)
+def test_scores_beyond_the_fill_are_tried(law: str, added: bool, fill: float, score: float) -> None:
+    why = told(code(fill, law, added=added), law)
+    assert FINITE in why
+    assert f"a query whose scores are all {score:g} would read it" in why
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_minus_infinity_has_no_scores_beyond_it(law: str) -> None:
+    assert "finite number:" not in told(code(-math.inf, law), law)
+
+
+def test_a_layer_is_asked_with_tokens_that_are_large() -> None:
+    for fill in (-1e4, -1e9):
+        assert FINITE in told(layer(fill))
+        assert "a first token with numbers of" in told(layer(fill))
+    assert FINITE not in told(layer(-math.inf))
+    assert FINITE not in told(layer(-1e4, normed=True))  # no token gets its scores so low
+
+
+def mask(fill: float) -> Mask:
+    def made(queries: int, keys: int) -> Tensor:
+        return torch.zeros(queries, keys).masked_fill(
+            torch.ones(queries, keys).triu(1 + keys - queries).bool(), fill
+        )
+
+    return Mask(name="m", mask=made, declared=CAUSAL)
+
+
+def test_a_mask_of_numbers_tells_its_fill() -> None:
+    assert "hidden by the finite number -10000: a query" in told(mask(-1e4))
+    assert "finite number" not in told(mask(-math.inf))
+    assert "finite number" not in told(mask(torch.finfo(torch.float32).min))

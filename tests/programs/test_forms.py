@@ -49,29 +49,25 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("form", LINES)
+@pytest.mark.parametrize("form", FORMS)
 def test_the_line_that_is_guessed_is_a_call_that_can_be_told(form: str, tmp_path: Path) -> None:
     code = user_file(tmp_path, FORMS[form]).rope
-    guessed = adapted_as(code, "", kind="rotary")
+    assert adapted_as(code).kind == "rotary"
+    guessed: Any = adapted_as(code, "", kind="rotary")
     rotates_as_half(guessed)
     assert f"called as --call '{LINES[form]}'" in guessed.adapted
     assert str(parse(LINES[form])) == LINES[form]
     told = subject_of(code, LINES[form])
     rotates_as_half(told)
-    assert isinstance(guessed, Rotary)
-    assert isinstance(told, Rotary)
     same = ("width", "axes", "whole", "most", "any_width", "given", "heads")
     assert [getattr(guessed, f) for f in same] == [getattr(told, f) for f in same]
     assert (guessed.cosines is None) == ("cos" not in LINES[form] or "made here" in guessed.adapted)
-    assert guessed.make is not None
     rotates_as_half(guessed.make())
 
 
 def test_a_module_of_another_width_is_called_with_it(tmp_path: Path) -> None:
     form = "a module with a table, f(x, input_pos=None), tokens before heads"
-    found = adapted_as(user_file(tmp_path, FORMS[form]).rope, "", kind="rotary")
-    assert isinstance(found, Rotary)
-    assert found.make is not None
+    found: Any = adapted_as(user_file(tmp_path, FORMS[form]).rope, "", kind="rotary")
     assert found.most == 64
     assert found.make(width=24).width == 24
     rotates_as_half(found.make(base=70.0, width=24), 70.0)
@@ -112,8 +108,7 @@ def test_each_coordinate_of_a_position_counts() -> None:
     def code(x: Tensor, coords: Tensor) -> Tensor:
         return in_two_axes(x, coords)
 
-    found = adapted_as(code, "", kind="rotary")
-    assert isinstance(found, Rotary)
+    found: Any = adapted_as(code, "", kind="rotary")
     assert found.axes == 2
     assert "x: B H n D, coords: 2 n -> x" in found.adapted
 
@@ -123,8 +118,7 @@ def test_positions_that_must_not_be_integers_are_none() -> None:
         angle = torch.matmul(positions[..., None], torch.tensor([[1.0, 0.1, 0.01, 0.001]]))
         return x * torch.cat((angle, angle), -1).cos() + halves(x) * angle.repeat(1, 2).sin()
 
-    found = adapted_as(code, "", kind="rotary", width=8)
-    assert isinstance(found, Rotary)
+    found: Any = adapted_as(code, "", kind="rotary", width=8)
     assert not found.whole
     assert "x: B H n D, positions: n coordinates -> x" in found.adapted
 
@@ -265,8 +259,9 @@ def test_what_a_line_says_of_methods_and_constructors_is_held_against_the_code(
     rope = user_file(tmp_path, FORMS["a module with a method that rotates"]).rope
     with pytest.raises(SignatureError, match="wanted a method rotates of rope, got none"):
         subject_of(rope, "t: B H n D, offset = p -> t; method rotates")
-    wide = subject_of(rope, f"{LINES['a module with a method that rotates']}; built with dim = 16")
-    assert isinstance(wide, Rotary)
+    wide: Any = subject_of(
+        rope, f"{LINES['a module with a method that rotates']}; built with dim = 16"
+    )
     assert wide.width == 16
     with pytest.raises(NoSetting, match="no colour"):
         subject_of(rope, "t: B H n D -> t; built with colour = 1")

@@ -128,11 +128,7 @@ def test_each_axis_is_identified() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "law"),
-    [
-        (transposed, "products-of-offset"),
-        (rows_twice, "sees-positions"),
-    ],
+    ("code", "law"), [(transposed, "products-of-offset"), (rows_twice, "sees-positions")]
 )
 def test_faults_of_grids_are_seen(code: Callable[..., Tensor], law: str) -> None:
     assert asked(called(code, SIZES), law).verdict == "broken"
@@ -211,8 +207,7 @@ def test_grids_are_called_by_their_bare_names(name: str) -> None:
     code, line = GUESSED[name]
     subject = adapted_as(code, kind="additive")
     assert subject.line == line
-    known = identify(subject, Draw(0)).part("axes")
-    assert known is not None
+    known: Any = identify(subject, Draw(0)).part("axes")
     assert known.value == 2
 
 

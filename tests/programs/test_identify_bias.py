@@ -116,13 +116,7 @@ def _buckets(buckets: int, distance: int, both: bool) -> Bias:
 
 @pytest.mark.parametrize(
     ("buckets", "distance", "both"),
-    [
-        (32, 128, True),
-        (32, 128, False),
-        (16, 64, True),
-        (64, 256, True),
-        (8, 20, False),
-    ],
+    [(32, 128, True), (32, 128, False), (16, 64, True), (64, 256, True), (8, 20, False)],
 )
 def test_buckets_of_t5(buckets: int, distance: int, both: bool) -> None:
     one = part(identify(_buckets(buckets, distance, both)), "buckets")

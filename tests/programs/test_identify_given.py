@@ -1,6 +1,9 @@
-"""What code is handed is not told as its own: angles, masks; and what hides from a short look."""
+"""What code is handed is not told as its own, nor more of positions than was seen."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import pytest
 import torch
@@ -85,10 +88,8 @@ def test_a_mask_that_is_handed_in_is_told(kernel: str) -> None:
         intermediate_size=48,
         attn_implementation=kernel,
     )
-    code = adapted_as(llama.LlamaAttention(config, layer_idx=0))
-    assert isinstance(code, Attention)
-    mask = identify(code).part("mask")
-    assert mask is not None
+    code: Any = adapted_as(llama.LlamaAttention(config, layer_idx=0))
+    mask: Any = identify(code).part("mask")
     if kernel == "eager":
         assert mask.words == "causal, by the mask it is given"
         assert not mask.certain
@@ -139,8 +140,7 @@ def test_small_weights_do_not_hide_positions(rotates: bool, layers: int, words: 
     module = Rotating(rotates, layers)
     before = [one.clone() for one in module.parameters()]
     found = identify(Attention(name="t", layer=module, module=module, embed=8))
-    part = found.part("positions of tokens")
-    assert part is not None
+    part: Any = found.part("positions of tokens")
     assert part.words == words
     assert all(torch.equal(a, b) for a, b in zip(before, module.parameters(), strict=True))
 
@@ -150,8 +150,7 @@ def test_without_positions_is_said_where_nothing_changes_at_all() -> None:
         (lambda x: x + x.amax(1, keepdim=True), "without positions"),
         (lambda x: x * 2, "positions not seen"),  # no token reads another
     ):
-        part = identify(Attention(name="m", layer=layer, embed=8)).part("positions of tokens")
-        assert part is not None
+        part: Any = identify(Attention(name="m", layer=layer, embed=8)).part("positions of tokens")
         assert part.words == words
 
 
@@ -161,8 +160,7 @@ def test_a_gap_is_no_window(missing: int) -> None:
         offset = torch.arange(S - T, S)[:, None] - torch.arange(S)
         return (offset >= 0) & (offset != missing)
 
-    part = identify(Mask(name="gap", mask=gap)).part("mask")
-    assert part is not None
+    part: Any = identify(Mask(name="gap", mask=gap)).part("mask")
     assert part.value["rule"] == "irregular"
     assert not part.certain
 
@@ -184,8 +182,7 @@ def test_a_gap_in_attention_is_no_window() -> None:
         return (q @ k.mT).masked_fill(hidden, -torch.inf).softmax(-1) @ v
 
     found = identify(Attention(name="gap", attend=attend, heads=2, groups=2, width=8))
-    part = found.part("mask")
-    assert part is not None
+    part: Any = found.part("mask")
     assert part.value["rule"] == "irregular"
 
 
@@ -196,6 +193,44 @@ def test_positions_that_float32_hides_are_seen_in_float64() -> None:
         x = x + (1e-8 * place[: x.shape[1]]).to(x.dtype)
         return (x @ x.mT / 8**0.5).softmax(-1) @ x
 
-    part = identify(Attention(name="p", layer=layer, embed=8)).part("positions of tokens")
-    assert part is not None
+    part: Any = identify(Attention(name="p", layer=layer, embed=8)).part("positions of tokens")
     assert part.words == "looks at positions"
+
+
+# what is said of positions is not more than was seen
+
+
+def half_turns(x: Tensor, pos: Tensor) -> Tensor:
+    """Neighbours rotated by π and π/2 times a coordinate: the same at whole ones four apart."""
+    rates = math.pi * torch.tensor([1.0, 0.5])
+    angles = (pos[..., None] * rates).flatten(-2).repeat_interleave(2, -1)
+    a, b = x.reshape(*x.shape[:-1], -1, 2).unbind(-1)
+    return x * angles.cos() + torch.stack((-b, a), -1).flatten(-2) * angles.sin()
+
+
+def test_whole_turns_between_whole_coordinates_are_not_taken_for_none() -> None:
+    subject = adapted_as(half_turns, "x: B H n D, pos: n 2 coordinates -> x")
+    assert "does not look at positions" not in str(identify(subject))
+
+
+class LooksAhead(nn.Module):
+    """Attention to later tokens alone, by their offset: the last one reads itself."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(width, 3 * width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        i = torch.arange(x.shape[1])
+        away = (i[None] - i[:, None]).float()
+        scores = q @ k.mT / 4 + away.clamp(min=0).sqrt()
+        weights = scores.masked_fill(away < 0, -math.inf).softmax(-1)
+        mixed: Tensor = weights @ v
+        return mixed
+
+
+def test_an_output_that_reads_no_other_token_says_nothing_of_their_order() -> None:
+    torch.manual_seed(0)
+    told = str(identify(adapted_as(LooksAhead(), "x: B n E -> B n E", kind="attention")))
+    assert "without positions" not in told

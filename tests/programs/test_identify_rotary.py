@@ -41,11 +41,7 @@ def test_the_sentence_of_the_example() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "layout"),
-    [
-        (rotary(), "half"),
-        (rotary(swap=neighbours, tiled=False), "interleaved"),
-    ],
+    ("code", "layout"), [(rotary(), "half"), (rotary(swap=neighbours, tiled=False), "interleaved")]
 )
 def test_both_layouts_are_right(code: Rotary, layout: str) -> None:
     found = identify(code)
@@ -157,8 +153,7 @@ def test_every_scaling_is_told_from_the_others(stored: torch.dtype, pairs: int) 
         if stored != torch.float32 and name == "ntk":
             continue  # a base that is known to three digits is no evidence of a factor
         used = omega.float().to(stored).double()
-        found = fit(Known(used, used * 1e-7))
-        assert found is not None, name
+        found: Any = fit(Known(used, used * 1e-7))
         assert found.scaling == name
         assert found.stored == stored
         factor = {"": None, "yarn": 4}.get(name, 8)

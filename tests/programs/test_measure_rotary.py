@@ -1,21 +1,46 @@
-"""Probes of rotary code: quiet on what is right, and each refuses a planted fault."""
+"""Probes of rotary code: quiet on what is right; each refuses a planted fault, and says where."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
+from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.draw import Draw
 from attnproof.programs.measure.base import PROBES
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.measure.rotary_casting import cast
+from attnproof.programs.subjects import Rotary
 from attnproof.programs.tolerance import ladder_error, rounding_of, sums
 from attnproof.theorems.laws import laws_of
-from tests.programs.rotary_faults import FAULTS, OMEGA, PARTNERS, faults_of, verdict
 
-from .rotary_code import RIGHT, InBuffer, code, half, ladder, llama
+from .rotary_code import (
+    RIGHT,
+    InBuffer,
+    code,
+    half,
+    interleaved,
+    interleaved_declared,
+    ladder,
+    llama,
+    llama3,
+    partial,
+    two_axes,
+)
+from .rotary_faults import (
+    FAULTS,
+    OMEGA,
+    PARTNERS,
+    faults_of,
+    half_table_on_neighbours,
+    verdict,
+    with_positions,
+)
 
 OTHERS = (torch.float64, torch.bfloat16, torch.float16)
 FEW = ("half", "complex", "cached", "partial, longer", "yarn", "two axes, halves")
@@ -50,7 +75,7 @@ def test_llama_of_transformers_breaks_nothing_but_when_cast() -> None:
 def test_no_seed_makes_right_code_look_wrong(name: str) -> None:
     """The laws whose inputs are drawn; the others rotate unit vectors, the same with every seed."""
     for dtype in (torch.float32, torch.bfloat16):
-        draws = [Draw(seed=seed, dtype=dtype) for seed in range(5)]
+        draws = [Draw(seed=seed, dtype=dtype) for seed in range(3)]
         assert faults_of(examine(RIGHT[name](), draws, DRAWN)) == []
 
 
@@ -63,9 +88,8 @@ def test_every_law_of_rotary_code_has_a_probe_and_a_fault() -> None:
 
 @pytest.mark.parametrize("law", FAULTS)
 def test_each_law_refuses_a_planted_fault(law: str) -> None:
-    found = verdict(law, FAULTS[law]())
+    found: Any = verdict(law, FAULTS[law]())
     assert found.verdict == "broken", found.why
-    assert found.witness is not None
     assert found.why
     json.dumps([dict(found.witness.inputs), found.witness.here, found.witness.there])
     if law in PARTNERS:
@@ -110,3 +134,226 @@ def test_bounds_grow_with_the_dtype_the_position_and_the_terms() -> None:
     assert short.vector(1.0, 1.0, 10_000) > short.vector(1.0, 1.0, 1)
     assert sums(100, torch.float32, 1.0) > sums(10, torch.float32, 1.0) > 0
     assert float(ladder_error(torch.tensor([1e-4]), 2**-24)) < 1e-8
+
+
+# what probes of rotary code say: where a fault first shows, and what was not asked
+
+
+def test_laws_that_need_more_say_why_they_are_not_asked() -> None:
+    found = {f.law: f for f in examine(code(half(OMEGA), declared=None))}
+    for law in (
+        "layout-as-declared",
+        "rotated-once",
+        "shift-of-cached-keys",
+        "grid-steps",
+        "every-axis-matters",
+        "survives-casting",
+        "paths-agree",
+    ):
+        assert found[law].verdict == "not asked"
+        assert found[law].why
+
+
+def test_wrong_frequencies_keep_the_relative_law() -> None:
+    """Why what is declared is compared: a wrong base is a valid encoding."""
+    wrong = code(half(ladder(8, 500_000.0)))
+    laws = ("relative", "norm", "composition", "layout-as-declared", "length-as-declared")
+    assert faults_of(examine(wrong, laws=laws)) == []
+    assert "base 500000" in verdict("frequencies-as-declared", wrong).why
+
+
+def test_frequencies_rounded_to_bfloat16_are_found_without_a_cast() -> None:
+    rounded = code(half(OMEGA.bfloat16().float()))
+    assert verdict("relative", rounded).verdict == "holds"
+    assert verdict("angles-are-exact", rounded).verdict == "holds"
+    assert verdict("frequencies-as-declared", rounded).verdict == "broken"
+
+
+@pytest.mark.parametrize("table", [torch.bfloat16, torch.float16])
+def test_a_table_that_is_kept_short_is_read_as_exactly_as_it_is(table: torch.dtype) -> None:
+    """nanochat's cosines and sines are bfloat16, whatever is rotated; its angles are float32."""
+
+    def tables(change: Callable[[Tensor], Tensor], omega: Tensor = OMEGA) -> Rotary:
+        def rotate(x: Tensor, positions: Tensor) -> Tensor:
+            angles = change(positions[:, None, :, None].float() * omega)
+            cos, sin = angles.cos().to(table), angles.sin().to(table)
+            a, b = x.chunk(2, -1)
+            return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+
+        return code(rotate)
+
+    right, short = tables(lambda a: a), tables(lambda a: a.to(table).float())
+    for law in ("angles-are-exact", "frequencies-as-declared"):
+        assert verdict(law, right).verdict == "holds", law
+    assert verdict("angles-are-exact", short).verdict == "broken"
+    other = tables(lambda a: a, OMEGA * torch.tensor([1.0, 1.0, 0.98, 1.0]))
+    assert verdict("frequencies-as-declared", other).verdict == "broken"
+
+
+def test_a_scaling_that_is_not_used_is_named() -> None:
+    assert "without the scaling" in verdict("frequencies-as-declared", llama3(scaled=False)).why
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda p: p.to(torch.bfloat16), 256),
+        (lambda p: p.half(), 2048),
+        (lambda p: p.half() / 4, 2048),
+    ],
+)
+def test_positions_in_short_dtypes_collide_where_they_should(
+    change: Callable[[Tensor], Tensor], place: int
+) -> None:
+    found: Any = verdict("neighbours-differ", with_positions(change))
+    assert found.witness.inputs["at"] == place
+
+
+def test_positions_that_take_the_dtype_of_the_data_are_found_on_float32_draws() -> None:
+    """keras-team/keras-hub#1494: only data in bfloat16 shows it."""
+    subject = code(lambda x, p: half(OMEGA)(x, p.to(x.dtype)))
+    found = verdict("neighbours-differ", subject)
+    assert found.verdict == "broken"
+    assert "bfloat16" in found.why
+    assert verdict("angles-are-exact", subject).verdict == "broken"
+
+
+def test_an_angle_in_float16_is_found_where_it_is_first_off() -> None:
+    found: Any = verdict("angles-are-exact", FAULTS["angles-are-exact"]())
+    assert found.witness.difference > 2 * found.witness.allowed
+
+
+def test_a_witness_is_small_and_its_numbers_are_those_of_the_code() -> None:
+    found: Any = verdict("relative", FAULTS["relative"]())
+    assert found.sizes["B"] == found.sizes["r"] == found.sizes["n"] == 1
+    seen = found.witness.inputs
+    scores = []
+    for by in ([seen["m"] + seen["s"], seen["p"] + seen["s"]], [seen["m"], seen["p"]]):
+        q, k = (
+            half_table_on_neighbours(torch.tensor(v).float().view(1, 1, 1, 8), torch.tensor([[p]]))
+            for v, p in zip((seen["q"], seen["k"]), (int(x) for x in by), strict=True)
+        )
+        scores.append(float((q * k).sum()))
+    assert scores == pytest.approx([found.witness.here[1], found.witness.there[1]], abs=1e-6)
+
+
+def test_code_that_raises_is_undecided_with_its_words() -> None:
+    def refuse(_x: Tensor, _p: Tensor) -> Tensor:
+        raise RuntimeError("no such kernel")
+
+    found = verdict("norm", code(refuse))
+    assert found.verdict == "undecided"
+    assert "no such kernel" in found.why
+
+
+def test_positions_that_raise_shorten_what_is_asked() -> None:
+    table = torch.zeros(50)
+    found = verdict("relative", with_positions(lambda p: p + table[p].long()))
+    assert found.verdict == "holds"
+    assert "IndexError" in found.why
+
+
+def reordered(order: Tensor, later: Tensor | None = None) -> Rotary:
+    """Neighbours rotated, then the channels in another order; in ``later`` at positions from 1."""
+
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
+        rotated = interleaved(OMEGA)(x, positions)
+        if later is None:
+            return rotated[..., order]
+        first = (positions == 0)[:, None, :, None]
+        return torch.where(first, rotated[..., order], rotated[..., later])
+
+    return code(rotate, declared=interleaved_declared())
+
+
+HALVES = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
+
+
+def test_a_fixed_order_of_the_channels_is_no_fault_and_is_told() -> None:
+    """DeepSeek-V3 rotates neighbours, gives halves: queries and keys alike, so scores stay."""
+    found = {f.law: f for f in examine(reordered(HALVES))}
+    assert faults_of(tuple(found.values())) == []
+    for law in ("identity-at-zero", "composition", "layout-as-declared"):
+        assert "in another order, the same at every position" in found[law].why
+    assert "another order" not in verdict("identity-at-zero", code(half(OMEGA))).why
+
+
+def test_an_order_that_changes_with_the_position_or_the_head_is_a_fault() -> None:
+    assert verdict("composition", reordered(HALVES, HALVES.flip(0))).verdict == "broken"
+
+    def by_head(x: Tensor, positions: Tensor) -> Tensor:
+        rotated = interleaved(OMEGA)(x, positions)
+        return torch.cat((rotated[:, :1], rotated[:, 1:, :, HALVES]), 1)
+
+    assert verdict("identity-at-zero", code(by_head)).verdict == "broken"
+
+
+def with_argument(base: float = 10_000.0, used: bool = True) -> Rotary:
+    """Nothing is declared of it, and 10000 is the base that it has."""
+    omega = ladder(8, base if used else 10_000.0)
+    return code(half(omega), declared=None, make=lambda base: with_argument(base, used))
+
+
+def test_a_base_that_it_has_already_is_not_held_against_it() -> None:
+    found = verdict("follows-its-arguments", with_argument())
+    assert found.verdict == "holds", found.why
+    assert "10000" not in found.why.replace("500000", "").replace("40000", "")
+    wrong = verdict("follows-its-arguments", with_argument(used=False))
+    assert wrong.verdict == "broken"
+    one_pair = code(half(ladder(2)), 2, make=lambda base: code(half(ladder(2, base)), 2))
+    assert verdict("follows-its-arguments", one_pair).verdict == "not asked"
+
+
+def test_a_factor_that_it_has_already_is_not_held_against_it() -> None:
+    def scaled(factor: float = 8.0) -> Rotary:
+        declared = DeclaredRotary(layout="half", width=8, scaling="linear", factor=4.0)
+        return code(half(OMEGA / factor), declared=declared, make=scaled)
+
+    assert verdict("follows-its-arguments", scaled()).verdict == "holds"
+
+
+def test_laws_whose_sides_should_differ_hold_without_an_error() -> None:
+    for law in ("sees-positions", "neighbours-differ", "every-axis-matters"):
+        found = verdict(law, two_axes())
+        assert found.verdict == "holds"
+        assert found.error is found.bound is None
+        assert "at least" in found.why
+
+
+def test_witnesses_are_at_the_first_position_that_shows_them() -> None:
+    found = verdict("width-as-declared", FAULTS["width-as-declared"]())
+    assert found.witness is not None
+    assert found.witness.inputs["at"] == 1
+    found = verdict("equal-axes-are-one", FAULTS["equal-axes-are-one"]())
+    assert found.witness is not None
+    assert found.witness.inputs["p"] == 1
+    few = code(partial(half(ladder(4)), 4), declared=DeclaredRotary(width=8))
+    found = verdict("width-as-declared", few)
+    assert found.witness is not None
+    assert (found.witness.here[1], found.witness.there[1]) == (4, 8)
+
+
+def over_the_head(power: float, base: float = 10_000.0) -> Rotary:
+    """8 of 16 channels rotate, at frequencies base^(−2i/16 · power)."""
+    omega = ladder(16, base**power)[:4]
+
+    def rotate(x: Tensor, positions: Tensor) -> Tensor:
+        return torch.cat((half(omega)(x[..., :8], positions), x[..., 8:]), -1)
+
+    return code(rotate, 16, declared=None, make=lambda base: over_the_head(power, base))
+
+
+def test_exponents_may_be_counted_over_the_whole_head_and_not_as_one_likes() -> None:
+    assert verdict("follows-its-arguments", over_the_head(1.0)).verdict == "holds"
+    assert verdict("follows-its-arguments", over_the_head(2.0)).verdict == "holds"  # over the part
+    assert verdict("follows-its-arguments", over_the_head(3.0)).verdict == "broken"
+
+
+def test_a_cache_from_which_nothing_goes_shows_nothing() -> None:
+    def all_kept(raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        at = torch.arange(raw.shape[2])
+        return half(OMEGA)(raw, at[None].expand(len(raw), -1)), raw, at
+
+    seen = verdict("cache-keeps-its-positions", code(half(OMEGA), evict=all_kept))
+    assert seen.verdict in ("undecided", "not asked")
+    assert "300 keys fit into the cache" in seen.why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ from attnproof.symbolic.givens import real
 from attnproof.symbolic.terms import free
 from attnproof.theorems.definitions.references import t5_bucket
 
-from .window_tables import SECONDS, away, by_distance, index, verdicts
+from .test_prove_windows import SECONDS, away, by_distance, index, verdicts
 
 FORMULAS: dict[str, tuple[Tensor, str]] = {
     "a window of 7 by 7": (index(7, 7), "84 + 13·⌊i/7⌋ + i%7 − 13·⌊j/7⌋ − j%7"),
@@ -44,8 +45,7 @@ FORMULAS: dict[str, tuple[Tensor, str]] = {
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_table_is_read_as_its_formula(name: str) -> None:
     table, told = FORMULAS[name]
-    found = formula_of(table)
-    assert found is not None
+    found: Any = formula_of(table)
     assert str(found) == told
     entries = entries_of(found.array())
     assert entries is not None
@@ -91,8 +91,7 @@ TABLES: dict[str, tuple[Tensor, tuple[int, ...]]] = {
 def test_a_table_of_offsets_is_read_as_a_function_of_them(name: str) -> None:
     table, window = TABLES[name]
     assert formula_of(table) is None
-    found = offsets_of(table)
-    assert found is not None
+    found: Any = offsets_of(table)
     assert found.window == window
     number = entries_of(found.number.array())
     assert number is not None
@@ -105,12 +104,10 @@ def test_a_table_of_offsets_is_read_as_a_function_of_them(name: str) -> None:
 
 def test_a_band_is_read_at_any_length() -> None:
     band = (away(9) >= -3) & (away(9) <= 1)
-    found = pattern_of(band)
-    assert found is not None
+    found: Any = pattern_of(band)
     for rows, columns in ((9, 9), (4, 6)):
-        remade = found.remade((rows, columns))  # type: ignore[union-attr]
-        told = entries_of(xp.astype(remade, float))
-        assert told is not None
+        remade = found.remade((rows, columns))
+        told: Any = entries_of(xp.astype(remade, float))
         assert torch.equal(told.bool(), band[:rows, :columns])
     band[5, 0] = True
     assert pattern_of(band) is None

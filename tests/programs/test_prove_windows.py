@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +14,38 @@ from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import Attention, Bias
 from attnproof.theorems.definitions.references import t5_bucket
 
-from .window_tables import SECONDS, away, by_distance, index, verdicts
+SECONDS = 40.0  # far more than any proof takes: a slow machine decides nothing
+
+
+def offsets(*window: int) -> Tensor:
+    """Query less key in each coordinate, (axes, R, R)."""
+    grid = torch.meshgrid(*map(torch.arange, window), indexing="ij")
+    places = torch.stack(grid).flatten(1)
+    return places[:, :, None] - places[:, None, :]
+
+
+def index(*window: int) -> Tensor:
+    """Swin's index for a window of any number of axes."""
+    found = torch.zeros(prod(window), prod(window), dtype=torch.int64)
+    for offset, length in zip(offsets(*window), window, strict=True):
+        found = found * (2 * length - 1) + offset + length - 1
+    return found
+
+
+def away(n: int) -> Tensor:
+    return torch.arange(n)[None, :] - torch.arange(n)[:, None]
+
+
+def by_distance(*window: int) -> Tensor:
+    """LeViT's index: by the distance in each coordinate, whatever the direction."""
+    found = torch.zeros(prod(window), prod(window), dtype=torch.int64)
+    for offset, length in zip(offsets(*window), window, strict=True):
+        found = found * length + offset.abs()
+    return found
+
+
+def verdicts(found: Traced) -> dict[str, str]:
+    return {finding.law: finding.verdict for finding in found.findings}
 
 
 class Window(nn.Module):
@@ -64,7 +97,7 @@ def in_window(module: nn.Module) -> Traced:
     )
 
 
-@pytest.mark.parametrize("window", [(7, 7), (3, 5), (2, 3, 4), (1, 4), (12, 12)])
+@pytest.mark.parametrize("window", [(7, 7), (3, 5), (2, 2, 3), (1, 4), (12, 12)])
 def test_the_bias_of_a_window_is_proved_to_be_of_the_offset_alone(window: tuple[int, ...]) -> None:
     found = in_window(Window(*window))
     assert not found.why
@@ -124,8 +157,7 @@ WRONG: dict[str, Callable[[], nn.Module]] = {
 def test_a_wrong_index_is_refused_with_a_witness(name: str) -> None:
     found = in_window(WRONG[name]())
     assert verdicts(found) == {"offset-only": "broken"}
-    witness = found.findings[0].witness
-    assert witness is not None
+    witness: Any = found.findings[0].witness
     assert witness.difference > 100 * witness.allowed
 
 

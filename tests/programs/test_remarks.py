@@ -218,8 +218,7 @@ def layer(*, places: bool) -> Attention:
 
 def test_absolute_positions_show_behind_hidden_tokens() -> None:
     for places, value in ((True, True), (False, None)):
-        part = identify(layer(places=places)).part("absolute positions")
-        assert part is not None
+        part: Any = identify(layer(places=places)).part("absolute positions")
         assert (part.value, part.certain) == (value, places)
 
 

@@ -1,4 +1,4 @@
-"""Rotary code with matrices, a table for half a vector, the places of a grid, or a decorator."""
+"""Rotary code with matrices, half tables, places of a grid; channels and positions of its own."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from attnproof.programs.draw import Draw
+from attnproof.programs.exact import exact
 from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.placing import at_offsets, at_start
+from attnproof.programs.prove import prove
+from attnproof.programs.response import Recorder
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
-from tests.programs.rotary_code import in_two_halves
+
+from .rotary_code import in_two_halves
 
 
 def precompute_matrices(dim: int, end: int, base: float = 10000.0) -> Tensor:
@@ -176,3 +182,138 @@ def test_a_grid_that_is_built_for_its_side_is_one() -> None:
     (odd,) = examine(found, laws=("odd-widths",))
     assert odd.verdict == "not asked"
     assert "SignatureError" not in odd.why
+
+
+# rotary code of the places of a grid, which is told its sides and no positions
+
+
+LINE = "q: B H (h w) D, k: B H (h w) D, grid_h = h, grid_w = w -> q, k; built with head_dim = D"
+
+
+class OfGrid(nn.Module):
+    """Half of the channels rotate by the row, half by the column; ``fault``: by columns of rows."""
+
+    def __init__(self, head_dim: int, fault: str = "") -> None:
+        super().__init__()
+        self.fault = fault
+        self.speeds = 100.0 ** -(torch.arange(0, head_dim // 2, 2) / (head_dim // 2))
+
+    def forward(self, q: Tensor, k: Tensor, grid_h: int, grid_w: int) -> tuple[Tensor, Tensor]:
+        assert q.shape[2] == grid_h * grid_w
+        at = torch.arange(grid_h * grid_w)
+        rows, columns = at // grid_w, at % grid_w
+        if self.fault == "squares":
+            columns = columns**2
+        if self.fault == "rows alone":
+            columns = rows
+        angle = torch.cat([p[:, None] * self.speeds for p in (rows, columns)], -1)
+
+        def rotated(x: Tensor) -> Tensor:
+            u, v = x.chunk(2, -1)
+            cos, sin = angle.cos(), angle.sin()
+            return torch.cat((u * cos - v * sin, u * sin + v * cos), -1)
+
+        return rotated(q), rotated(k)
+
+
+def _verdicts(fault: str) -> dict[str, str]:
+    subject: Any = adapted_as(OfGrid, LINE, settings={"fault": fault})
+    assert subject.axes == 2
+    laws = ("relative", "norm", "every-axis-matters", "identity-at-zero")
+    return {one.law: one.verdict for one in examine(subject, (Draw(),), laws)}
+
+
+def test_places_of_a_grid_are_rows_and_columns() -> None:
+    assert set(_verdicts("").values()) == {"holds"}
+    assert _verdicts("squares")["relative"] == "broken"
+    assert _verdicts("rows alone")["every-axis-matters"] == "broken"
+
+
+def test_a_grid_that_is_not_told_its_sides_is_refused() -> None:
+    def rotated(q: Tensor) -> Tensor:
+        return q
+
+    with pytest.raises(SignatureError, match="wanted tokens n on an axis of their own"):
+        adapted_as(rotated, "q: B H (h w) D -> q", kind="rotary")
+
+
+# channels that come back in another order are no fault, and hide none (DeepSeek-V3 does it)
+
+
+OMEGA = torch.tensor([1.0, 0.125])
+
+
+def _neighbours(x: Tensor, positions: Tensor, *, half: bool, wrong: bool = False) -> Tensor:
+    """Neighbours rotated; given as halves, and rotated by p² where wrong."""
+    p = positions[:, None, :, None]
+    angles = (p * p if wrong else p) * OMEGA
+    a, b = x[..., 0::2], x[..., 1::2]
+    pairs = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
+    return torch.cat(pairs, -1) if half else torch.stack(pairs, -1).flatten(-2)
+
+
+def _code(*, half: bool, wrong: bool = False) -> Rotary:
+    return Rotary(
+        name="code", width=4, rotate=lambda x, p: _neighbours(x, p, half=half, wrong=wrong)
+    )
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("law", ["composition", "identity-at-zero"])
+def test_over_fields_the_order_is_undone(law: str, half: bool) -> None:
+    assert exact(_code(half=half), [law])[0].verdict == "holds"
+
+
+def test_over_fields_a_wrong_angle_is_still_seen() -> None:
+    assert exact(_code(half=True, wrong=True), ["composition"])[0].verdict == "broken"
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_proof_says_where_it_undoes_the_order(half: bool) -> None:
+    (found,) = prove(_code(half=half), ["composition"]).findings
+    assert found.verdict == "holds"
+    assert half == any("put back in the order" in told.text for told in found.assuming)
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_no_order_hides_a_wrong_angle_from_a_proof(half: bool) -> None:
+    (found,) = prove(_code(half=half, wrong=True), ["composition"]).findings
+    assert found.verdict == "broken"
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_flex_attention_is_recorded_as_one_fused_operation() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    q = torch.randn(1, 2, 3, 4, generator=torch.Generator().manual_seed(0))
+    with torch.compiler.set_stance("force_eager"), Recorder() as seen:
+        flex_attention(q, q, q)
+    assert seen.roundings >= 8
+    assert seen.terms >= 4
+
+
+# code that gives each token the position at which it stands, asked for other positions
+
+
+Many = tuple[Tensor, ...]
+POSITIONS = torch.tensor([[3, 1, 0, 7], [0, 2, 2, 5]])
+
+
+def placed(xs: Many, offset: int = 0, dtype: torch.dtype | None = None) -> Many:
+    """Each token times one more than its position, in float32 or as it came."""
+    places = offset + torch.arange(xs[0].shape[2])[:, None] + 1
+    return tuple((x.to(dtype or x.dtype) * places).to(dtype or x.dtype) for x in xs)
+
+
+def rotates(code: Callable[..., Many]) -> list[Callable[..., Many]]:
+    return [at_start(code, "bhtd"), at_offsets(code, "bhtd")]
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float32, torch.float64])
+def test_what_comes_back_may_have_another_dtype(dtype: torch.dtype | None) -> None:
+    x = torch.randn(2, 3, 4, 8).half()
+    for rotate in rotates(lambda xs, offset=0: placed(xs, offset, dtype)):
+        (found,) = rotate(x, positions=POSITIONS)
+        wanted = x.to(dtype or x.dtype) * (POSITIONS + 1)[:, None, :, None]
+        assert found.dtype == (dtype or torch.half)
+        assert torch.equal(found, wanted.to(found.dtype))

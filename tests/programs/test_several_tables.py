@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -137,8 +138,7 @@ class OfAGrid(nn.Module):
     ],
 )
 def test_grids_are_called_by_the_bare_name(code: type[nn.Module], line: str) -> None:
-    subject = adapted_as(code, kind="rotary")
-    assert isinstance(subject, Rotary)
+    subject: Any = adapted_as(code, kind="rotary")
     assert (subject.line, subject.axes, broken(subject)) == (line, 2, [])
 
 

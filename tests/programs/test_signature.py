@@ -1,14 +1,34 @@
-"""The language of calls: what is read is what is written, and what is wrong is told."""
+"""The language of calls, and code with its call beside it; numbers and tables that lines tell."""
 
 from __future__ import annotations
 
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor, nn
 
+import attnproof
+from attnproof.cli import main
+from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
 from attnproof.programs.layout import laid_out, read_back
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.signature import SignatureError
-from attnproof.programs.subject import kind_of
+from attnproof.programs.spelling import in_letters
+from attnproof.programs.subject import kind_of, subject_of
+from attnproof.real_code.records import CodesRecord
+from attnproof.testing import (
+    CodeBreaksLaw,
+    assert_attention,
+    assert_rotary,
+    check_attention,
+    check_rotary,
+)
 
 SAME = [
     "q: B H n D, k: B G n D, cos: n D, sin: n D -> q, k",
@@ -114,3 +134,266 @@ def test_what_has_another_shape_than_was_told_is_refused() -> None:
             parse("x: n D -> x").arrays[0].axes or (),
             LENGTHS,
         )
+
+
+# a number in a line is the one with which code is called
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention of 8 features, of queries of 6 heads and keys of 3, or of as many."""
+    assert q.shape[-1] == 8
+    if q.dim() == 4 and q.shape[1] != k.shape[1]:
+        assert (q.shape[1], k.shape[1]) == (6, 3)
+        k, v = (x.repeat_interleave(2, 1) for x in (k, v))
+    return (q @ k.mT / 8**0.5).softmax(-1) @ v
+
+
+def test_numbers_of_three_axes_are_heads_and_features() -> None:
+    subject: Any = subject_of(attend, "q: 2 r 8, k: 2 n 8, v: 2 n 8 -> 2 r 8")
+    assert (subject.heads, subject.width) == (2, 8)
+    with pytest.raises(AssertionError):
+        subject_of(attend, "q: 2 r 16, k: 2 n 16, v: 2 n 16 -> 2 r 16")
+
+
+def test_keys_of_another_number_of_heads_have_groups() -> None:
+    subject: Any = subject_of(attend, "q: B 6 r 8, k: B 3 n 8, v: B 3 n 8 -> B 6 r 8")
+    assert (subject.heads, subject.groups, subject.width) == (6, 3, 8)
+
+
+def test_a_number_of_no_heads_stays_a_number() -> None:
+    for line in ("q: B 6 r 8, k: B 3 n 8, v: B 2 n 8 -> B 6 r 8", "q: B 6 r 8 -> B 4 r n"):
+        call, sizes = in_letters(parse(line))
+        assert sizes["heads"] == 6
+        assert str(call).count(" 2 " if "v:" in line else " 4 ") == 1
+
+
+class ChosenByQueries(nn.Module):
+    """A bias that each query, of 8 features, draws from a table of offsets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(65, 8))
+
+    def forward(self, r: int, n: int, query: Tensor) -> Tensor:
+        at = torch.arange(n) - torch.arange(n - r, n)[:, None]
+        return (query[..., None, :] * self.table[at.clamp(-32, 32) + 32]).sum(-1)
+
+
+def test_features_of_what_a_bias_is_given_are_as_many_as_told() -> None:
+    subject: Any = subject_of(ChosenByQueries, "r = r, n = n, query: 2 r 8 -> 2 r n", kind="bias")
+    assert subject.heads == 2
+    with pytest.raises(RuntimeError, match=r"tensor a \(9\) must match"):
+        subject_of(ChosenByQueries, "r = r, n = n, query: 2 r 9 -> 2 r n", kind="bias")
+
+
+class KeysAndValuesInOne(nn.Module):
+    """Attention whose first argument is a context of twice the features."""
+
+    def __init__(self, mixed: int = 0) -> None:
+        super().__init__()
+        self.mixed = mixed
+
+    def forward(self, key_value: Tensor, query: Tensor) -> Tensor:
+        k, v = key_value.chunk(2, -1)
+        q = query + self.mixed * query[:1]
+        out: Tensor = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+        return out
+
+
+def _rows_apart(mixed: int) -> str:
+    line = "key_value: B n 32 tokens, query: B r 16 -> B r 16"
+    subject: Any = subject_of(KeysAndValuesInOne, line, kind="attention", settings={"mixed": mixed})
+    assert subject.embed == 16
+    (seen,) = examine(subject, (Draw(),), ("rows-of-batch-apart",))
+    return seen.verdict
+
+
+def test_features_are_those_of_queries_where_a_context_has_others() -> None:
+    assert _rows_apart(0) == "holds"
+    assert _rows_apart(1) == "broken"
+
+
+def rotated(x: Tensor, positions: Tensor) -> Tensor:
+    angle = positions[..., None] * 0.5 ** torch.arange(6)
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * angle.cos() - v * angle.sin(), u * angle.sin() + v * angle.cos()), -1)
+
+
+def test_a_number_of_three_axes_beside_positions_is_that_of_heads() -> None:
+    subject: Any = subject_of(rotated, "x: 2 n 12, positions: n positions -> x")
+    assert (subject.heads, subject.width) == (2, 12)
+
+
+def of_three(x: Tensor) -> Tensor:
+    assert x.shape[0] == 3
+    return x * x.shape[-1]
+
+
+def test_a_number_before_tokens_alone_is_that_of_rows_which_are_alike() -> None:
+    subject: Any = subject_of(of_three, "x: 3 n 12 -> 3 n 12")
+    x = torch.randn(2, 4, 12)
+    assert torch.equal(subject.call(x), 12 * x)
+    with pytest.raises(SignatureError, match="AssertionError"):
+        subject_of(of_three, "x: 2 n 12 -> 2 n 12")
+
+
+def test_few_features_are_features() -> None:
+    assert subject_of(lambda x: 2 * x, "x: B n 3 -> B n 3", name="f").embed == 3  # type: ignore[attr-defined]
+    made: Any = subject_of(
+        lambda places: torch.stack((places.sin(), places.cos()), -1), "places: n positions -> n 2"
+    )
+    assert made.width == 2
+    call, sizes = in_letters(parse("x: B n 3, y: 1 n 1 -> x"))
+    assert (str(call), sizes) == ("x: B n E, y: 1 n 1 -> x", {"embed": 3})
+
+
+# tables of a width that the code does not take are told, where broadcasting lets them pass
+
+
+def rotate_half(x: Tensor) -> Tensor:
+    u, v = x.chunk(2, -1)
+    return torch.cat((-v, u), -1)
+
+
+def of_channels(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """As many channels are rotated as the tables have columns."""
+    rotated, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
+    return torch.cat((rotated * cos + rotate_half(rotated) * sin, rest), -1)
+
+
+def of_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Of wider tables the first columns are taken, one for each pair."""
+    half = x.shape[-1] // 2
+    cos, sin = cos[..., :half], sin[..., :half]
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * cos - v * sin, u * sin + v * cos), -1)
+
+
+def of_neighbours(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Of wider tables every other column is taken."""
+    step = 2 if cos.shape[-1] == x.shape[-1] else 1
+    cos, sin = cos[..., ::step], sin[..., ::step]
+    u, v = x[..., ::2], x[..., 1::2]
+    return torch.stack((u * cos - v * sin, u * sin + v * cos), -1).flatten(-2)
+
+
+def stretching(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """A fault: half of the channels rotate, and lengths change, whatever the tables are."""
+    half = x.shape[-1] // 2
+    u, v = x[..., :half], x[..., half:]
+    return torch.cat((u * cos[..., :half] + 2 * u * sin[..., :half], v), -1)
+
+
+LINE = "x: B H n D, cos: n {0}, sin: n {0} -> x"
+WHOLE, HALF = LINE.format("D"), LINE.format("D/2")
+
+
+def test_halves_that_are_taken_for_whole_tables_are_told() -> None:
+    told = subject_of(of_channels, HALF)
+    assert "4 of 8 channels are rotated, as many as the tables have numbers" in told.adapted
+    assert "with D for D/2 8 are" in told.adapted
+    assert "are rotated, as many" not in subject_of(of_channels, WHOLE).adapted
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(of_pairs, "the first half"), (of_neighbours, "every other number")]
+)
+def test_columns_that_are_not_read_are_told(code: object, words: str) -> None:
+    told = subject_of(code, WHOLE)
+    for name in ("cos", "sin"):
+        assert f"of each row of {name} {words}" in told.adapted
+    assert any("is all that is read" in one for one in told.conditions)
+    assert "is all that is read" not in subject_of(code, HALF).adapted
+
+
+def test_of_a_fault_that_no_width_mends_nothing_is_told() -> None:
+    assert "are rotated, as many" not in subject_of(stretching, HALF).adapted
+
+
+# a `Program`: code with its signature beside it, wherever code is taken
+
+
+CALL = "x: B n H D, first: n 1 D/2 cos, second: n 1 D/2 sin -> x"
+FILE = f'''
+import torch
+import attnproof
+
+@attnproof.program("{CALL}")
+def told(x, first, second):
+    """Nothing in its names says how it is called."""
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * first - v * second, u * second + v * first), -1)
+'''
+
+
+def plain(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    u, v = x.chunk(2, -1)
+    return torch.cat((u * first - v * second, u * second + v * first), -1)
+
+
+@attnproof.program(CALL)
+def told(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """It rotates."""
+    return plain(x, first, second)
+
+
+@attnproof.program(CALL)
+def wrong(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    return plain(x, first, -first + second)
+
+
+def test_it_is_called_as_it_was() -> None:
+    given = torch.randn(2, 3, 4, 8), torch.ones(3, 1, 4), torch.zeros(3, 1, 4)
+    assert torch.equal(told(*given), plain(*given))
+    assert torch.equal(told(given[0], second=given[2], first=given[1]), plain(*given))
+    assert list(inspect.signature(told).parameters) == ["x", "first", "second"]
+    assert (told.name, told.__doc__) == ("told", "It rotates.")
+
+
+def test_checks_and_assertions_take_it() -> None:
+    record = check_rotary(told, ["norm", "relative"], methods=["measured"])
+    assert [law.verdict for law in record.laws] == ["measured"] * 2
+    assert "first: n 1 D/2 cos" in record.adapted
+    assert record.file == __file__
+    assert record.law("norm").again.startswith(f"attnproof check {__file__}::told ")
+    with pytest.raises(CodeBreaksLaw, match="norm"):
+        assert_rotary(wrong, ["norm"], methods=["measured"])
+    with pytest.raises(SignatureError):
+        check_rotary(told, ["norm"], call="x: B n H D, third: n 1 D/2 sin -> x")
+
+
+def test_a_module_is_one_too() -> None:
+    class Doubled(nn.Module):
+        def forward(self, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+            return torch.softmax(a @ b.mT / a.shape[-1] ** 0.5, -1) @ c
+
+    call = "a: B H r D query, b: B H n D key, c: B H n D value -> B H r D"
+    for code in (Doubled(), Doubled):
+        assert_attention(attnproof.Program(code, call), ["order-of-keys"], methods=["measured"])
+    record = check_attention(
+        attnproof.Program(Doubled(), call), ["order-of-keys"], methods=["measured"]
+    )
+    assert record.name == "Doubled"
+
+
+def test_the_command_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, out = tmp_path / "rope.py", tmp_path / "found.json"
+    file.write_text(FILE, encoding="utf-8")
+    assert main(["check", f"{file}::told", "--law", "norm", "--json", str(out)]) == 0
+    (one,) = CodesRecord.model_validate_json(out.read_text(encoding="utf-8")).codes
+    assert (one.kind, one.file) == ("rotary", str(file))
+    assert "first: n 1 D/2 cos" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("call", ["x: B n H D -> ", "y: B n H D, first: n 1 D/2 cos -> y"])
+def test_what_cannot_be_one_is_refused_where_it_is_written(call: str) -> None:
+    with pytest.raises(SignatureError):
+        attnproof.Program(plain, call)
+
+
+def test_the_package_stays_light(root: Path) -> None:
+    code = "import sys, attnproof; dir(attnproof); print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "False"

@@ -143,8 +143,7 @@ def months(encoding_dim: int) -> Tensor:
 
 
 def test_a_table_of_so_many_rows_is_told_by_their_number() -> None:
-    found = adapted_as(months, "encoding_dim = E -> 12 E")
-    assert isinstance(found, Additive)
+    found: Any = adapted_as(months, "encoding_dim = E -> 12 E")
     assert found.added(torch.zeros(2, 5, found.width)).shape == (2, 5, found.width)
     with pytest.raises(SignatureError, match="at most 12 tokens"):
         found.added(torch.zeros(2, 13, found.width))
@@ -156,8 +155,7 @@ def weighed(at: Tensor, mask: Tensor) -> Tensor:
 
 
 def test_numbers_beside_a_table_are_ones() -> None:
-    found = adapted_as(weighed, "at: B n positions, mask: B n ones -> B n E", kind="additive")
-    assert isinstance(found, Additive)
+    found: Any = adapted_as(weighed, "at: B n positions, mask: B n ones -> B n E", kind="additive")
     assert bool(found.added(torch.zeros(1, 3, 8))[:, 1:].any())
 
 
