@@ -43,19 +43,19 @@ DEFAULTS = {
 
 
 @dataclass(frozen=True)
-class Ruled:
-    """One rule on one array: whether it says no, and the largest error over its tolerance.
+class Said:
+    """What one policy or rule says: ``alarm`` is None where it was not applied, ``told`` why.
 
-    ``alarm`` is None where the rule says nothing; ``why`` tells.
+    ``ratio`` is its largest error over its tolerance, or |z| over its limit.
     """
 
     rule: str
     alarm: bool | None
     ratio: float
-    why: str = ""
+    told: str = ""
 
 
-def ruled(computed: Tensor, exact: Tensor, eager: Tensor) -> tuple[Ruled, ...]:
+def ruled(computed: Tensor, exact: Tensor, eager: Tensor) -> tuple[Said, ...]:
     """Every rule on computed values, the exact ones, and those of eager code in the same dtype.
 
     * ``assert_close``: |a − b| ≤ atol + rtol |b| at the defaults of ``torch.testing``, b the
@@ -71,7 +71,7 @@ def ruled(computed: Tensor, exact: Tensor, eager: Tensor) -> tuple[Ruled, ...]:
     error, allowed = (a - exact).abs().max(), 2 * (e - exact).abs().max()
     twice = _ruled("twice eager", float(torch.where(error == 0, 0.0, error / allowed)))
     if computed.dtype == torch.float64:
-        twice = Ruled("twice eager", None, 0.0, "its reference is float64 itself")
+        twice = Said("twice eager", None, 0.0, "its reference is float64 itself")
     return (
         _ruled("assert_close", _close(a, stored, relative, absolute)),
         _ruled("by hand", _close(a, stored, hand, hand)),
@@ -79,8 +79,8 @@ def ruled(computed: Tensor, exact: Tensor, eager: Tensor) -> tuple[Ruled, ...]:
     )
 
 
-def _ruled(rule: str, ratio: float) -> Ruled:
-    return Ruled(rule, not ratio <= 1, math.inf if math.isnan(ratio) else ratio)
+def _ruled(rule: str, ratio: float) -> Said:
+    return Said(rule, not ratio <= 1, math.inf if math.isnan(ratio) else ratio)
 
 
 def _close(a: Tensor, b: Tensor, relative: float, absolute: float) -> float:
@@ -137,19 +137,6 @@ def _at_most(count: int, trials: int, p: float) -> float:
 
 EVERY_RULE = (*POLICIES, *RULES)
 ALARMS = ("violated", "non-finite")
-
-
-@dataclass(frozen=True)
-class Said:
-    """What one policy or rule says: ``alarm`` is None where it was not applied, ``told`` why.
-
-    ``ratio`` is its largest error over its tolerance, or |z| over its limit.
-    """
-
-    rule: str
-    alarm: bool | None
-    ratio: float
-    told: str = ""
 
 
 @dataclass(frozen=True)
@@ -218,9 +205,7 @@ def _case(trial: str, task: Task, program: Implementation, dtype: torch.dtype) -
         else one
         for one in _policies(found)
     ]
-    rules = ruled(computed, exact, values_in(task, {}, dtype))
-    said += [Said(one.rule, one.alarm, one.ratio, one.why) for one in rules]
-    return replace(case, said=tuple(said))
+    return replace(case, said=(*said, *ruled(computed, exact, values_in(task, {}, dtype))))
 
 
 def _policies(found: Measurement) -> list[Said]:
