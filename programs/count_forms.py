@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -26,7 +26,7 @@ from .fitting import Fit, best, fitting, others, short
 from .grammar import parse
 from .names import CAPACITY, SIDES, Parameter, order_in, parameters, role_of
 from .roles import SIZES, lengths_of, raised, role, runs, said
-from .signature import Signature, SignatureError
+from .signature import SignatureError
 from .subjects import Additive, Bias, Mask
 
 # Two calls; no two letters, and no products of two, have the same lengths in both.
@@ -73,14 +73,13 @@ SCORES = re.compile(r"((qk|attn|attention|raw)_)?(dots|sim|scores?|logits|weight
 Kind = TypeVar("Kind")
 
 
-def _needed(code: Code, but: Sequence[str] = ()) -> list[Parameter]:
+def _needed(code: Code) -> list[Parameter]:
     """The parameters that are given something: required ones, and lengths that may be None."""
-    known = parameters(code.call)
     lengths = ("length", "keys")
     return [
         one
-        for one in known
-        if one.name not in but and (one.required or (one.role in lengths and one.default is None))
+        for one in parameters(code.call)
+        if one.required or (one.role in lengths and one.default is None)
     ]
 
 
@@ -199,7 +198,7 @@ def _backs(
     found: list[dict[str, Tensor]] = []
     for sizes in (FIRST, SECOND):
         at = {**lengths_of(signature), **sizes, **more}
-        called = runs(code, signature, whole=True)(_given(signature, at), at)
+        called = runs(code, signature, whole=True)(plain_arrays(signature, at), at)
         found.append(_arrays_in(called))
         areas_at = {f"({c} {d})": at[c] * at[d] for c, d in areas}
         offsets = {OFFSETS: 2 * at["n"] - 1, SIGNED: 2 * at["n"]} if "n" in letters else {}
@@ -235,11 +234,6 @@ def _arrays_in(value: Any) -> dict[str, Tensor]:
     if not found:
         raise DoesNotFit(f"wanted a tensor back, got {type(value).__name__}")
     return found
-
-
-def _given(signature: Signature, lengths: dict[str, int]) -> dict[str, Any]:
-    """What the code is called with: only shapes matter."""
-    return plain_arrays(signature, lengths)
 
 
 def _lines(
@@ -399,7 +393,9 @@ def _value(code: Code, line: str) -> Tensor:
     signature = parse(line)
     more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
     lengths = {**FIRST, **more}
-    found: Tensor = next(iter(runs(code, signature)(_given(signature, lengths), lengths).values()))
+    found: Tensor = next(
+        iter(runs(code, signature)(plain_arrays(signature, lengths), lengths).values())
+    )
     return found
 
 

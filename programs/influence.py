@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -39,17 +39,10 @@ def told_matrix(seen: Tensor) -> list[str]:
     return ["".join("#" if bool(one) else "." for one in row) for row in seen]
 
 
-def influences(
-    call: Callable[[Tensor], Tensor], x: Tensor, draw: Draw, at: Sequence[int] | None = None
-) -> Tensor:
-    """How much each output changes with each token: x (B, S, E) -> (T, S), the largest over all.
-
-    ``at`` names the tokens that are changed, all if it is None; the others stay 0.
-    """
-    keys = range(x.shape[1]) if at is None else at
-    other = x.clone()
-    for j in keys:
-        other[:, j] = draw.normal(x.shape[0], x.shape[2], salt=500 + j)
+def influences(call: Callable[[Tensor], Tensor], x: Tensor, draw: Draw) -> Tensor:
+    """How much each output changes with each token: x (B, S, E) -> (T, S), the largest over all."""
+    keys = range(x.shape[1])
+    other = torch.stack([draw.normal(x.shape[0], x.shape[2], salt=500 + j) for j in keys], 1)
     return changes(call, x, other, keys)
 
 

@@ -7,7 +7,7 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -253,7 +253,7 @@ def _again(
     return shlex.join([*words, *["--seed", str(seed)] * bool(seed)])
 
 
-def _print(lines: Sequence[tuple[str, str]]) -> None:
+def _print(lines: Iterable[tuple[str, str]]) -> None:
     from rich.console import Console
     from rich.text import Text
 

@@ -288,12 +288,8 @@ def _filled(text: str, width: int, deeper: int, style: str = "") -> Iterator[Lin
     yield from ((line, style) for line in lines)
 
 
-def classes_page(record: ClassesRecord, width: int = WIDEST) -> list[Line]:
+def classes_page(record: ClassesRecord) -> Iterator[Line]:
     """The lines of a page of classes with their styles."""
-    return list(_class_lines(record, min(width, WIDEST)))
-
-
-def _class_lines(record: ClassesRecord, width: int) -> Iterator[Line]:
     count = sum(1 + len(each.others) for each in record.classes)
     yield f"{count} programs in {len(record.classes)} classes; {record.seconds:.1f} s", "bold"
     for number, each in enumerate(record.classes, 1):
@@ -301,13 +297,13 @@ def _class_lines(record: ClassesRecord, width: int) -> Iterator[Line]:
         yield f"{number}  {each.first}", "bold"
         for one in each.others:
             sign = SIGNS[one.verdict]
-            yield from _filled(f"   {sign} {one.target}: {one.line}", width, 7, COLOURS[sign])
+            yield from _filled(f"   {sign} {one.target}: {one.line}", WIDEST, 7, COLOURS[sign])
     if record.apart:
         yield "", ""
         yield "between classes", "bold"
     for pair in record.apart:
         sign = SIGNS.get(pair.verdict, "✗" if pair.verdict == "counterexample" else "–")
         told = f"   {sign} {pair.first}, {pair.second}: {pair.verdict}, {pair.why}"
-        yield from _filled(told, width, 7)
+        yield from _filled(told, WIDEST, 7)
         if pair.parted is not None:
-            yield from _parted(pair.parted, width)
+            yield from _parted(pair.parted, WIDEST)

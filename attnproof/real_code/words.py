@@ -246,7 +246,7 @@ def _difference(seen: SeenRecord) -> str:
     return f"they differ by {document.short(far)}{explained}{known}"
 
 
-def stopped_told(heard: Collected, stopped: Stopped, limit: str = "--limit") -> str:
+def stopped_told(heard: Collected, stopped: Stopped) -> str:
     """One paragraph: where the code was stopped, why, what is kept; then what shows it again."""
     method, law = heard.at
     target = heard.asked.target
@@ -260,7 +260,7 @@ def stopped_told(heard: Collected, stopped: Stopped, limit: str = "--limit") -> 
     known = len({one.law for one in heard.findings} - {law})
     told.append(f"What was found before is kept ({known} law{'s' * (known != 1)}).")
     if "not ended" in stopped.why:
-        told.append(f"{limit} SECONDS gives it more time.")
+        told.append("--limit SECONDS gives it more time.")
     again = f"\nagain: {heard.asked.again(law)}" if law else ""
     return " ".join(told) + again
 

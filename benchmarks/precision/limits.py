@@ -31,15 +31,13 @@ class Pairs:
     n: Tensor
 
     @staticmethod
-    def drawn(
-        count: int = 512, pairs: int = 64, *, apart: int = 256, below: int = 2048, seed: int = 0
-    ) -> Pairs:
+    def drawn(count: int = 512, pairs: int = 64, *, seed: int = 0) -> Pairs:
         """Content at random; m below 2,048, and n less than 256 from it on either side."""
         generator = torch.Generator().manual_seed(seed)
         q, k = torch.randn((2, count, 2 * pairs), generator=generator, dtype=torch.float64)
-        m = torch.randint(below, (count,), generator=generator)
-        offset = torch.randint(1 - apart, apart, (count,), generator=generator)
-        return Pairs(q, k, m.double(), (m + offset).clamp(0, below - 1).double())
+        m = torch.randint(2048, (count,), generator=generator)
+        offset = torch.randint(-255, 256, (count,), generator=generator)
+        return Pairs(q, k, m.double(), (m + offset).clamp(0, 2047).double())
 
     def moved(self, shift: float) -> Pairs:
         """The same content, at positions that are all ``shift`` further on."""
@@ -220,7 +218,6 @@ def breaks(
     form: Format,
     base: float,
     *,
-    limit: float = LIMIT,
     furthest: int = FURTHEST,
     device: torch.device | None = None,
 ) -> Break:
@@ -229,11 +226,11 @@ def breaks(
     for place in grid(furthest):
         found = errors(pairs.at(place), form, base, device=device)
         for name, value in (("rms", found.rms), ("largest", found.largest)):
-            if first[name] is None and not value <= limit:  # NaN is above every limit
+            if first[name] is None and not value <= LIMIT:  # NaN is above every limit
                 first[name] = place
         if None not in first.values():
             break
-    return Break(form.name, base, limit, first["rms"], first["largest"], furthest)
+    return Break(form.name, base, LIMIT, first["rms"], first["largest"], furthest)
 
 
 def grid(furthest: int) -> Iterator[int]:
@@ -259,7 +256,7 @@ def collision(dtype: torch.dtype, searched: int = (1 << 24) + CHUNK) -> Collisio
     return Collision(name_of(dtype), first, infinite, searched)
 
 
-def drift(dtype: torch.dtype, base: float, pairs: int = 64, *, off: float = OFF) -> Drift:
+def drift(dtype: torch.dtype, base: float, pairs: int = 64) -> Drift:
     """How frequencies drift that the float32 formula makes and a dtype keeps."""
     omega = declared(base, pairs)
     kept = float32_formula(base, pairs).to(dtype).double()
@@ -269,7 +266,7 @@ def drift(dtype: torch.dtype, base: float, pairs: int = 64, *, off: float = OFF)
         name_of(dtype),
         base,
         float((wrong / omega).max()),
-        off,
-        math.ceil(off / float(wrong.max())),
+        OFF,
+        math.ceil(OFF / float(wrong.max())),
         subnormal,
     )

@@ -51,7 +51,6 @@ def examined(
     limit: float = 60.0,
     jobs: int = 1,
     methods: Sequence[str] = METHODS,
-    tell: Callable[[CodeRecord], None] | None = None,
 ) -> Iterator[CodeRecord]:
     """The record of each subject, as soon as it is there; none takes longer than ``limit`` seconds.
 
@@ -68,10 +67,7 @@ def examined(
                 return
             for one_running in _over(at_work, limit):
                 at_work.remove(one_running[0])
-                record = _record(*one_running)
-                if tell is not None:
-                    tell(record)
-                yield record
+                yield _record(*one_running)
     finally:
         for running in at_work:
             running.process.kill()

@@ -41,8 +41,6 @@ class Classes:
 def classes(
     programs: Sequence[Told],
     *,
-    weights: str = "",
-    where: str = "",
     seed: int = 0,
     seconds: float = SECONDS,
     begin: Callable[[str], None] = lambda _: None,
@@ -71,7 +69,7 @@ def classes(
         for each in () if program in specified else found:
             pair = (program, each.first) if each.first in specified else (each.first, program)
             try:
-                verdict = compare(*pair, weights=weights, where=where, seed=seed, seconds=seconds)
+                verdict = compare(*pair, seed=seed, seconds=seconds)
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
                 apart.append((each.first, program, said_of(error)))
                 continue

@@ -117,10 +117,10 @@ def _sorted(x: Tensor) -> Tensor:
     return found
 
 
-def parted(both: Two, seed: int = 0) -> Parted | None:
+def parted(both: Two) -> Parted | None:
     """Where the two programs begin to do otherwise; None where that cannot be seen."""
     made = []
-    values = drawn(both.given, both.lengths, seed)
+    values = drawn(both.given, both.lengths, 0)
     state = [x for module in both.modules for x in (*module.parameters(), *module.buffers())]
     given = [_Made(None, _sorted(x)) for x in (*values, *state)]
     for side in ("first", "second"):
