@@ -7,17 +7,14 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 
-from attnproof import __version__
 from attnproof.document import bar, markdown
 from attnproof.numeric.devices import devices
 from attnproof.options import write_json
-from attnproof.records import Machine
-from benchmarks.precision.record import document, recorded, sheets
+from benchmarks.precision.record import document, sheets
 from benchmarks.precision.survey import survey
 
 
@@ -35,8 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         def tell(says: str, done: int, total: int) -> None:
             shown.update(task, description=says, completed=done, total=total)
 
-        found = survey(device=asked.device, seed=asked.seed, tell=tell)
-    record = recorded(found, datetime.now(UTC), __version__, Machine.here())
+        record = survey(device=asked.device, seed=asked.seed, tell=tell)
     for sheet in sheets(record):
         Console().print(sheet.shown(), "")
     if asked.json is not None:

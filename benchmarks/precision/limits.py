@@ -61,9 +61,9 @@ class Pairs:
         lengths = self.q.norm(dim=-1) * self.k.norm(dim=-1)
         return torch.as_tensor(lengths / math.sqrt(self.q.shape[-1]))
 
-    def lengths(self, layout: str = "interleaved") -> tuple[Tensor, Tensor]:
+    def lengths(self) -> tuple[Tensor, Tensor]:
         """The lengths of the pairs of queries and of keys: (k, B), (k, B)."""
-        first, second = pairs_in(layout, self.q.shape[-1] // 2)
+        first, second = pairs_in("interleaved", self.q.shape[-1] // 2)
         return (
             torch.hypot(self.q[:, first], self.q[:, second]),
             torch.hypot(self.k[:, first], self.k[:, second]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field, field_serializer
@@ -13,7 +13,23 @@ from attnproof.document import Block, Grid, Heading, Items, Text
 from attnproof.evidence import Record
 from attnproof.records import Machine
 from benchmarks.precision.limits import Break, Collision, Drift, Errors
-from benchmarks.precision.survey import Checked, Survey
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Rotary code, what is found of it by two laws, and the largest error over what is allowed.
+
+    ``identity``: of scores at one offset.  ``comparison``: with what is declared; ``why`` that is
+    broken.
+    """
+
+    code: str
+    form: str
+    identity: str
+    identity_ratio: float
+    comparison: str
+    comparison_ratio: float
+    why: str
 
 
 class PrecisionRecord(Record):
@@ -47,12 +63,6 @@ class PrecisionRecord(Record):
 def _word(value: Any) -> Any:
     infinite = isinstance(value, float) and not math.isfinite(value)
     return "non-finite" if infinite else value
-
-
-def recorded(found: Survey, made: AwareDatetime, version: str, machine: Machine) -> PrecisionRecord:
-    """The record of a survey."""
-    told = {part.name: getattr(found, part.name) for part in fields(found)}
-    return PrecisionRecord(made=made, attnproof=version, machine=machine, **told)
 
 
 FORMATS = (
@@ -128,11 +138,11 @@ def sheets(record: PrecisionRecord) -> Iterator[Grid]:
         ),
     )
     yield _sheet(
-        "What two checks say of rotary code",
-        "The identity score(m + s, n + s) = score(m, n), and the comparison with the declared "
-        "frequencies; in brackets the largest error over its bound. The identity cannot see "
-        "frequencies that are wrong alike for queries and keys.",
-        ("code", "format", "identity", "declared frequencies"),
+        "What two laws find of rotary code",
+        "score(m + s, n + s) = score(m, n), and layout and frequencies as declared; in brackets "
+        "the largest error over what rounding explains. The first cannot see frequencies that are "
+        "wrong alike for queries and keys, and neither sees which way code rotates.",
+        ("code", "data in", "relative", "as declared"),
         tuple(
             (
                 c.code,
@@ -181,7 +191,7 @@ def document(record: PrecisionRecord) -> Iterator[Block]:
     )
     yield Text(FORMATS)
     yield from sheets(record)
-    yield Heading("Why the comparison refuses")
+    yield Heading("Where code is not as declared")
     yield Items(tuple(f"{c.code} ({c.form}): {c.why}." for c in record.checked if c.why))
 
 

@@ -171,11 +171,6 @@ class Bound:
         p, a = 0.0 if whole else unit_roundoff(self.form.positions), unit_roundoff(self.form.angles)
         return p + a + p * a
 
-    def angle(self, positions: Tensor) -> Tensor:
-        """How far the angle of a pair at a position may be off: (n,) -> (n, B)."""
-        rate = self.omega.abs() * (self.frequency + (1 + self.frequency) * self.step(positions))
-        return positions.abs()[:, None] * rate + self.least_angle
-
     def offset(self, m: Tensor, n: Tensor, *, own: bool = False) -> Tensor:
         """How far the difference of two angles may be off: (k,), (k,) -> (k, B).
 

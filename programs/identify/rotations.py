@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ...numeric.rotary_precision.bound import Format, bound_of
-from ...numeric.rotary_precision.extraction import Rotated, frequencies_of, wrapped
+from ...numeric.rotary_precision.extraction import frequencies_of, wrapped
 from ..draw import Draw
 from ..subjects import Rotary
 
@@ -254,8 +254,7 @@ def follow(positions: Tensor, angles: Tensor, noise: float, step: float = 1.0) -
         # the first guess of a frequency sets its radius: the angle at the first place after 0
         size = angles[int((whole > 0).nonzero()[0])].abs() + noise
         radius = whole[:, None] * size * (2 * u if dtype == SINGLE else 3 * u) + noise
-        found = Rotated(whole.long(), angles, radius, whole, "")
-        omega, off = frequencies_of(found, radius)
+        omega, off = frequencies_of(whole.long(), angles, radius)
         rest = wrapped(angles - whole[:, None] * omega).abs()
         known = radius + whole[:, None] * off
         steady = bool(((rest <= known) | (known >= math.pi)).all())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.rotary_precision.extraction import Rotated, frequencies_of, pairs_in, places
+from ...numeric.rotary_precision.extraction import frequencies_of, pairs_in, places
 from ..declarations import DeclaredRotary
 from ..draw import Draw
 from ..identify import scalings
@@ -171,8 +171,7 @@ def _read(found: Rotates, pair: Pair, layout: str) -> Read:
     )
     off = rounding.angle(blocks.positions.double()[:, None], upper) + eta
     rows = angles.isfinite().all(1)
-    known = Rotated(blocks.positions[rows], angles[rows], angles[rows], blocks.positions, "")
-    omega, radius = frequencies_of(known, off[rows])
+    omega, radius = frequencies_of(blocks.positions[rows], angles[rows], off[rows])
     return Read(blocks, omega, radius, off, pair, float(blocks.away[rows].max()), layout)
 
 

@@ -6,15 +6,14 @@ import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from attnproof.document import markdown
 from benchmarks.precision import __main__ as command
 from benchmarks.precision import survey as surveying
-from benchmarks.precision.record import PrecisionRecord, document, recorded, sheets
-from benchmarks.precision.survey import Survey, Tell
+from benchmarks.precision.record import PrecisionRecord, document, sheets
+from benchmarks.precision.survey import Tell
 
 QUICK = ("float32", "bfloat16", "float16 throughout")
 
@@ -26,7 +25,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def surveyed(device: str, seed: int) -> Survey:
+def surveyed(device: str, seed: int) -> PrecisionRecord:
     """What is measured, once for all tests."""
     return surveying.survey(device=device, seed=seed)
 
@@ -36,19 +35,15 @@ def run(tmp_path: Path, violations: int = 0) -> tuple[int, PrecisionRecord, str]
     file, written = tmp_path / "precision.json", tmp_path / "precision.md"
     kept: list[PrecisionRecord] = []
 
-    def seen(*made: Any) -> PrecisionRecord:
-        kept.append(recorded(*made))
-        return kept[0]
-
-    def survey(*, device: str, seed: int, tell: Tell) -> Survey:
+    def seen(*, device: str, seed: int, tell: Tell) -> PrecisionRecord:
         tell("all of it", 1, 1)
         found = surveyed(device, seed)
-        told = (replace(one, violations=one.violations + violations) for one in found.errors)
-        return replace(found, errors=tuple(told))
+        more = [replace(one, violations=one.violations + violations) for one in found.errors]
+        kept.append(found.model_copy(update={"errors": tuple(more)}))
+        return kept[0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "survey", survey)
-        patch.setattr(command, "recorded", seen)
+        patch.setattr(command, "survey", seen)
         code = command.main(["--json", str(file), "--markdown", str(written)])
     (record,) = kept
     told = json.loads(file.read_text(encoding="utf-8"))
