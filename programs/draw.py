@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ..numeric.devices import name_of
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -35,6 +37,11 @@ class Draw:
         if n > 1 and bool((order == torch.arange(n)).all()):
             order = order.roll(1)
         return order.to(self.device)
+
+    @property
+    def format(self) -> str:
+        """The dtype by its name."""
+        return name_of(self.dtype)
 
     def cast(self, dtype: torch.dtype) -> Draw:
         """The same seed in another dtype."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from ..programs.as_read import mask_as_read
 from ..programs.declared_laws import Compared, compared_by
-from ..programs.finding import GUESSED, NOT_MEASURED, UNLIKE
+from ..programs.finding import GUESSED, NOT_MEASURED, UNLIKE, Finding
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from ..verdict_line import Condition, clauses, verdict_line
@@ -21,7 +21,6 @@ from .records import (
     IdentityRecord,
     LawOfCodeRecord,
     LawVerdict,
-    Method,
     MethodRecord,
     RemarkRecord,
     TracedRecord,
@@ -288,24 +287,9 @@ class Collected:
         method, law = self.at
         if law:
             self.cut[method, law] = why
-            self.findings.append(
-                FindingRecord(
-                    law=law,
-                    method=cast("Method", method),
-                    verdict="undecided",
-                    why=why,
-                    error=None,
-                    bound=None,
-                    witness=None,
-                    seed=self.asked.seed,
-                    dtype=self.asked.dtypes[0],
-                    device=self.asked.device,
-                    sizes={},
-                    assuming=(),
-                    seconds=0.0,
-                    traceback="",
-                )
-            )
+            asked = self.asked
+            how = {"seed": asked.seed, "dtype": asked.dtypes[0], "device": asked.device}
+            self.findings.append(FindingRecord.of(Finding(law, method, "undecided", why, **how)))
 
     def record(self, seconds: float, *, stopped: str = "", said: str = "") -> CodeRecord:
         """The record of what was heard; what was not reached is named there."""

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...numeric.devices import name_of
 from ..arranging import arranged
 from ..draw import Draw
 from ..finding import Seen
@@ -160,7 +161,7 @@ def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> 
     """Run both at many lengths in each format; the smallest inputs at which they differ."""
     found = Looked()
     for dtype in formats:
-        name = str(dtype).removeprefix("torch.")
+        name = name_of(dtype)
         with arranged(SimpleNamespace(module=nn.ModuleList(both.modules)), dtype):
             before = found.tried
             for at in lengths_tried(both):
@@ -235,7 +236,7 @@ def _overflows(
     if scale == 1 and largest <= torch.finfo(dtype).max ** 0.5:
         return False
     finite = [bool(x.isfinite().all()) for x in (here, there)]
-    name = str(dtype).removeprefix("torch.")
+    name = name_of(dtype)
     side = both.second if finite[0] else both.first
     found.overflows = found.overflows or (
         f"of large inputs {side.program.name} is not finite in {name}, the other is"

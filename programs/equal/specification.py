@@ -239,6 +239,13 @@ def _in_order(x: Argument) -> list[str]:
     return order + [c for c in letters if c not in order]
 
 
+def _three(roles: Roles) -> tuple[str, str]:
+    """Queries, keys and values as references have them, and what comes back."""
+    axes = {name: _in_order(roles[name]) for name in ("query", "key", "value")}
+    given = ", ".join(f"{name}: {' '.join(own)} {name}" for name, own in axes.items())
+    return given, " ".join([*axes["query"][:-1], axes["value"][-1]])
+
+
 def _wide(table: Tensor, x: Tensor) -> Tensor:
     """A table (.., n, D) for vectors (B, H, n, D): rows of the batch are not heads."""
     return table[:, None] if table.ndim == x.ndim - 1 and x.ndim > 3 else table
@@ -307,7 +314,6 @@ def _masked(mask: Argument | None) -> tuple[str, str]:
 
 def _of_vectors(one: Specified, roles: Roles, signature: Signature) -> Made:
     kind, line = _masked(roles.get("mask"))
-    heads_first = {name: " ".join(_in_order(roles[name])) for name in ("query", "key", "value")}
     sinks = [a for a in signature.arrays if re.search("sink", a.name)]
     table = None if one.buckets is None else _table(signature)
     if one.buckets is not None and table is None:
@@ -331,10 +337,9 @@ def _of_vectors(one: Specified, roles: Roles, signature: Signature) -> Made:
         found: Tensor = references.attend(*vectors, **known)
         return found
 
-    given = ", ".join(f"{name}: {axes} {name}" for name, axes in heads_first.items())
+    given, back = _three(roles)
     sink = f", sink: {_axes(sinks[0])}" if one.sink else ""
     sink += "" if table is None else f", table: {_axes(table)}"
-    back = heads_first["query"].rpartition(" ")[0] + " " + heads_first["value"].split()[-1]
     return attention, f"{given}{line}{sink} -> {back}"
 
 
@@ -428,9 +433,7 @@ def _linear(one: Specified, roles: Roles, signature: Signature, module: Any) -> 
         found: Tensor = how(given["query"], given["key"], given["value"])
         return found
 
-    axes = {name: " ".join(_in_order(roles[name])) for name in ("query", "key", "value")}
-    given = ", ".join(f"{name}: {told} {name}" for name, told in axes.items())
-    back = axes["query"].rpartition(" ")[0] + " " + axes["value"].split()[-1]
+    given, back = _three(roles)
     return linear, f"{given} -> {back}"
 
 
@@ -451,10 +454,8 @@ def _delta(one: Specified, roles: Roles, signature: Signature, module: Any) -> M
         found: Tensor = references.delta_rule(query, *others)
         return found
 
-    axes = {name: " ".join(_in_order(roles[name])) for name in ("query", "key", "value")}
-    given = ", ".join(f"{name}: {told} {name}" for name, told in axes.items())
+    given, back = _three(roles)
     given += "".join(f", {a.name}: {' '.join(_in_order(a))}" for a in gates)
-    back = axes["query"].rpartition(" ")[0] + " " + axes["value"].split()[-1]
     return delta, f"{given} -> {back}"
 
 

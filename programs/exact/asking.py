@@ -11,7 +11,7 @@ import torch
 
 from attnproof.theorems.laws import laws_of
 
-from ...numeric.devices import one_thread
+from ...numeric.devices import name_of, one_thread
 from ...numeric.residues.towers import NoTower
 from ..applicable_laws import promised
 from ..finding import Finding, Seen, speaks_of_gradients
@@ -109,7 +109,7 @@ def _found(
             why,
             witness=seen,
             seed=seed,
-            dtype=str(_dtype(subject)).removeprefix("torch."),
+            dtype=name_of(_dtype(subject)),
             seconds=perf_counter() - start,
             **more,
         ), depth

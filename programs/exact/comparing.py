@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...numeric.devices import name_of
 from ..finding import Seen
 from ..subjects import Subject
 from .laws import Sides
@@ -80,7 +81,7 @@ def compared(sides: Sides, session: Session) -> Compared:
     unknown += int(one.sum())
     unknown += int((numbers[0].isnan() | numbers[1].isnan()).sum())
     error, bound, at, values = _measured(*numbers, session)
-    dtype = str(a.dtype).removeprefix("torch.")
+    dtype = name_of(a.dtype)
     return Compared(sides, entries, differ, error, bound, chance, dtype, at, values, unknown)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ...numeric.devices import unit_roundoff
+from ...numeric.devices import name_of, unit_roundoff
 from ..draw import Draw
 from ..identity import Identity, Part, told
 from ..subjects import Attention, Mask
@@ -188,7 +188,7 @@ def identify_mask(code: Mask, draw: Draw) -> Identity:
     )
     few = ", ".join(map(str, rule.counts[:8]))
     parts = list(rule.parts(f"{keys} queries and keys, the first of which see {few}"))
-    dtype = str(square.dtype).removeprefix("torch.")
+    dtype = name_of(square.dtype)
     truth = square.dtype == torch.bool
     parts.append(
         Part(

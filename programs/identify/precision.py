@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.devices import unit_roundoff
+from ...numeric.devices import name_of, unit_roundoff
 from ...numeric.rotary_precision.extraction import places, wrapped
 from ..draw import Draw
 from ..identity import Part, told
@@ -70,12 +70,7 @@ def precision_parts(
         ]
         other = [w for w in coarse if w != words][:2] if "computed" in words else []
         seen += f"; {' or '.join(other)} gives the same there" if other else ""
-        name = {
-            "positions": str(ways[0].positions),
-            "frequencies": str(ways[0].frequencies),
-            "angles": str(ways[0].angles),
-        }
-        value = {k: v.removeprefix("torch.") for k, v in name.items()}
+        value = {name: name_of(dtype) for name, dtype in vars(ways[0]).items()}
         parts = [Part("angles", value, words, seen, certain=not other)]
     if code.whole:
         parts.append(_exact(code, draw, blocks[axis], found, noise, ids, dynamic))
@@ -133,7 +128,7 @@ def _exact(
 
 def table_part(table: torch.dtype, data: torch.dtype) -> Part:
     """In which dtype the cosines and sines are."""
-    name = str(table).removeprefix("torch.")
+    name = name_of(table)
     words = "" if table == data else f"cosines and sines rounded to {name}"
     return Part("table", name, words, f"all that were met are numbers of {name}")
 
@@ -165,17 +160,13 @@ class Rounding:
     def words(self) -> str:
         """As one would say it."""
         short = [
-            f"{name} rounded to {str(dtype).removeprefix('torch.')}"
-            for name, dtype in (
-                ("positions", self.positions),
-                ("frequencies", self.frequencies),
-                ("angles", self.angles),
-            )
+            f"{name} rounded to {name_of(dtype)}"
+            for name, dtype in vars(self).items()
             if dtype in (HALF, BRAIN)
         ]
         if short:
             return " and ".join(short)
-        return f"angles computed in {str(self.angles).removeprefix('torch.')}"
+        return f"angles computed in {name_of(self.angles)}"
 
     def error(self, positions: Tensor, angles: Tensor, omega: Tensor) -> Tensor:
         """How far angles that were read are from this way to compute p·ω, what it allows aside.

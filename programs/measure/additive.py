@@ -144,18 +144,19 @@ def _repeated(subject: Additive, draw: Draw) -> Outcome | None:
     if not bool(same.any()):
         return None
     p, q = (int(i) for i in same.nonzero()[0])
-    return broken(
-        f"positions {p} and {q} have the same row",
-        Seen(
-            {"positions": [p, q]},
-            (f"row {p}", plain(table[p])),
-            (f"row {q}, which should differ", plain(table[q])),
-            float(off[p, q]),
-            float(allowed[q]),
-        ),
-        T=q + 1,
-        D=subject.width,
+    return _same_row(table, p, q, float(off[p, q]), float(allowed[q]))
+
+
+def _same_row(table: Tensor, p: int, q: int, off: float, allowed: float) -> Outcome:
+    """Broken: two positions have one row."""
+    seen = Seen(
+        {"positions": [p, q]},
+        (f"row {p}", plain(table[p])),
+        (f"row {q}, which should differ", plain(table[q])),
+        off,
+        allowed,
     )
+    return broken(f"positions {p} and {q} have the same row", seen, T=q + 1, D=table.shape[1])
 
 
 def _alike_in_a_grid(subject: Additive) -> Outcome | None:
@@ -194,16 +195,7 @@ def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
     allowed = rounding_of(draw.dtype).unit * float(table[0].norm())
     if bool((steps <= allowed).any()):
         p = int((steps <= allowed).nonzero()[0])
-        seen = Seen(
-            {"positions": [p, p + 1]},
-            (f"row {p}", plain(table[p])),
-            (f"row {p + 1}, which should differ", plain(table[p + 1])),
-            float(steps[p]),
-            allowed,
-        )
-        return broken(
-            f"positions {p} and {p + 1} have the same row", seen, T=p + 2, D=subject.width
-        )
+        return _same_row(table, p, p + 1, float(steps[p]), allowed)
     return held(
         f"neighbouring rows up to position {len(table) - 1} differ by "
         f"{float(steps.min()):.2g} at least",

@@ -111,7 +111,7 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
             seen.bound,
             seen.witness,
             seed=draw.seed,
-            dtype=str(draw.dtype).removeprefix("torch."),
+            dtype=draw.format,
             device=draw.device,
             sizes=dict(seen.sizes or {}),
             seconds=perf_counter() - start,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor, nn
 
+from ...numeric.devices import name_of
 from ..calling import evaluating, fresh
 from ..draw import Draw
 from ..program import telling_of_modules
@@ -16,7 +17,7 @@ from ..running import refusal
 from ..subjects import Rotary
 from ..tolerance import ladder_error, rounding_of
 from .base import Outcome, compared, held, not_asked, probe, undecided
-from .rotary_positions import SHORT, name_of
+from .rotary_positions import SHORT
 from .rotary_reading import UNREAD, Read, read, rotates_of
 
 UNSEEN = "it cannot be seen which module works in a call, so nothing says that a cast reaches it"

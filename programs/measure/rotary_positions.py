@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from ...numeric.devices import name_of
 from ...numeric.rotary_precision.extraction import wrapped
 from ..calling import evaluating, plain
 from ..draw import Draw
@@ -202,11 +203,6 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
 def draws_of(draw: Draw) -> list[Draw]:
     """The draw, and the same in short dtypes: code may take the dtype of the data for positions."""
     return [draw, *(draw.cast(dtype) for dtype in SHORT if dtype != draw.dtype)]
-
-
-def name_of(dtype: torch.dtype) -> str:
-    """The name of a dtype as people write it."""
-    return str(dtype).removeprefix("torch.")
 
 
 @probe("neighbours-differ", "rotary")

@@ -112,6 +112,5 @@ def _told(seen: Outcome, scene: Scene) -> Outcome:
     """A witness that says in which format it was found."""
     if seen.witness is None:
         return seen
-    name = str(scene.draw.dtype).removeprefix("torch.")
-    witness = replace(seen.witness, inputs={**seen.witness.inputs, "format": name})
+    witness = replace(seen.witness, inputs={**seen.witness.inputs, "format": scene.draw.format})
     return replace(seen, witness=witness)

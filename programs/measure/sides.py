@@ -168,7 +168,7 @@ def accused(
     values, found = _shrunk(look, formula, values, found)
     told = {name: shown(value) for name, value in values.items()}
     if isinstance(look.subject, Attention | Layer):  # looked at in float64 first
-        told |= {"seed": look.draw.seed, "format": str(look.draw.dtype).removeprefix("torch.")}
+        told |= {"seed": look.draw.seed, "format": look.draw.format}
     if formula.of_sizes:  # what is given has lengths alone
         told = {"tokens": sum(len(v) if v.dim() == 1 else v.shape[1] for v in _tensors(values))}
     told |= place_of(formula, found)

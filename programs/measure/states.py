@@ -51,7 +51,7 @@ def before_calls(
     yield "a shorter one", [(None, way.given(draw, b, max(1, t // 2), 0))]
     yield "one token", [(None, way.given(draw, b + 1, 1, 4))]
     yield "one of more rows", [(None, way.given(draw, b + 2, t, 0))]
-    yield f"one on data in {_name(short)}", [(None, way.given(short, b, t, 0))]
+    yield f"one on data in {short.format}", [(None, way.given(short, b, t, 0))]
     if way.attribute in ("bias", "mask"):
         queries, keys = way.given(draw, b, t, 0)
         yield "one of fewer queries and as many keys", [(None, (max(1, queries // 2), keys))]
@@ -70,14 +70,10 @@ def _short(draw: Draw) -> Draw:
     return draw.cast(torch.bfloat16 if draw.dtype != torch.bfloat16 else torch.float32)
 
 
-def _name(draw: Draw) -> str:
-    return str(draw.dtype).removeprefix("torch.")
-
-
 def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
     """Calls of one length that may leave a table of theirs to the next call of that length."""
     short = _short(draw)
-    yield f"one of the same length on data in {_name(short)}", partial(_called, way, short, 0)
+    yield f"one of the same length on data in {short.format}", partial(_called, way, short, 0)
     yield "another start of the same length", partial(_called, way, draw, 9)
     for told, other in _others(subject, draw):
         for own in ways_of(other):
@@ -202,32 +198,33 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
                     if not isinstance(now, Tensor):
                         continue
                     count += 1
-                    off = differ(now.double().cpu(), then.double().cpu())
-                    if bool((off > 0).any()):
-                        place = torch.unravel_index(off.argmax(), off.shape)
-                        return broken(
-                            f"input {i + 1} of {way.attribute} is changed by the call",
-                            Seen(
-                                {
-                                    "call": way.attribute,
-                                    "B": b,
-                                    "T": t,
-                                    "input": i + 1,
-                                    "place": [int(p) for p in place],
-                                },
-                                ("after the call", float(now[place])),
-                                ("before", float(then[place])),
-                                float(off.max()),
-                            ),
-                            B=b,
-                            T=t,
-                        )
+                    told = f"input {i + 1} of {way.attribute} is changed by the call"
+                    at = {"call": way.attribute, "B": b, "T": t, "input": i + 1}
+                    if changed := _changed(told, at, now, then, B=b, T=t):
+                        return changed
         written = _weights_written(another(subject, draw) or subject, draw)
         if written is not None:
             return written
     if not count:
         return not_asked("its inputs are numbers")
     return held(f"{count} inputs are what they were", 0.0, 0.0)
+
+
+def _changed(
+    told: str, at: dict[str, Any], now: Tensor, before: Tensor, **sizes: int
+) -> Outcome | None:
+    """Broken where a call has written to a tensor, at the entry that it changed most."""
+    off = differ(now.detach().double().cpu(), before.double().cpu())
+    if not bool((off > 0).any()):
+        return None
+    place = torch.unravel_index(off.argmax(), off.shape)
+    seen = Seen(
+        {**at, "place": [int(p) for p in place]},
+        ("after the call", float(now.detach()[place])),
+        ("before", float(before[place])),
+        float(off.max()),
+    )
+    return broken(told, seen, **sizes)
 
 
 MANY = 12  # tokens of a call that may write to the rows of a table
@@ -247,25 +244,10 @@ def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
         with evaluating(subject), suppress(Exception):  # so many tokens it need not take
             calm(way.call, *way.given(draw, 2, min(MANY, getattr(subject, "most", MANY)), 0))
         for name, (weight, before) in held.items():
-            off = differ(weight.detach().double().cpu(), before.double().cpu())
-            if not bool((off > 0).any()):
-                continue
-            place = torch.unravel_index(off.argmax(), off.shape)
-            return broken(
-                f"a call in evaluation changes its weights: {name}",
-                Seen(
-                    {
-                        "call": way.attribute,
-                        "T": MANY,
-                        "weights": name,
-                        "place": [int(p) for p in place],
-                    },
-                    ("after the call", float(weight.detach()[place])),
-                    ("before", float(before[place])),
-                    float(off.max()),
-                ),
-                T=MANY,
-            )
+            told = f"a call in evaluation changes its weights: {name}"
+            at = {"call": way.attribute, "T": MANY, "weights": name}
+            if changed := _changed(told, at, weight, before, T=MANY):
+                return changed
     return None
 
 
