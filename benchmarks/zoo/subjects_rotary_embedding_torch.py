@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -75,57 +76,16 @@ def by_positions(**settings: Any) -> Rotary:
 
 def partly(**settings: Any) -> Rotary:
     """Eight of twelve channels."""
-    made = by_offset(**settings)
-    fields = {key: getattr(made, key) for key in ("name", "rotate", "module", "running", "adapted")}
-    return Rotary(
-        width=12,
-        heads=HEADS,
-        declared=LADDER,
-        make=lambda **more: partly(**(settings | more)),
-        **fields,
-    )
+    return replace(by_offset(**settings), width=12, make=lambda **more: partly(**(settings | more)))
 
 
-def interpolated(**settings: Any) -> Rotary:
-    """Positions divided by 2, and the frequencies that are declared for it."""
-    made = by_offset(**({"interpolate_factor": 2.0} | _factor(settings)))
-    declared = DeclaredRotary(
-        base=10000.0, layout="interleaved", width=WIDTH, scaling="linear", factor=2.0
-    )
-    return Rotary(
-        name=made.name,
-        rotate=made.rotate,
-        width=WIDTH,
-        heads=HEADS,
-        module=made.module,
-        running=made.running,
-        declared=declared,
-        adapted=made.adapted,
-        make=lambda **more: interpolated(**(settings | more)),
-    )
-
-
-def _factor(settings: dict[str, Any]) -> dict[str, Any]:
-    return {"interpolate_factor" if key == "factor" else key: v for key, v in settings.items()}
-
-
-def rescaled(**settings: Any) -> Rotary:
-    """The base of NTK scaling by 4: base·4^(D/(D−2))."""
-    given = {"theta_rescale_factor" if key == "factor" else key: v for key, v in settings.items()}
-    made = by_offset(**({"theta_rescale_factor": 4.0} | given))
-    declared = DeclaredRotary(
-        base=10000.0, layout="interleaved", width=WIDTH, scaling="ntk", factor=4.0
-    )
-    return Rotary(
-        name=made.name,
-        rotate=made.rotate,
-        width=WIDTH,
-        heads=HEADS,
-        module=made.module,
-        running=made.running,
-        declared=declared,
-        adapted=made.adapted,
-        make=lambda **more: rescaled(**(settings | more)),
+def scaled(setting: str, factor: float, scaling: str, /, **settings: Any) -> Rotary:
+    """Positions or the base changed by a factor, and the frequencies that are declared for it."""
+    given = {setting if key == "factor" else key: value for key, value in settings.items()}
+    return replace(
+        by_offset(**({setting: factor} | given)),
+        declared=replace(LADDER, scaling=scaling, factor=factor),
+        make=lambda **more: scaled(setting, factor, scaling, **(settings | more)),
     )
 
 
@@ -258,8 +218,8 @@ def subjects() -> Iterator[tuple[str, Callable[[], Subject]]]:
     yield "lang, heads after tokens", lambda: by_offset(seq_before_head_dim=True)
     yield "lang, by positions", by_positions
     yield "lang, 8 of 12 channels", partly
-    yield "lang, interpolate_factor=2", interpolated
-    yield "lang, theta_rescale_factor=4", rescaled
+    yield "lang, interpolate_factor=2", partial(scaled, "interpolate_factor", 2.0, "linear")
+    yield "lang, theta_rescale_factor=4", partial(scaled, "theta_rescale_factor", 4.0, "ntk")
     yield "xpos", xpos
     yield "axial with offsets", axial
     yield "pixel, axial", image
