@@ -17,13 +17,13 @@ from torch import Tensor
 
 from attnproof import __version__
 from attnproof.numeric.devices import chosen, one_thread
-from attnproof.numeric.rotary_precision.bound import FORMATS, Format
 from attnproof.programs.declarations import DeclaredRotary
 from attnproof.programs.draw import Draw
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subjects import Rotary
 from attnproof.records import Machine
+from benchmarks.precision.bound import FORMATS, Format
 from benchmarks.precision.limits import (
     BASES,
     SHIFTS,

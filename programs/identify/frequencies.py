@@ -9,7 +9,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from ...numeric.rotary_precision.extraction import places
+from ..angles import places
 from ..draw import Draw
 from ..identity import Part, simplest, told
 from ..subjects import Rotary

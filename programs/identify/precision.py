@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
-from ...numeric.rotary_precision.extraction import places, wrapped
+from ..angles import places, wrapped
 from ..draw import Draw
 from ..identity import Part, told
 from ..subjects import Rotary

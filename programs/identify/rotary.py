@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ...numeric.rotary_precision.extraction import places
+from ..angles import places
 from ..draw import Draw
 from ..identity import Identity, Part, told
 from ..rotary_matrices import may_be_faster, order_of, speeds

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ...numeric.rotary_precision.bound import Format, bound_of
-from ...numeric.rotary_precision.extraction import frequencies_of, wrapped
+from ..angles import frequencies_of, wrapped
 from ..draw import Draw
 from ..subjects import Rotary
+from ..tolerance import rotation_error
 
 LARGEST = 1 << 22  # entries that are rotated at once
 NOTHING = 1e-12  # what is less is no part of a rotation: sin ω for ω below it is never seen
@@ -163,8 +163,7 @@ def stored_in(numbers: Tensor, data: torch.dtype) -> torch.dtype:
 
 def reading_error(table: torch.dtype) -> float:
     """How far an angle as read may be off that of the rotation: arcsin η, η that of the table."""
-    form = Format("as read", table)
-    return math.asin(min(1.0, bound_of(form, torch.ones(1, dtype=torch.float64)).rotating))
+    return math.asin(min(1.0, rotation_error(table)))
 
 
 def layout_name(pairs: Sequence[tuple[int, int]]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ...numeric.rotary_precision.extraction import wrapped
+from ..angles import wrapped
 from ..calling import evaluating, fresh
 from ..declarations import DeclaredRotary
 from ..draw import Draw

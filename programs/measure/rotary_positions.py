@@ -7,7 +7,7 @@ import math
 import torch
 
 from ...numeric.devices import name_of
-from ...numeric.rotary_precision.extraction import wrapped
+from ..angles import wrapped
 from ..calling import evaluating, plain
 from ..draw import Draw
 from ..finding import Seen

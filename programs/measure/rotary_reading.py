@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ...numeric.rotary_precision.extraction import frequencies_of, pairs_in, places
+from ..angles import frequencies_of, pairs_in, places
 from ..declarations import DeclaredRotary
 from ..draw import Draw
 from ..identify import scalings

@@ -9,8 +9,11 @@ import pytest
 import torch
 
 from attnproof.numeric.devices import one_thread
-from attnproof.numeric.rotary_precision import bound as bounds
-from attnproof.numeric.rotary_precision.bound import (
+from attnproof.programs.angles import frequencies_of, places, wrapped
+from attnproof.programs.tolerance import FUNCTION
+from benchmarks.precision import bound as bounds
+from benchmarks.precision import limits as scores
+from benchmarks.precision.bound import (
     FORMATS,
     FORMULA_ERROR,
     Format,
@@ -19,12 +22,6 @@ from attnproof.numeric.rotary_precision.bound import (
     format_named,
     tf32,
 )
-from attnproof.numeric.rotary_precision.extraction import (
-    frequencies_of,
-    places,
-    wrapped,
-)
-from benchmarks.precision import limits as scores
 from benchmarks.precision.limits import (
     BASES,
     SHIFTS,
@@ -98,7 +95,7 @@ def test_cosines_are_within_what_the_bound_takes_them_for() -> None:
     x = torch.rand(200_000, generator=torch.Generator().manual_seed(0)) * 2e6 - 1e6
     for function in (torch.cos, torch.sin):
         off = (function(x).double() - function(x.double())).abs().max()
-        assert float(off) <= bounds.FUNCTION * 2.0**-24
+        assert float(off) <= FUNCTION * 2.0**-24
 
 
 def test_tf32_keeps_ten_bits() -> None:

@@ -13,15 +13,8 @@ E = u_p + u_a + u_p u_a, as w is the same for both,
 In float32 whole positions below 2^24 are exact and ε <= 1.5 u, so that this is
 1.5 u |m − n| ω + u (m + n) ω.  Vectors rotated by angles that are α apart are 2 |sin(α/2)| apart.
 
-*Rotating.*  With |ĉ − cos â| <= c, |ŝ − sin â| <= c, and x ĉ − y ŝ and x ŝ + y ĉ computed from
-rounded products, a rotated pair is off its exact rotate by â by at most η times its length,
-
-    η = √2 (c + (2U + U²)(1 + √2 c)):
-
-the errors of ĉ and ŝ rotate and scale the pair by at most √2 c, and the roundings are at most
-(2U + U²)(|x ĉ| + |y ŝ|) in each entry, whose root of squares is at most √2 |(x, y)| |(ĉ, ŝ)|.
-A cosine is computed in the dtype of the angles, within FUNCTION units, and stored in that of
-the data: c = FUNCTION·u_a + U (1 + FUNCTION·u_a).
+*Rotating.*  A rotated pair is off its exact rotate by â by at most η times its length, see
+:mod:`attnproof.programs.tolerance`.
 
 *Scores.*  With pairs of lengths |q_b| and |k_b|, and the product summed in float64,
 
@@ -39,7 +32,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..devices import unit_roundoff
+from attnproof.numeric.devices import unit_roundoff
+from attnproof.programs.tolerance import rotation_error
 
 # Which number of a rotary encoding is kept in which dtype
 
@@ -141,10 +135,6 @@ def integers_exact(dtype: torch.dtype) -> int:
 
 # How far rotary encoding may be off in a format, derived
 
-# Of a cosine, in units of roundoff: measured 0.6 on the CPU, 2 by the documents of CUDA, and one
-# more where the table is multiplied by a factor.
-FUNCTION = 3.0
-
 
 @dataclass(frozen=True)
 class Bound:
@@ -200,9 +190,7 @@ def bound_of(form: Format, omega: Tensor) -> Bound:
             size = omega.abs()
             stored = unit_roundoff(form.frequencies) + _least(form.frequencies) / 2 / size
             frequency = torch.where(size > 0, frequency + stored * (1 + frequency), 0.0)
-    unit, own = unit_roundoff(form.data), FUNCTION * unit_roundoff(form.angles)
-    c = own + unit * (1 + own)
-    rotating = math.sqrt(2) * (c + (2 * unit + unit**2) * (1 + math.sqrt(2) * c))
+    rotating = rotation_error(form.data, form.angles)
     operand = 2.0 ** -(form.operand_bits + 1) if form.operand_bits else 0.0
     return Bound(omega, form, frequency, rotating, operand, _least(form.data), _least(form.angles))
 
