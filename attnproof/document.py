@@ -1,4 +1,4 @@
-"""A document: blocks (heading, text, list, table), and how terminals and Markdown print them.
+"""What pages on a terminal are made of: lines at a width, tables, bars, and the signs of verdicts.
 
 What a command prints, a notebook shows: :class:`Shown` is the base of whatever Python is answered.
 """
@@ -97,29 +97,6 @@ def short(value: float | str | None, nothing: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Heading:
-    """The title of what follows; 1 is that of the document."""
-
-    text: str
-    level: int = 2
-
-
-@dataclass(frozen=True)
-class Text:
-    """A paragraph, or a command to be copied."""
-
-    text: str
-    is_command: bool = False
-
-
-@dataclass(frozen=True)
-class Items:
-    """A list."""
-
-    texts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Grid:
     """A table: its title, its columns, the rows, and what a reader must know of them.
 
@@ -144,40 +121,6 @@ class Grid:
             table.add_row(*row)
         notes = (Text(note, "dim") for note in self.notes)
         return Group(Text(self.title, "bold"), table, *notes)
-
-
-Block = Heading | Text | Items | Grid
-
-
-def markdown(blocks: Iterable[Block]) -> str:
-    """A document as Markdown.
-
-    >>> print(markdown([Grid("Two", ("law", "verdict"), (("even", "proved"),))]), end="")
-    ## Two
-    <BLANKLINE>
-    | law | verdict |
-    | --- | --- |
-    | even | proved |
-    """
-    return "\n\n".join(part for block in blocks for part in _parts(block)) + "\n"
-
-
-def _parts(block: Block) -> Iterator[str]:
-    match block:
-        case Heading(text, level):
-            yield f"{'#' * level} {text}"
-        case Text(text, is_command):
-            yield f"```sh\n{text}\n```" if is_command else text
-        case Items(texts):
-            yield "\n".join(f"* {text}" for text in texts)
-        case Grid(title, columns, rows, notes):
-            rule = ("---", *["---:" if block.numbers else "---"] * (len(columns) - 1))
-            yield f"## {title}"
-            yield "\n".join(
-                f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
-                for row in (columns, rule, *rows)
-            )
-            yield from [*_parts(Items(notes))] * bool(notes)
 
 
 def section(title: str, parts: Sequence[Iterator[str]]) -> Iterator[str]:

@@ -1,13 +1,29 @@
-"""Tables as a page of Markdown that says where and when they were made."""
+"""Pages of Markdown: paragraphs, lists, and tables that say where and when they were made."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from rich.table import Table
 
+from attnproof.document import Grid
 from attnproof.records import Machine
+
+
+def markdown(parts: Iterable[str | Grid | Table]) -> str:
+    """A page of these parts, which are Markdown themselves, or tables.
+
+    >>> print(markdown(["# Two", Grid("Laws", ("law", "verdict"), (("even", "proved"),))]), end="")
+    # Two
+    <BLANKLINE>
+    ## Laws
+    <BLANKLINE>
+    | law | verdict |
+    | --- | --- |
+    | even | proved |
+    """
+    return "\n\n".join(one if isinstance(one, str) else written(one) for one in parts) + "\n"
 
 
 def page(title: str, command: str, tables: Sequence[Table]) -> str:
@@ -18,16 +34,29 @@ def page(title: str, command: str, tables: Sequence[Table]) -> str:
         f"Made by `{command}` on {day}: {where.platform}, {where.processors} processors, "
         f"torch {where.torch}, devices: {', '.join(where.devices)}."
     )
-    return "\n\n".join([f"# {title}", told, *map(written, tables)]) + "\n"
+    return markdown([f"# {title}", told, *tables])
 
 
-def written(table: Table) -> str:
-    """One table of rich in Markdown, its title above it."""
-    names = [str(column.header) for column in table.columns]
-    rows = zip(*([str(cell) for cell in column.cells] for column in table.columns), strict=True)
-    lines = [f"## {table.title}", "", *map(_line, (names, ["---"] * len(names), *rows))]
-    return "\n".join(lines)
+def written(table: Grid | Table) -> str:
+    """One table, its title above it, what a reader must know of it below."""
+    if isinstance(table, Table):
+        names = tuple(str(column.header) for column in table.columns)
+        columns = ([str(cell) for cell in column.cells] for column in table.columns)
+        table = Grid(str(table.title), names, tuple(zip(*columns, strict=True)))
+    rule = ["---", *["---:" if table.numbers else "---"] * (len(table.columns) - 1)]
+    rows = "\n".join(map(cells, (table.columns, rule, *table.rows)))
+    return "\n\n".join([f"## {table.title}", rows, *[items(table.notes)] * bool(table.notes)])
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def items(texts: Iterable[str]) -> str:
+    """A list."""
+    return "\n".join(f"* {text}" for text in texts)
+
+
+def cells(row: Sequence[str]) -> str:
+    r"""A line of a table.
+
+    >>> print(cells(["a|b", "two words"]))
+    | a\|b | two words |
+    """
+    return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in row) + " |"

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field, field_serializer
 
-from attnproof.document import Block, Grid, Heading, Items, Text
+from attnproof.document import Grid
 from attnproof.evidence import Record
 from attnproof.records import Machine
+from benchmarks.markdown import items
 from benchmarks.precision.limits import Break, Collision, Drift, Errors
 
 
@@ -180,19 +181,19 @@ def _bounds(record: PrecisionRecord) -> Grid:
     )
 
 
-def document(record: PrecisionRecord) -> Iterator[Block]:
+def document(record: PrecisionRecord) -> Iterator[str | Grid]:
     """All tables as a document, with the machine."""
     machine = record.machine
-    yield Heading("Rotary encoding in short formats", 1)
-    yield Text(
+    yield "# Rotary encoding in short formats"
+    yield (
         f"Written by `python -m benchmarks.precision --markdown docs/precision.md`, attnproof "
         f"{record.attnproof}, {record.made:%Y-%m-%d}, on {record.device}: {machine.platform}, "
         f"{machine.processors} processors, torch {machine.torch}, Python {machine.python}."
     )
-    yield Text(FORMATS)
+    yield FORMATS
     yield from sheets(record)
-    yield Heading("Where code is not as declared")
-    yield Items(tuple(f"{c.code} ({c.form}): {c.why}." for c in record.checked if c.why))
+    yield "## Where code is not as declared"
+    yield items(f"{c.code} ({c.form}): {c.why}." for c in record.checked if c.why)
 
 
 def _count(value: float) -> str:

@@ -13,10 +13,11 @@ import torch
 from pydantic import AwareDatetime, Field
 
 from attnproof import __version__
-from attnproof.document import Block, Grid, Heading, Items, Text
+from attnproof.document import Grid
 from attnproof.evidence import Number, Record
 from attnproof.numeric.measurement import POLICIES
 from attnproof.records import Machine
+from benchmarks.markdown import items
 from benchmarks.trials.judging import (
     CONFIDENCE,
     EVERY_RULE,
@@ -447,35 +448,31 @@ def summary(record: TrialsRecord) -> str:
     return text + (f" {record.unfinished} draws were not reached." if record.unfinished else "")
 
 
-def document(record: TrialsRecord) -> Iterator[Block]:
+def document(record: TrialsRecord) -> Iterator[str | Grid]:
     """Both tables with where and how they were made."""
     machine = record.machine
-    yield Heading("Trials of the policies", 1)
-    yield Text(
+    yield "# Trials of the policies"
+    yield (
         "Correct programs must raise no alarm; planted faults must. Both tables are written by\n"
         "one command:"
     )
-    yield Text(record.command, is_command=True)
-    yield Text(
+    yield f"```sh\n{record.command}\n```"
+    yield (
         f"{record.created:%Y-%m-%d}, attnproof {record.attnproof}, torch {machine.torch}, Python "
         f"{machine.python}, {machine.platform}, {machine.processors} processors, device "
         f"{record.device}, seed {record.seed}; {record.seconds:.0f} s."
     )
-    yield Text(f"In all: {summary(record)}")
+    yield f"In all: {summary(record)}"
     yield from grids(record)
     if record.alarms:
-        yield Heading("Alarms of the policies")
-        yield Items(
-            tuple(
-                f"{a.policy}: {a.implementation}, {a.trial}, {a.dtype}, {a.distribution}, "
-                f"seed {a.seed}: "
-                f"ratio {_short(a.ratio)}, {a.told}; again: `{a.again}`"
-                for a in record.alarms
-            )
+        yield "## Alarms of the policies"
+        yield items(
+            f"{a.policy}: {a.implementation}, {a.trial}, {a.dtype}, {a.distribution}, "
+            f"seed {a.seed}: "
+            f"ratio {_short(a.ratio)}, {a.told}; again: `{a.again}`"
+            for a in record.alarms
         )
     left = [one for one in record.left_out if one.rule != "twice eager"]
     if left:
-        yield Heading("Where a policy said nothing")
-        yield Items(
-            tuple(f"{one.rule or 'not run'}: {one.why} ({one.cases:,} cases)" for one in left)
-        )
+        yield "## Where a policy said nothing"
+        yield items(f"{one.rule or 'not run'}: {one.why} ({one.cases:,} cases)" for one in left)

@@ -16,6 +16,7 @@ from typing import Any
 from attnproof.real_code.records import SeenRecord, SideRecord
 from attnproof.real_code.words import witness_lines
 from attnproof.theorems.laws import LAWS as CODE_LAWS
+from benchmarks.markdown import cells
 
 from .judging import JUDGEMENTS, Judged, judgement_of
 from .results import VERDICTS, Row
@@ -156,15 +157,6 @@ def _for(others: Sequence[str]) -> str:
     """The first of the classes that a row stands for, and how many more."""
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     return f", for `{others[0]}`{more}" if others else ""
-
-
-def cells(row: Sequence[str]) -> str:
-    r"""A line of a table.
-
-    >>> print(cells(["a|b", "two words"]))
-    | a\|b | two words |
-    """
-    return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in row) + " |"
 
 
 def _groups(library: str, rows: Mapping[str, Row], known: Sequence[Judged]) -> list[_Group]:

@@ -31,9 +31,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnproof.real_code.records import CodesRecord
+from benchmarks.markdown import cells
 
 from .judging import JUDGEMENTS, Judged, judgement_of, judgements
-from .pages import cells, short, violations
+from .pages import short, violations
 from .results import Row, head, read, row, write
 
 HERE = Path(__file__).with_name("trial.toml")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.document import markdown
+from benchmarks.markdown import markdown
 from benchmarks.precision import __main__ as command
 from benchmarks.precision import survey as surveying
 from benchmarks.precision.record import PrecisionRecord, document, sheets

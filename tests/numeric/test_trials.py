@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.document import markdown
 from attnproof.numeric.distributions import DISTRIBUTIONS, NORMAL
 from attnproof.numeric.measurement import POLICIES, Judged
 from attnproof.numeric.run import run
+from benchmarks.markdown import markdown
 from benchmarks.trials import judging
 from benchmarks.trials import record as recording
 from benchmarks.trials.__main__ import main
