@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.devices import DTYPES, name_of
-from attnproof.numeric.distributions import DISTRIBUTIONS, Distribution
+from attnproof.numeric.distributions import DISTRIBUTIONS
 from attnproof.numeric.implementations import DoesNotFit, Implementation
 from attnproof.numeric.implementations.eager import SOFTMAX
 from attnproof.numeric.measurement import POLICIES, Measurement
@@ -25,7 +25,7 @@ from attnproof.numeric.run import run
 from attnproof.numeric.task import Task
 from attnproof.numeric.torch_reading import TorchReading
 from attnproof.numeric.walk import Replacement, TooLarge, Where
-from benchmarks.trials.faults import FAULTS, Fault, honest
+from benchmarks.trials.faults import FAULTS, honest
 from benchmarks.trials.statements import LONG, TOKENS, TRIALS, task_of
 
 # The usual rules for comparing a kernel with a reference, as test suites have them
@@ -158,37 +158,6 @@ class Case:
     skipped: str = ""
 
 
-def honest_cases(
-    trial: str,
-    distribution: Distribution,
-    seed: int,
-    dtypes: Sequence[torch.dtype],
-    device: torch.device,
-) -> list[Case]:
-    """Every correct program for a trial on one draw, in every dtype."""
-    task = task_of(TRIALS[trial], TOKENS[seed % len(TOKENS)], distribution, seed, device)
-    programs = honest(trial, device)
-    return [_case(trial, task, one, dtype) for dtype in dtypes for one in programs]
-
-
-def fault_cases(
-    fault: Fault,
-    distribution: Distribution,
-    seed: int,
-    dtypes: Sequence[torch.dtype],
-    device: torch.device,
-) -> list[Case]:
-    """A planted fault on one draw, in every dtype, with its size."""
-    trial = TRIALS[fault.trial]
-    tokens = LONG if fault.long else TOKENS[seed % len(TOKENS)]
-    task = task_of(trial, tokens, distribution, seed, device)
-    program = fault.implementation
-    return [
-        replace(_case(trial.name, task, program, dtype), size=effect(task, program, dtype))
-        for dtype in dtypes
-    ]
-
-
 def _case(trial: str, task: Task, program: Implementation, dtype: torch.dtype) -> Case:
     claim, kind = task.statement.claims[""], name_of(dtype)
     case = Case(trial, program.name, kind, task.scale.distribution.name, task.seed, task.sizes, ())
@@ -298,12 +267,20 @@ class Batch:
     device: str
 
     def cases(self) -> list[Case]:
-        """Try them."""
+        """Try them; a fault with its size."""
         distribution, device = DISTRIBUTIONS[self.distribution], torch.device(self.device)
-        dtypes = [DTYPES[name] for name in self.dtypes]
-        if self.kind == "honest":
-            return honest_cases(self.name, distribution, self.seed, dtypes, device)
-        return fault_cases(FAULTS[self.name], distribution, self.seed, dtypes, device)
+        fault = FAULTS[self.name] if self.kind == "fault" else None
+        trial = TRIALS[self.name if fault is None else fault.trial]
+        long = fault is not None and fault.long
+        tokens = LONG if long else TOKENS[self.seed % len(TOKENS)]
+        task = task_of(trial, tokens, distribution, self.seed, device)
+        tried = honest(trial.name, device) if fault is None else [fault.implementation]
+        found = []
+        for dtype in (DTYPES[name] for name in self.dtypes):
+            for one in tried:
+                size = None if fault is None else effect(task, one, dtype)
+                found.append(replace(_case(trial.name, task, one, dtype), size=size))
+        return found
 
 
 def programs(device: str) -> dict[str, int]:

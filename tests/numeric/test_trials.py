@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric.distributions import DISTRIBUTIONS, NORMAL
+from attnproof.numeric.distributions import DISTRIBUTIONS
 from attnproof.numeric.measurement import POLICIES, Judged
 from attnproof.numeric.run import run
 from benchmarks.markdown import markdown
@@ -26,9 +26,7 @@ from benchmarks.trials.judging import (
     Said,
     effect,
     fault_batches,
-    fault_cases,
     honest_batches,
-    honest_cases,
     ruled,
     upper,
     values_in,
@@ -76,7 +74,7 @@ def test_what_is_no_fault_has_no_effect() -> None:
 
 @pytest.mark.parametrize("name", CAUGHT)
 def test_faults_are_caught(name: str) -> None:
-    for case in fault_cases(FAULTS[name], NORMAL, 0, [torch.float32], CPU):
+    for case in Batch("fault", name, "normal", 0, ("float32",), "cpu").cases():
         assert "deterministic" in alarms(case)
         assert case.size is not None
         assert case.size > 2
@@ -84,8 +82,8 @@ def test_faults_are_caught(name: str) -> None:
 
 @pytest.mark.parametrize("trial", TRIALS)
 def test_correct_programs_are_quiet(trial: str) -> None:
-    dtype = torch.bfloat16 if trial == "attention" else torch.float32
-    for case in honest_cases(trial, NORMAL, 0, [dtype], CPU):
+    dtype = "bfloat16" if trial == "attention" else "float32"
+    for case in Batch("honest", trial, "normal", 0, (dtype,), "cpu").cases():
         assert not alarms(case), case
         assert not case.skipped
 
