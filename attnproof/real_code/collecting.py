@@ -288,8 +288,16 @@ class Collected:
         if law:
             self.cut[method, law] = why
             asked = self.asked
-            how = {"seed": asked.seed, "dtype": asked.dtypes[0], "device": asked.device}
-            self.findings.append(FindingRecord.of(Finding(law, method, "undecided", why, **how)))
+            found = Finding(
+                law,
+                method,
+                "undecided",
+                why,
+                seed=asked.seed,
+                dtype=asked.dtypes[0],
+                device=asked.device,
+            )
+            self.findings.append(FindingRecord.of(found))
 
     def record(self, seconds: float, *, stopped: str = "", said: str = "") -> CodeRecord:
         """The record of what was heard; what was not reached is named there."""
