@@ -5,10 +5,8 @@ Ratios are taken within one run; single times on a shared machine say little.
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ from rich.table import Table
 
 from attnproof.catalogue import load_catalogue
 from attnproof.symbolic.bodies import given_at
+from attnproof.symbolic.budget import OutOfTime, interrupted_after
 from attnproof.symbolic.expressions import namespace
 from attnproof.symbolic.expressions.array import as_expressions
 from attnproof.symbolic.expressions.deriving import value
@@ -113,29 +112,13 @@ def against_sympy() -> Table:
         for how, simpler in (("simplify", sp.simplify), ("expand with trig", _expanded)):
             start = time.perf_counter()
             try:
-                with _limit(LIMIT):
+                with interrupted_after(LIMIT):
                     told = "yes" if all(simpler(entry) == 0 for entry in gap) else "no"
-            except TimeoutError:
+            except OutOfTime:
                 told = "stopped"
             took = time.perf_counter() - start
             table.add_row("", how, at, f"{took:.3f}", f"{took / ours:.1f}", told)
     return table
-
-
-@contextmanager
-def _limit(seconds: int) -> Iterator[None]:
-    """Stop what runs longer, by an alarm in the main thread."""
-
-    def stop(_signal: int, _frame: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _difference(

@@ -184,7 +184,7 @@ def _ordinary(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
 
 def _places(name: str, given: tuple[Any, ...]) -> Tensor | None:
     """The positions among the inputs, where there are any."""
-    at = {"rotate": 1, "key": 1, "all_three": 3, "cosines": 0}.get(name)
+    at = {"rotate": 1, "key": 1, "all_three": 3}.get(name)
     place = None if at is None or len(given) <= at else given[at]
     return place if isinstance(place, Tensor) else None
 

@@ -578,12 +578,6 @@ def as_rotary(way: Rotating) -> Rotary:
             return way.table
         return made_by(code, source, way.width, then=own, cuts=way.cuts)
 
-    def cosines(positions: Tensor) -> tuple[Tensor, Tensor]:
-        assert way.table is not None
-        held = {role(one): one for one in way.places if role(one) in ("cos", "sin")}
-        found = way.table(tuple(held.values()), positions)
-        return found[held["cos"].name], found[held["sin"].name]
-
     def keyed(x: Tensor, positions: Tensor) -> Tensor:
         return way.calls(keys=True)(x, positions=positions)[0]
 
@@ -596,7 +590,6 @@ def as_rotary(way: Rotating) -> Rotary:
     found |= {"running": None} if way.frame else {}
     found |= {"key": keyed} if way.line.keys else {}
     here = way.table is not None and way.signature.source is None
-    shown = way.signature.source is not None and {"cos", "sin"} <= {role(p) for p in way.places}
     return Rotary(
         **common(
             way.code,
@@ -614,7 +607,6 @@ def as_rotary(way: Rotating) -> Rotary:
         most=way.most,
         any_width=way.any_width,
         whole=all(role(one) != "coordinates" for one in way.places),
-        cosines=cosines if shown else None,
         given={
             **({"values": "; ".join(alike)} if alike else {}),
             **({"angles": way.told} if here else {}),

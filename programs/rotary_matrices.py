@@ -112,11 +112,6 @@ def reach_of(subject: Rotary, draw: Draw) -> Reach:
     return Reach(subject.first, subject.first, why)
 
 
-def near(low: int, reach: Reach, *offsets: int) -> list[int]:
-    """The positions ``low`` + offset that the code has, in order and each once."""
-    return sorted({low + o for o in offsets if reach.has(low + o)})
-
-
 def order_of(zero: Tensor, bound: float) -> Tensor | None:
     """Where each channel comes back at position 0, if that is another order: (h, D, D) -> (D,).
 

@@ -1,44 +1,29 @@
-"""Run code that someone else wrote: what it prints is kept, what it does wrong is told in words."""
+"""Run code that someone else wrote: how long it may take, and what it raised, in words."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
-import io
 import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from attnproof.symbolic.faults import Fault, fault_of
 
 from .code import DoesNotFit
-from .missing_packages import advice
-from .settings import given_back
 from .signature import SignatureError
 from .subjects import Subject
 
 
 class CodeFault(RuntimeError):
-    """Code under test did not do what it was called for.
-
-    ``what``: raised, time, shape, numbers, no tensor, inputs, or device (which it, or a
-    package, is missing).  The text is one paragraph: what was called, with which shapes, what
-    happened, what to do next.  ``said`` is what the code printed before.
-    """
-
-    def __init__(self, what: str, text: str, said: str = "") -> None:
-        super().__init__(text)
-        self.what = what
-        self.said = said
+    """Code under test did not end in the time it had; the text says what to do next."""
 
 
 HERE = Path(__file__)
@@ -80,14 +65,6 @@ def refusal(subject: Subject, error: Exception, most: int = 200) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:most]}"
 
 
-@dataclass(frozen=True)
-class Ran:
-    """What a call returned, and what it printed to either stream."""
-
-    value: Any
-    said: str
-
-
 def seeded(seed: int) -> None:
     """``torch.manual_seed``, where there is no accelerator without what it does for those.
 
@@ -106,25 +83,6 @@ class _TooLong(BaseException):
     def __init__(self, limit: _Limit) -> None:
         super().__init__()
         self.limit = limit
-
-
-def shapes(*values: Any) -> str:
-    """The shapes and dtypes of arguments, as a reader would write them.
-
-    >>> import torch
-    >>> shapes(torch.zeros(2, 3), 4)
-    'float32 (2, 3), 4'
-    """
-    return ", ".join(_shape(value) for value in values) or "no arguments"
-
-
-def _shape(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
-    if isinstance(value, tuple | list) and any(isinstance(v, Tensor) for v in value):
-        return f"({shapes(*value)})"
-    text = repr(value)
-    return text if len(text) <= 40 else f"{type(value).__name__}"
 
 
 IDLE = 10  # times the limit that may pass by the clock, for code that waits or shares the machine
@@ -227,116 +185,8 @@ def limited(seconds: float) -> Iterator[None]:
         if error.limit is not limit:
             raise
         raise CodeFault(
-            "time",
             f"The code did not end within {seconds:g} s.  Give it smaller sizes, or more time, or "
             "look for a loop over positions that can be one operation on tensors.",
         ) from None
     finally:
         _CLOCK.leave(limit)
-
-
-def guarded(
-    call: Callable[..., Any],
-    *given: Any,
-    name: str = "",
-    seconds: float = 0,
-    shape: Sequence[int] | None = None,
-    tensor: bool = True,
-    finite: bool = True,
-    no_mutation: bool = True,
-    **named: Any,
-) -> Ran:
-    """Call code and hold it to what was wanted of the result; torch is set as before afterwards.
-
-    ``shape``: the one wanted.  ``tensor``: that a tensor was wanted; ``finite``: without NaN or
-    infinity; ``no_mutation``: that the tensors given are what they were before.
-
-    Raises ``CodeFault``.
-
-    >>> import torch
-    >>> guarded(torch.neg, torch.zeros(2), shape=(2,)).said
-    ''
-    """
-    name = name or getattr(call, "__qualname__", type(call).__name__)
-    called = f"{name} was called with {shapes(*given, *named.values())}"
-    kept = [(v, v.detach().clone()) for v in (*given, *named.values()) if isinstance(v, Tensor)]
-    said = io.StringIO()
-
-    def fault(what: str, text: str) -> CodeFault:
-        return CodeFault(what, f"{called}; {text}", said.getvalue())
-
-    try:
-        with (
-            given_back(),
-            contextlib.redirect_stdout(said),
-            contextlib.redirect_stderr(said),
-            limited(seconds),
-        ):
-            value = call(*given, **named)
-    except CodeFault as error:
-        raise fault(error.what, str(error)) from None
-    except KeyboardInterrupt:
-        raise
-    except _TooLong:
-        raise
-    except BaseException as error:
-        raise fault(*_raised(error)) from error
-    if tensor and not isinstance(value, Tensor):
-        raise fault(
-            "no tensor",
-            f"wanted a tensor back, got {_what(value)}.  Return the "
-            "tensor, or wrap the code in a function that does.",
-        )
-    if isinstance(value, Tensor):
-        _look(value, shape, finite, fault)
-    for index, (now, before) in enumerate(kept):
-        if no_mutation and not _same(now, before):
-            raise fault(
-                "inputs",
-                f"it changed its tensor argument {index + 1} of {len(kept)} in "
-                "place.  Work on a copy, or write the result to a new tensor.",
-            )
-    return Ran(value, said.getvalue())
-
-
-def _raised(error: BaseException) -> tuple[str, str]:
-    text = " ".join(str(error).split())[:400]
-    told = f"it raised {type(error).__name__}: {text}".rstrip(": ")
-    if advised := advice(text):
-        return "device", f"{told}.  {advised}"
-    what_next = "Run that call by itself to see where, or say how it is to be called."
-    return "raised", f"{told}.  {what_next}"
-
-
-def _what(value: Any) -> str:
-    return "None" if value is None else f"{type(value).__name__} {shapes(value)}".strip()
-
-
-def _look(
-    value: Tensor,
-    shape: Sequence[int] | None,
-    finite: bool,
-    fault: Callable[[str, str], CodeFault],
-) -> None:
-    if shape is not None and tuple(value.shape) != tuple(shape):
-        raise fault(
-            "shape",
-            f"wanted shape {tuple(shape)} back, got {tuple(value.shape)}.  "
-            "Say the order of the axes, or give the code its own sizes.",
-        )
-    if finite and (value.is_floating_point() or value.is_complex()):
-        bad = ~torch.isfinite(value)
-        if bool(bad.any()):
-            place = tuple(int(i) for i in bad.nonzero()[0])
-            raise fault(
-                "numbers",
-                f"{int(bad.sum())} of {value.numel()} numbers that came back "
-                f"are NaN or infinite, the first at {place}.  Look for a division by zero "
-                "or a softmax over a row that is hidden entirely.",
-            )
-
-
-def _same(now: Tensor, before: Tensor) -> bool:
-    if now.shape != before.shape or now.dtype != before.dtype:
-        return False
-    return torch.equal(torch.nan_to_num(now.detach()), torch.nan_to_num(before))

@@ -171,9 +171,6 @@ def _product(term: tuple[Fraction, tuple[str, ...]]) -> str:
     return top if factor.denominator == 1 else f"{top}/{factor.denominator}"
 
 
-ONE = Axis(((Fraction(1), ()),))
-
-
 @dataclass(frozen=True)
 class State:
     """What one step leaves to the next.

@@ -109,8 +109,7 @@ class Rotary(Subject):
     key, where one call rotates both. ``pair``: x, y, positions -> x rotated as a query and y as a
     key, where one call rotates these two. ``grouped``: keys that are rotated beside queries may
     have fewer heads. ``any_width``: it rotates all of as many channels as it is given; ``width`` is
-    what it is given. ``cosines``: positions (B, T) -> cos, sin (B, T, D or D/2), where the code
-    shows its table. ``single``: of the letters B and H those of axes that the code, or its
+    what it is given. ``single``: of the letters B and H those of axes that the code, or its
     positions, do not have: it is called for each row, or head, by itself.
     """
 
@@ -133,7 +132,6 @@ class Rotary(Subject):
     grid: Callable[[int, int], Tensor] | None = None
     convert: Callable[[Tensor, Tensor, int], tuple[Tensor, Tensor]] | None = None
     converts_to: Rotary | None = None
-    cosines: Callable[[Tensor], tuple[Tensor, Tensor]] | None = None
     running: Callable[[Tensor], Tensor] | None = None
     beside: Callable[[Tensor, Tensor, Tensor, int], Tensor] | None = None
     pair: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] | None = None

@@ -97,7 +97,7 @@ class Patience:
 
     def told(self, error: BaseException) -> str:
         """What is told of code that did not end; "" of any other error."""
-        late = isinstance(error, CodeFault) and error.what == "time"
+        late = isinstance(error, CodeFault)
         return f"it had not ended after {self.seconds:g} s" if late else ""
 
 
@@ -292,7 +292,7 @@ def _law(
     for one in found:
         tell(_found(one))
     if patience.in_a_row == IN_A_ROW:
-        raise CodeFault("time", "")
+        raise CodeFault
 
 
 def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:

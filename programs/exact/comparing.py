@@ -18,7 +18,6 @@ from .session import Field, Lost, NoMeaning, Pair, Session
 from .tensor import Duck, apart
 
 PER_ENTRY = 64  # roundings that code of this size may make for each term of a sum
-SHOWN = 12  # numbers of a witness that are written down
 
 
 @dataclass(frozen=True)
