@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from attnproof import Encoding, law_verdicts
+from attnproof import Encoding
+from attnproof.card_records import CellRecord
 from attnproof.declarations import EXAMPLES
 from attnproof.encoding_law import EncodingLaw, law
+from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
 from attnproof.laws.requirements import REQUIREMENTS, Granted, Requirement, granted
 from attnproof.registry import load_encodings
@@ -19,30 +21,37 @@ from attnproof.symbolic.claim import Claim, equal
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.statement import Statement
 
-decided = cache(law_verdicts.decided)
 KINDS = {kind.id(): kind for kind in load_encodings().kinds}
+
+
+@cache
+def cell(kind: str, told: EncodingLaw) -> CellRecord:
+    """What is said of an encoding, once for all tests."""
+    return decided(KINDS[kind], told)
+
+
 every_law = pytest.mark.parametrize("told", LAWS, ids=lambda told: told.id)
 
 
 @every_law
 def test_it_holds_of_its_example(told: EncodingLaw) -> None:
-    assert decided(KINDS[told.example], told).verdict == "proved"
+    assert cell(told.example, told).verdict == "proved"
 
 
 @every_law
 def test_it_fails_of_what_breaks_it(told: EncodingLaw) -> None:
     """By a witness; a law that claims a difference, by the proof that there is none."""
-    cell = decided(KINDS[told.breaks], told)
-    assert cell.verdict == "refuted"
-    assert cell.why
-    assert told.some or cell.witness
+    found = cell(told.breaks, told)
+    assert found.verdict == "refuted"
+    assert found.why
+    assert told.some or found.witness
 
 
 @every_law
 def test_its_control_fails_of_the_example(told: EncodingLaw) -> None:
     """Under the hypotheses that the law needs; the contrary of a difference is proved."""
     kind = KINDS[told.example]
-    needed = decided(kind, told).under
+    needed = cell(told.example, told).under
     granted = [name for name, says in kind.hypotheses().items() if says in needed]
     asked = told.control(kind(), granted)
     assert told.control_says

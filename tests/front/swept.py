@@ -26,7 +26,11 @@ def plan_of(asked: Asked, *names: str) -> Plan:
 def held(statement: Statement, cell: Cell) -> Sequence[Measurement]:
     """Stands in for the numeric side."""
     del statement
-    own = {"implementation": cell.implementation, "dtype": cell.dtype, "seed": cell.seed}
+    own: dict[str, Any] = {
+        "implementation": cell.implementation,
+        "dtype": cell.dtype,
+        "seed": cell.seed,
+    }
     return [replace(MEASURED, **own)]
 
 
