@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
+from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.proofs import Proofs
 from attnproof.programs.subjects import Attention
@@ -105,15 +106,30 @@ class Stack(nn.Module):
         return y
 
 
-def found_of(module: nn.Module, law: str, seconds: float = 10.0) -> tuple[str, str]:
+def found_of(module: nn.Module, law: str) -> Finding:
     declared = CAUSAL if law == "causal" else FULL
     subject = Attention(
         name="stack", layer=module.eval(), module=module, embed=EMBED, declared=declared
     )
-    found = prove(subject, laws=(law,), seconds=seconds)
+    found = prove(subject, laws=(law,))
     assert not found.why
     (finding,) = found.findings
-    return finding.verdict, finding.why
+    return finding
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each law was proved in parts, though no witness is known, and with time enough."""
+    proved: list[bool] = []
+    decided = Proofs._in_parts
+
+    def kept(self: Proofs, law: Any, graphs: Any, _: float) -> Any:
+        found = decided(self, law, graphs, 40.0)
+        proved.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Proofs, "_in_parts", kept)
+    return proved
 
 
 @pytest.fixture
@@ -151,29 +167,40 @@ TRUE: dict[str, tuple[Callable[[], nn.Module], str]] = {
 
 
 @pytest.mark.parametrize("name", TRUE)
-def test_stacks_are_proved(name: str) -> None:
+def test_stacks_are_proved(name: str, in_parts: list[bool]) -> None:
     made, law = TRUE[name]
     torch.manual_seed(0)
-    assert found_of(made(), law)[0] == "holds"
+    assert found_of(made(), law).verdict == "holds"
+    assert in_parts == [name != "the context of the input"]  # which no array stands before
+
+
+def test_conditions_of_a_later_layer_are_told(in_parts: list[bool]) -> None:
+    def divided(y: Tensor, _: Tensor) -> Tensor:
+        return y / y.pow(2).mean(-1, keepdim=True)
+
+    table = torch.ones(64, 64).tril().bool()
+    short = Block(lambda i, j, n: table[:n, :n] & (i >= 0) & (j >= 0))
+    found = found_of(Stack(Block(), short, layer1=divided), "causal")
+    assert found.verdict == "holds"
+    assert in_parts[0]  # and what runs beyond the table is another program
+    told = [condition.text for condition in found.assuming]
+    assert "no denominator is 0" in told
+    assert any("T ≤ 64" in text for text in told)
 
 
 def test_layers_that_are_alike_are_proved_once(parts: list[Any]) -> None:
     each = []
     for count in (3, 6):
         parts.clear()
-        assert found_of(Stack(*(Block(None) for _ in range(count))), "causal")[0] == "holds"
+        assert found_of(Stack(*(Block(None) for _ in range(count))), "causal").verdict == "holds"
         each.append(len(parts))
-    assert each[0] == each[1] < 4
+    assert each == [3, 3]  # the first, the last, and all between
 
 
 def test_a_layer_that_differs_is_proved_by_itself(parts: list[Any]) -> None:
-    layers = [Block(None) for _ in range(3)]
-    assert found_of(Stack(*layers), "causal")[0] == "holds"
-    alike = len(parts)
-    parts.clear()
-    layers[1] = Block()
-    assert found_of(Stack(*layers), "causal")[0] == "holds"
-    assert len(parts) > alike
+    layers = [Block(None), Block(), Block(None), Block(None)]
+    assert found_of(Stack(*layers), "causal").verdict == "holds"
+    assert len(parts) == 4
 
 
 def mean_of_tokens(y: Tensor, _: Tensor) -> Tensor:
@@ -272,19 +299,8 @@ FALSE: dict[str, tuple[Callable[[], nn.Module], str]] = {
 
 
 @pytest.mark.parametrize("name", FALSE)
-def test_false_stacks_are_broken_and_have_no_proof_in_parts(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A proof is looked for as if no witness were known, and for longer than is needed."""
-    decided = []
-    in_parts = Proofs._in_parts
-
-    def kept(self: Proofs, law: Any, graphs: Any, _: float) -> Any:
-        decided.append(in_parts(self, law, graphs, 40.0))
-        return decided[-1]
-
-    monkeypatch.setattr(Proofs, "_in_parts", kept)
+def test_false_stacks_are_broken(name: str, in_parts: list[bool]) -> None:
     made, law = FALSE[name]
     torch.manual_seed(0)
-    assert found_of(made(), law)[0] == "broken"
-    assert decided == [None]
+    assert found_of(made(), law).verdict == "broken"
+    assert in_parts == [False]
