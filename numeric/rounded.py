@@ -473,8 +473,21 @@ class Rounded:
             return times
         return torch.matmul
 
-    def _product(self, b: Rounded, terms: int, rows: tuple[int, ...]) -> Rounded:
-        """The product, in which so many rows are repeated as these say."""
+    def restricted_product(self, b: Rounded, inner: int) -> Rounded:
+        """The product, both factors at all those of ``inner`` places where neither is 0.
+
+        The others add no rounding; that this one would be in a longer sum is kept in the radius.
+        """
+        terms = self.arithmetic.profile.product_terms(inner, self.shape[0], b.shape[1])
+        return self._product(b, terms, self.shape[:-1], inner)
+
+    def _product(
+        self, b: Rounded, terms: int, rows: tuple[int, ...], inner: int | None = None
+    ) -> Rounded:
+        """The product, in which so many rows are repeated as these say.
+
+        ``inner`` is the length of the sums where the factors are restricted to a part of it.
+        """
         profile = self.arithmetic.profile
         size, other_size, times = self.size, b.size, self._times(b)
         factor = gamma(terms, profile.product)
@@ -488,7 +501,7 @@ class Rounded:
         radius = local if spread is None else local + spread * (1 + factor)
         value = times(self.value, b.value)
         product = self.arithmetic.rounded(value, radius, profile.store)
-        small = max(self.ndim, b.ndim) <= 2 and size.shape[-1] <= LARGEST
+        small = max(self.ndim, b.ndim) <= 2 and (inner or size.shape[-1]) <= LARGEST
         if spread is not None and small and product.finite:
             self._in_norm(b, product, local, factor)  # of what is not finite no norm bounds it
         stored = product.storing(profile.store)

@@ -16,8 +16,8 @@ from attnproof.symbolic.terms import Term, free, postorder
 from .arithmetic import Arithmetic
 from .devices import wide_dtype
 from .reading import RowReading
-from .rounded import Rounded
-from .walk import ENTRIES, Replacement, Where
+from .rounded import LARGEST, Rounded
+from .walk import ENTRIES, Replacement, Rows, Where
 
 # Exact whole numbers: indices, natural numbers, and what is computed from them
 
@@ -193,6 +193,38 @@ class BoundReading(NumberedReading):
         if self.plain is None or not any(where) or not self.is_plain(term):
             return super().rows(term, where)
         return self.plain.kept_rows(term, where)
+
+    def rows_structural(self, t: Term, where: Where) -> Any:
+        """As it is; of what a permutation is multiplied with, only the places that it takes."""
+        found = self._permuted(t, where) if t.op == "matmul" and any(where) else None
+        return super().rows_structural(t, where) if found is None else found
+
+    def _permuted(self, t: Term, where: Where) -> Rounded | None:
+        """Some columns of X P or rows of P X from those of X that P takes there, or None.
+
+        Where norms bound the errors of a product as well, that of all X is kept.
+        """
+        inner = t.args[0].shape[-1]
+        narrow = inner.op == "space" or self.length(inner) <= LARGEST
+        if narrow or any(arg.ndim != 2 for arg in t.args):
+            return None
+        for axis in (1, 0):
+            rows, matrix, other = where[axis], t.args[axis], t.args[1 - axis]
+            if rows is None or not self.is_plain(matrix):
+                continue
+            some = self.array(matrix, (None, rows) if axis else (rows, None))
+            found = some.selects(-2 if axis else -1) if isinstance(some, Rounded) else None
+            if found is None or len(torch.unique(found[0])) < len(found[0]) or not found[1].all():
+                continue
+            taken = self._compose(matrix, rows, found[0])
+            if not torch.equal(taken.places, found[0]):  # a slice composes places under its name
+                taken = Rows(found[0])
+            x = self.array(other, (where[0], taken) if axis else (taken, where[1]))
+            p = self.select(some, (taken, None) if axis else (None, taken))
+            if isinstance(x, Rounded) and x.finite:
+                left, right = (x, p) if axis else (p, x)
+                return left.restricted_product(right, self.length(inner))
+        return None
 
     def is_plain(self, term: Term) -> bool:
         """Whether a term reads givens alone (nothing that is bound), and nothing replaced."""

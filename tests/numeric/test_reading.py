@@ -8,18 +8,21 @@ import pytest
 import torch
 from array_api_compat import array_namespace
 
+from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.devices import DeviceAbsent, UnknownDtype, chosen, devices, dtype_named
 from attnproof.numeric.implementations.eager import SOFTMAX
+from attnproof.numeric.profile import profile_of
 from attnproof.numeric.sample import distance, draw
 from attnproof.numeric.scale import UnknownScale, scale_named, sizes_of
 from attnproof.numeric.task import drawn
-from attnproof.numeric.torch_reading import TorchReading
+from attnproof.numeric.torch_reading import BoundReading, TorchReading
 from attnproof.numeric.walk import Rows, TooLarge
 from attnproof.symbolic.claim import equal, iterate
 from attnproof.symbolic.givens import (
     boolean,
     frequencies,
     function,
+    index_map,
     injection,
     permutation,
     positions,
@@ -27,7 +30,12 @@ from attnproof.symbolic.givens import (
     sizes,
 )
 from attnproof.symbolic.statement import Statement
-from attnproof.theorems.definitions.attention import attention, causal, masked_attention
+from attnproof.theorems.definitions.attention import (
+    attention,
+    causal,
+    masked_attention,
+    permutation_matrix,
+)
 from attnproof.theorems.definitions.positions import sinusoidal
 from attnproof.theorems.definitions.rotary import block_rotation, rotate, rotate_half
 
@@ -105,6 +113,43 @@ def test_rows_are_rows_of_the_whole(name: str) -> None:
 def test_pieces_are_the_whole(name: str) -> None:
     term = TERMS[name].term
     torch.testing.assert_close(reading(entries=20)(term), reading()(term))
+
+
+def permuted_bounds(name: str, map_: Any) -> tuple[Any, Any, bool]:
+    """Bounds of X P or Pᵀ Y at few places, and of the whole; was all of X or Y read for the few?"""
+    givens = {"X": real(ell, d), "W": real(d, n), "Y": real(n, d), "s": map_}
+    x, w, y, s = (given.named(key) for key, given in givens.items())
+    factor, p = (x @ w if name == "X P" else y @ w[:, :40]), permutation_matrix(s)
+    side = factor @ p if name == "X P" else p.mT @ factor
+    axis = 1 if name == "X P" else 0
+    statement = Statement(givens, {"": equal(side, side)})
+    sample = draw(statement, {"n": 300, "ell": 20, "d": 18}, scale_named("small"), 3)
+    arithmetic = Arithmetic(profile_of(torch.float32, CPU), spreads=True)
+    few, whole = (
+        BoundReading(sample.sizes, sample.with_radii(arithmetic, CPU), arithmetic) for _ in "ab"
+    )
+    places = torch.arange(0, 300, 9)
+    where = tuple(Rows(places) if k == axis else None for k in range(2))
+    found = few.read(side.term, where)
+    return found, arithmetic.take(whole(side.term), places, axis), factor.term in few.known
+
+
+@pytest.mark.parametrize("name", ["X P", "Pᵀ Y"])
+def test_of_what_is_permuted_only_the_places_asked_for_are_read(name: str) -> None:
+    found, whole, known = permuted_bounds(name, permutation(n))
+    assert not known
+    torch.testing.assert_close(found.value, whole.value)
+    torch.testing.assert_close(found.error(), whole.error(), rtol=1e-9, atol=0)
+    assert bool((found.likely() <= whole.likely() * (1 + 1e-9)).all())
+    assert bool((found.likely() > 0).all())
+
+
+@pytest.mark.parametrize("name", ["X P", "Pᵀ Y"])
+def test_a_matrix_that_takes_a_place_twice_is_multiplied_with(name: str) -> None:
+    found, whole, known = permuted_bounds(name, index_map(n, n))
+    assert known
+    torch.testing.assert_close(found.value, whole.value)
+    torch.testing.assert_close(found.likely(), whole.likely(), rtol=1e-9, atol=0)
 
 
 def test_the_rows_test_can_fail() -> None:
