@@ -527,9 +527,9 @@ class Proofs:
         seconds = self.seconds
         if self._is_broken(law, graphs):
             seconds = min(seconds, BESIDE_A_WITNESS)
-        decided = self._in_parts(law, graphs, seconds)
-        if decided is not None:
-            return decided
+        in_parts = self._in_parts(law, graphs, seconds)
+        if in_parts is not None:
+            return in_parts
         for way, longest, part in (*WAYS, *self._valued(graphs)):
             statement = stated(law, graphs, letters, self.subject, way=way)
             if letters is self.letters and ranges_of(statement, statement.claims.values())[0]:

@@ -65,7 +65,8 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(EMBED, 8), nn.GELU(), nn.Linear(8, EMBED))
 
     def attend(self, x: Tensor, context: Tensor) -> Tensor:
-        q, k, v = self.qkv(x)[..., :EMBED], *self.qkv(context)[..., EMBED:].chunk(2, -1)
+        q: Tensor = self.qkv(x)[..., :EMBED]
+        k, v = self.qkv(context)[..., EMBED:].chunk(2, -1)
         n = x.shape[1]
         if self.seen is None:
             y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
