@@ -39,11 +39,11 @@ from .hypotheses import number_array
 from .implementations import DoesNotFit, Implementation
 from .implementations.eager import SOFTMAX
 from .measurement import Judged, Measurement, counted, how, place_of, rows_of, sampled
-from .policies.judging import Judging, answers_each_alone
+from .policies.judging import Judging, answers_each_alone, reads_as_given
 from .profile import FULL_BLOCK, Profile, profile_of
 from .sample import Sample, draw
 from .scale import Scale
-from .task import Task
+from .task import Task, definitions_in
 from .torch_reading import BoundReading, TorchReading
 from .walk import Replacement, TooLarge, Where, never
 
@@ -353,14 +353,28 @@ def _computed(
     rows_alone = {
         name: replace(r, whole=never) for name, r in {**SOFTMAX, **calls[1].replaced}.items()
     }
+
     whole = reading({**SOFTMAX, **calls[0].replaced})
-    computed = [number_array(whole.read(claim.left, where))]
-    partly = whole.partly & set(implementation.replaced)
     alone = reading(rows_alone) if any(where) and implementation.replaced else whole
+
+    def value(of: TorchReading, side: Term) -> Tensor:
+        """A side; that of a reading of its own without code of ours is the same in many."""
+        key = (head, dtype, side, where)
+        shared = not definitions_in(side) & implementation.replaced.keys() and alone is not whole
+        if not shared or key not in task.computed:
+            found = number_array(of.read(side, where))
+            if shared:
+                task.computed[key] = found
+            return found
+        return task.computed[key]
+
+    computed = [value(whole, claim.left)]
+    partly = whole.partly & set(implementation.replaced)
     if claim.right is not None:
-        computed.append(number_array(alone.read(claim.right, where)))
+        computed.append(value(alone, claim.right))
     again = None
-    if alone is not whole and not partly and answers_each_alone(implementation, task.device):
+    asked = answers_each_alone(implementation, task.device) and reads_as_given(claim.left)
+    if alone is not whole and not partly and asked:
         again = number_array(alone.read(claim.left, where))
     made = calls if alone is not whole else (calls[0], calls[0])
     return computed, again, partly, [one.bounded() for one in made]

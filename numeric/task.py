@@ -83,6 +83,8 @@ class Task:
     runs: dict[tuple[str, str, torch.dtype], Measurement] = field(default_factory=dict)
     stored: dict[tuple[int, torch.dtype], Stored] = field(default_factory=dict)
     nearby: dict[int, Moved] = field(default_factory=dict)
+    computed: dict[tuple[int, torch.dtype, Term, Where], torch.Tensor] = field(default_factory=dict)
+    """Sides that no implementation has code for, as each would compute them anew."""
 
     @cached_property
     def roles(self) -> dict[str, str]:
@@ -170,6 +172,7 @@ class Task:
 
     def forget_rows(self) -> None:
         """Drop what is known of some rows: it serves the implementations of one claim."""
+        self.computed.clear()
         for reading in self.readings.values():
             reading.known_rows.clear()
 
@@ -187,7 +190,11 @@ class Task:
         whose = (head, profile, _code(replaced), spread, side, where)
         if whose not in self.bounds:
             reading = self.reading(head, profile, replaced, spread=spread)
-            self.bounds[whose] = reading.rounded(reading.read(side, where))
+            if reading.plain is not None and reading.is_plain(side):
+                found = self.bound(side, where, head, profile, {}, spread=spread)
+            else:
+                found = reading.rounded(reading.read(side, where))
+            self.bounds[whose] = found
         return self.bounds[whose]
 
     def moved(self, head: int) -> Moved:
@@ -314,4 +321,9 @@ def _products(reading: TorchReading, side: Term) -> int:
 
 def definitions_of(claim: Claim) -> set[str]:
     """The named definitions in a claim."""
-    return {part.data[0] for t in claim.sides for part in postorder(t) if part.op == "named"}
+    return set().union(*map(definitions_in, claim.sides))
+
+
+def definitions_in(term: Term) -> set[str]:
+    """The named definitions in a term."""
+    return {part.data[0] for part in postorder(term) if part.op == "named"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,14 +14,14 @@ from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
 from attnproof.numeric.compare import of_definition, worst
-from attnproof.numeric.implementations import Implementation
+from attnproof.numeric.implementations import Implementation, named
 from attnproof.numeric.implementations.eager import SOFTMAX_BOUND
 from attnproof.numeric.implementations.llama_rotary import _bound
 from attnproof.numeric.implementations.scaled_dot_product import pairs
 from attnproof.numeric.measurement import escapes, rows_of
 from attnproof.numeric.policies.weights import probable
 from attnproof.numeric.profile import FULL_BLOCK, profile_of
-from attnproof.numeric.run import Calls
+from attnproof.numeric.run import Calls, run
 from attnproof.numeric.sample import draw
 from attnproof.numeric.scale import scale_named
 from attnproof.numeric.task import drawn
@@ -28,7 +29,7 @@ from attnproof.numeric.torch_reading import FEWEST, BoundReading
 from attnproof.numeric.walk import Replacement, Rows, never
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.terms import free
-from attnproof.theorems.definitions.attention import attention
+from attnproof.theorems.definitions.attention import attention, softmax
 from attnproof.theorems.definitions.rotary import rotate_half
 from tests.numeric.statements import CPU, PAIRS, ROTARY, attend, planted, stated
 
@@ -224,3 +225,30 @@ def test_rows_are_in_the_heads_that_all_policies_see() -> None:
     assert rows_of(0, 1, 64) == 64
     assert sum(count - 2 for count in rows) > 64
     assert math.prod(map(escapes, rows)) < escapes(64)
+
+
+DEFINED = stated(
+    PAIRS.givens,
+    lambda Q, K, V, **_: equal(attention(Q, K, V), softmax(Q @ K.mT / Q.shape[-1] ** 0.5) @ V),
+)
+
+
+def test_a_side_that_no_kernel_computes_is_read_once_for_all_of_them() -> None:
+    task = drawn(DEFINED, replace(scale_named("small"), rows=4), CPU, 0)
+    (claim,) = DEFINED.claims.values()
+    left, right = claim.sides
+    where = task.rows(left, 0, 4)
+    kernels = named(["scaled_dot_product_attention (math)", "torch.nn.MultiheadAttention"], CPU)
+
+    def bound(side: Any, code: Any) -> Any:
+        return task.bound(side, where, 0, PROFILE, code, spread=True)
+
+    for kernel in kernels:
+        assert bound(right, kernel.bounds) is bound(right, {})
+        assert bound(left, kernel.bounds) is not bound(left, {})
+        run(task, "", claim, kernel, torch.float32)
+        ((_, _, side, _),) = task.computed
+        assert side is right
+    task.forget_rows()
+    run(task, "", claim, Implementation("eager"), torch.float32)
+    assert not task.computed
