@@ -358,7 +358,7 @@ def _computed(
     alone = reading(rows_alone) if any(where) and implementation.replaced else whole
 
     def value(of: TorchReading, side: Term) -> Tensor:
-        """A side; that of a reading of its own without code of ours is the same in many."""
+        """A side; one that the implementation has no code for is computed once for many."""
         key = (head, dtype, side, where)
         shared = not definitions_in(side) & implementation.replaced.keys() and alone is not whole
         if not shared or key not in task.computed:
