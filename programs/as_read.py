@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .declarations import parse
+from .declarations import DeclaredAttention, parse
 
 if TYPE_CHECKING:
     from .subjects import Subject
@@ -89,8 +89,8 @@ def with_mask(subject: Subject, as_read: str) -> Subject:
     if not as_read or not is_to_be_read(subject):
         return subject
     mask = parse(as_read)
-    if "alignment=" not in as_read:
-        mask = replace(mask, alignment="")  # type: ignore[call-arg]
+    if isinstance(mask, DeclaredAttention) and "alignment=" not in as_read:
+        mask = replace(mask, alignment="")
     return replace(subject, as_read=mask)  # type: ignore[call-arg]
 
 

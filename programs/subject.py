@@ -82,9 +82,9 @@ def subject_of(
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")
     Program(code.call, signature, code.name)  # refuses names that are not parameters
     if [role(one) for one in signature.arrays] == ["ids"]:
-        words, _ = of_words(code, kind or None, _GUESSED)
-        if words is not None:
-            return words
+        whole, _ = of_words(code, kind or None, _GUESSED)
+        if whole is not None:
+            return whole
     return _MADE[told](code, signature)
 
 

@@ -185,9 +185,11 @@ def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
     """
     model = code.module
     assert model is not None  # who calls has looked
-    words = model.get_submodule(path).num_embeddings
-    special = _special(model, int(words))
-    plain = torch.tensor([word for word in range(int(words)) if word not in special])
+    embedding = model.get_submodule(path)
+    assert isinstance(embedding, nn.Embedding)  # so it was found
+    words = embedding.num_embeddings
+    special = _special(model, words)
+    plain = torch.tensor([word for word in range(words) if word not in special])
     if len(plain) < TOKENS:
         raise DoesNotFit(f"most of the {words} ids of its vocabulary stand in its source")
     found = [one.name for one in parameters(model) if AIMS.fullmatch(one.name)]

@@ -37,7 +37,8 @@ class Tokens(nn.Module):
         i = torch.arange(n)
         q, k, v = self.qkv(x).view(b, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         y = scaled_dot_product_attention(q, k, v, attn_mask=self.rule(i[:, None], i[None, :]))
-        return self.out(y.transpose(1, 2).reshape(b, n, e))
+        found: Tensor = self.out(y.transpose(1, 2).reshape(b, n, e))
+        return found
 
 
 RULES: Mapping[str, Rule] = {
