@@ -26,7 +26,7 @@ AIMS = re.compile(r"targets?|labels?|y")  # ids that some models must have to gi
 NUMBER = re.compile(r"\b\d{1,9}\b")
 WORD = re.compile(r"\w*(pad|eos|bos|sep|cls|mask|unk)\w*(id|idx|index|token)\w*")
 ROWS, TOKENS = 2, 6
-LONGER, LONGEST, MORE = (12, 33, 70), 300, 8  # tokens of further runs
+LONGER, LONGEST, MORE = (12, 33, 70), 1100, 8  # tokens, and rows, of further runs
 FEWEST = 16  # words of a vocabulary of which some are asked about
 NOT_ITS_OWN = ("torch", "attnproof")
 GIVEN: ContextVar[Tensor | None] = ContextVar("attnproof_vectors", default=None)
@@ -51,8 +51,11 @@ class OnVectors(nn.Module):
 
     ``path``: of its embedding; ``name``: of the parameter that takes ids; ``word``: the id that
     stands at each place, where the embedding gives vectors instead; ``aims``: another parameter
-    that is given the ids, "" for none.
+    that is given the ids, "" for none.  ``beside``: how many arrays came back that have no row for
+    each word, of which nothing is asked.
     """
+
+    beside = 0
 
     def __init__(self, model: nn.Module, path: str, name: str, word: int, aims: str) -> None:
         super().__init__()
@@ -73,16 +76,21 @@ class OnVectors(nn.Module):
             GIVEN.reset(before)
 
     def of_ids(self, ids: Tensor) -> Tensor:
-        """What the model gives for these ids, a row for each.  Raises ``DoesNotFit``."""
+        """What the model gives for these ids, a row for each; several arrays in one.
+
+        Raises ``DoesNotFit`` where there is none.
+        """
         more: dict[str, Any] = {self.aims: ids} if self.aims else {}
         if "use_cache" in inspect.signature(self.model.forward).parameters:
             more["use_cache"] = False
         found = self.model(**{self.name: ids}, **more)
-        leaves = found.values() if isinstance(found, Mapping) else tree_leaves(found)
-        for one in leaves:
-            if isinstance(one, Tensor) and one.dim() == 3 and one.shape[:2] == ids.shape:
-                return one
-        raise DoesNotFit(f"given {self.name} (B, n) it gives no numbers (B, n, F)")
+        leaves = tree_leaves(dict(found) if isinstance(found, Mapping) else found)
+        every = [one for one in leaves if isinstance(one, Tensor)]
+        rows = [x for x in every if x.dim() == 3 and x.shape[:2] == ids.shape]
+        if not rows:
+            raise DoesNotFit(f"given {self.name} (B, n) it gives no numbers (B, n, F)")
+        self.beside = len(every) - len(rows)
+        return torch.cat(rows, -1) if len(rows) > 1 else rows[0]
 
     def vectors(self, ids: Tensor) -> Tensor:
         """What its embedding gives."""
@@ -111,6 +119,8 @@ def on_vectors(code: Code) -> tuple[Code, str, tuple[str, ...]]:
         f"{code.name} called with {name}: B n ids{f', {whole.aims} = {name}' * bool(whole.aims)}; "
         f"any vectors stand in for what {path} gives"
     )
+    if whole.beside:
+        told += "; of what it returns, the arrays with a row for each word are looked at"
     alone = f"{name} acts through {path} alone, as in every run"
     if odd:
         alone += f", in which no id was {_or(odd)}"
@@ -234,20 +244,26 @@ def _with(plain: Tensor, word: int) -> Tensor:
 
 
 def _is_alone(whole: OnVectors, ids: Tensor) -> bool:
-    """Whether the vectors of ids give what the ids give."""
-    return bool(torch.equal(whole.of_ids(ids), whole(whole.vectors(ids))))
+    """Whether the vectors of ids give what the ids give, and each is that of its id alone."""
+    vectors = whole.vectors(ids)
+    each = {
+        word: whole.vectors(torch.tensor([[word]]))[0, 0] for word in set(ids.flatten().tolist())
+    }
+    apart = torch.stack([each[word] for word in ids.flatten().tolist()]).reshape(vectors.shape)
+    return torch.equal(vectors, apart) and torch.equal(whole.of_ids(ids), whole(vectors))
 
 
 def _require_alone(whole: OnVectors, plain: Tensor) -> None:
     """Refuse a model that reads ids by more than its embedding, or in which tokens never meet."""
     generator = torch.Generator().manual_seed(5)
-    beyond = [n + 1 for n in _written(whole.model) if TOKENS < n < LONGEST]
-    for tokens in (1, 2, TOKENS, *dict.fromkeys((*LONGER, *beyond[:MORE]))):
-        ids = plain[torch.randint(len(plain), (ROWS, tokens), generator=generator)]
+    beyond = [n + 1 for n in dict.fromkeys(_written(whole.model)) if TOKENS < n < LONGEST][:MORE]
+    few = ((ROWS, n) for n in (1, 2, TOKENS, *LONGER, *beyond))
+    for rows, tokens in (*few, (1, TOKENS), *((n, 2) for n in (*LONGER, *beyond))):
+        ids = plain[torch.randint(len(plain), (rows, tokens), generator=generator)]
         try:
             alone = _is_alone(whole, ids)
         except Exception:
-            if tokens <= TOKENS:
+            if rows <= ROWS and tokens <= TOKENS:
                 raise
             continue  # it may take no more
         if not alone:

@@ -97,6 +97,52 @@ class BigramsOfLongTexts(Model):
         return self.head(self.mixed(x))
 
 
+class BigramsOfManyRows(Model):
+    """The same of more than 20 rows alone."""
+
+    def forward(self, idx: Tensor) -> Any:
+        x = self.words(idx)
+        if idx.shape[0] > 20:
+            x = x + self.words((idx + 5 * idx.roll(-1, 1)) % WORDS)
+        return self.head(self.mixed(x))
+
+
+class Centred(nn.Embedding):
+    """Vectors less their mean over the text."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        found = super().forward(ids)
+        return found - found.mean(1, keepdim=True)
+
+
+class Counted(nn.Embedding):
+    """Vectors times how often their word stands in the text."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        many = (ids[:, None, :] == ids[:, :, None]).sum(-1, keepdim=True)
+        return super().forward(ids) * many
+
+
+class OfCentred(Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = Centred(WORDS, WIDE)
+
+
+class OfCounted(Model):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = Counted(WORDS, WIDE)
+
+
+class TwoOutputs(Model):
+    """What it gives beside leaks: a softmax over words, not over the vocabulary."""
+
+    def forward(self, idx: Tensor) -> Any:
+        x = self.mixed(self.words(idx))
+        return {"hidden": x, "chances": self.head(x).softmax(1), "last": x[:, -1]}
+
+
 class Twice(Model):
     """Two embeddings of the same ids."""
 
@@ -151,6 +197,16 @@ def test_the_call_may_be_told() -> None:
     assert adapted_as(Alone, "idx: B n ids -> B n E").kind == "additive"
 
 
+def test_all_that_is_returned_for_each_word_is_looked_at() -> None:
+    found: Any = adapted_as(TwoOutputs)
+    assert found.call(torch.zeros(2, 3, WIDE)).shape == (2, 3, WIDE + WORDS)
+    assert "of what it returns, the arrays with a row for each word are looked at" in found.adapted
+    record = check_code(
+        "", TwoOutputs, laws=("causal",), declared="attention:causal", methods=("measured",)
+    )
+    assert record.law("causal").verdict == "broken"
+
+
 def test_an_id_that_is_read_elsewhere_is_named() -> None:
     conditions = adapted_as(Padded).conditions
     assert "idx acts through words alone, as in every run, in which no id was 7" in conditions
@@ -160,6 +216,9 @@ def test_an_id_that_is_read_elsewhere_is_named() -> None:
     ("model", "why"),
     [
         (BigramsOfLongTexts, "it reads idx by more than words"),
+        (BigramsOfManyRows, "it reads idx by more than words"),
+        (OfCentred, "it reads idx by more than words"),
+        (OfCounted, "it reads idx by more than words"),
         (Bigrams, "it reads idx by more than words"),
         (Twice, "2 of its embeddings are given idx, and one is wanted"),
         (Alone, "no token of it reads another"),
