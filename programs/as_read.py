@@ -60,7 +60,8 @@ def mask_as_read(kind: str, parts: Iterable[Read]) -> str:
     parts = tuple(parts)
     known = {part.name: part.value for part in parts if part.certain}
     told = mask_declared(known, sides=kind == "mask")
-    if any(part.name == "mask" and _shows_none_ahead(part.value) for part in parts):
+    rules = (part.value for part in parts if part.name == "mask")
+    if kind != "mask" and any(map(_shows_none_ahead, rules)):  # of as many queries as keys
         told |= {"causal": "true"}
     if kind not in KINDS or told.get("causal") != "true":
         return ""

@@ -168,6 +168,10 @@ def declaring(record: CodeRecord) -> str:
     laws = {law.law: law.verdict for law in record.laws}
     waits = WAITS.get(record.kind, as_read.LAWS if record.kind in as_read.KINDS else ())
     asked = [law for law in waits if laws.get(law, "not asked") != "not asked"]
+    if record.kind in as_read.KINDS and not as_read.mask_as_read(
+        record.kind, record.identity.parts
+    ):
+        asked = []  # by name alone
     if not laws.keys() & set(waits) or (asked and record.kind not in as_read.KINDS):
         return ""
     told = as_read.declared_as_read(record.kind, record.identity.parts)

@@ -110,6 +110,25 @@ def test_a_rule_that_more_tokens_change_is_no_fault_but_where_it_is_declared() -
     assert told.law("window-as-declared").verdict == "broken"
 
 
+def test_where_the_last_query_stands_is_not_guessed() -> None:
+    """Of a mask with no simple rule it is not read, and fewer queries than keys show later keys."""
+
+    def in_blocks(n: int, m: int) -> Tensor:
+        i, j = torch.arange(n)[:, None] + m - n, torch.arange(m)[None, :]
+        return (j <= i) & (i // 8 == j // 8)
+
+    record = check_mask(in_blocks, methods=FEW)
+    assert verdicts(record)["causal"] == "not asked"
+    assert exit_code(record) == 0
+
+
+def test_what_is_asked_by_name_is_not_told_as_read() -> None:
+    record = check(Tokens(RULES["all"]), laws=["causal"])
+    assert record.law("causal").verdict == "broken"
+    assert "were asked" not in declaring(record)
+    assert "asked of the mask that was read" not in declaring(record)
+
+
 def test_what_is_declared_comes_first() -> None:
     record = check_attention(Tokens(RULES["past"]), declared="attention:causal=false", methods=FEW)
     assert record.law("causal").verdict == "not asked"
