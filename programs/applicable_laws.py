@@ -303,4 +303,4 @@ def read_of_few(law: str, subject: Subject) -> str:
     """
     if law == "causal" or law not in as_read.LAWS or not getattr(subject, "as_read", None):
         return ""
-    return "its mask is another than the rule that was read of it; declare what is meant"
+    return "which keys are to be seen does not follow from what was read; declare what is meant"

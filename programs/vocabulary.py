@@ -121,7 +121,7 @@ def on_vectors(code: Code) -> tuple[Code, str, tuple[str, ...]]:
     )
     if whole.beside:
         told += "; of what it returns, the arrays with a row for each word are looked at"
-    alone = f"{name} acts through {path} alone, as in every run"
+    alone = f"{name} is int64 and acts through {path} alone, as in every run"
     if odd:
         alone += f", in which no id was {_or(odd)}"
 
@@ -211,7 +211,7 @@ def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
         except DoesNotFit as error:
             failed = error
             continue
-        return whole, [word for word in special if not _is_alone(whole, _with(plain, word))]
+        return whole, [word for word in special if _means_more(whole, _with(plain, word))]
     raise failed
 
 
@@ -243,14 +243,23 @@ def _with(plain: Tensor, word: int) -> Tensor:
     return ids
 
 
+def _means_more(whole: OnVectors, ids: Tensor) -> bool:
+    """Whether some row of ids, by itself or among the others, gives what its vectors do not."""
+    return not all(_is_alone(whole, rows) for rows in (ids, *ids.split(1)))
+
+
 def _is_alone(whole: OnVectors, ids: Tensor) -> bool:
-    """Whether the vectors of ids give what the ids give, and each is that of its id alone."""
-    vectors = whole.vectors(ids)
-    each = {
-        word: whole.vectors(torch.tensor([[word]]))[0, 0] for word in set(ids.flatten().tolist())
-    }
-    apart = torch.stack([each[word] for word in ids.flatten().tolist()]).reshape(vectors.shape)
-    return torch.equal(vectors, apart) and torch.equal(whole.of_ids(ids), whole(vectors))
+    """Whether the vectors of ids give what the ids give."""
+    return torch.equal(whole.of_ids(ids), whole(whole.vectors(ids)))
+
+
+def _require_own(whole: OnVectors, ids: Tensor) -> None:
+    """Refuse an embedding in which the vector of an id depends on the others."""
+    vectors, words = whole.vectors(ids), ids.flatten().tolist()
+    each = {word: whole.vectors(torch.tensor([[word]]))[0, 0] for word in set(words)}
+    apart = torch.stack([each[word] for word in words]).reshape(vectors.shape)
+    if not torch.equal(vectors, apart):
+        raise DoesNotFit(f"what {whole.path} gives for an id depends on the other ids")
 
 
 def _require_alone(whole: OnVectors, plain: Tensor) -> None:
@@ -260,6 +269,7 @@ def _require_alone(whole: OnVectors, plain: Tensor) -> None:
     few = ((ROWS, n) for n in (1, 2, TOKENS, *LONGER, *beyond))
     for rows, tokens in (*few, (1, TOKENS), *((n, 2) for n in (*LONGER, *beyond))):
         ids = plain[torch.randint(len(plain), (rows, tokens), generator=generator)]
+        _require_own(whole, ids)
         try:
             alone = _is_alone(whole, ids)
         except Exception:

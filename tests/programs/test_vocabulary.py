@@ -209,7 +209,10 @@ def test_all_that_is_returned_for_each_word_is_looked_at() -> None:
 
 def test_an_id_that_is_read_elsewhere_is_named() -> None:
     conditions = adapted_as(Padded).conditions
-    assert "idx acts through words alone, as in every run, in which no id was 7" in conditions
+    assert (
+        "idx is int64 and acts through words alone, as in every run, in which no id was 7"
+        in conditions
+    )
 
 
 @pytest.mark.parametrize(
@@ -217,8 +220,8 @@ def test_an_id_that_is_read_elsewhere_is_named() -> None:
     [
         (BigramsOfLongTexts, "it reads idx by more than words"),
         (BigramsOfManyRows, "it reads idx by more than words"),
-        (OfCentred, "it reads idx by more than words"),
-        (OfCounted, "it reads idx by more than words"),
+        (OfCentred, "what words gives for an id depends on the other ids"),
+        (OfCounted, "what words gives for an id depends on the other ids"),
         (Bigrams, "it reads idx by more than words"),
         (Twice, "2 of its embeddings are given idx, and one is wanted"),
         (Alone, "no token of it reads another"),
@@ -233,7 +236,7 @@ def test_a_language_model_is_proved_causal() -> None:
     record = check_code("", Model, laws=("causal",), methods=("measured", "identity", "traced"))
     law = record.law("causal")
     assert law.verdict == "proved"
-    assert any("idx acts through words alone" in str(one) for one in law.assuming)
+    assert any("idx is int64 and acts through words alone" in str(one) for one in law.assuming)
 
 
 def test_one_that_leaks_is_remarked_and_broken_where_that_is_declared() -> None:
