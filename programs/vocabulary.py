@@ -245,7 +245,7 @@ def _with(plain: Tensor, word: int) -> Tensor:
 
 def _means_more(whole: OnVectors, ids: Tensor) -> bool:
     """Whether some row of ids, by itself or among the others, gives what its vectors do not."""
-    return not all(_is_alone(whole, rows) for rows in (ids, *ids.split(1)))
+    return not all(_is_alone(whole, rows) for rows in (ids, *(row[None] for row in ids)))
 
 
 def _is_alone(whole: OnVectors, ids: Tensor) -> bool:
