@@ -273,19 +273,23 @@ def of_words(
 
     Code that takes ids can be called as a table of positions too, with ids that are all equal.
     """
+    kinds = [
+        one for one in ("attention", "layer") if one in forms and kind in (None, "attention", one)
+    ]
+    if not kinds or not has_words(code):
+        return None, ""
+    try:
+        made, told, alone = on_vectors(code.again())
+    except CodeFault:
+        raise
+    except Exception as error:  # noqa: BLE001 (the code may raise anything)
+        return None, " ".join(str(error).split())[:200]
     why = ""
-    if not has_words(code):
-        return None, why
-    for one in ("attention", "layer"):
-        if kind not in (None, "attention", one) or one not in forms:
-            continue
+    for one in kinds:
         try:
-            made, told, alone = on_vectors(code.again())
-            subject = forms[one](made)
-        except CodeFault:
-            raise
-        except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            why = " ".join(str(error).split())[:200]
+            subject = forms[one](made.again())
+        except DoesNotFit as error:
+            why = str(error)
             continue
         conditions = (*subject.conditions, *alone)
         return replace(subject, adapted=told, line="", others=(), conditions=conditions), ""

@@ -47,7 +47,7 @@ def frequencies_of(positions: Tensor, angles: Tensor, radius: Tensor) -> tuple[T
 
     ``radius``: how far each angle may be off, (n, B).  A pair is followed from position to
     position, the first of which after 0 is 1, for as long as its radius leaves no doubt about
-    the rotates between.  A frequency is taken to be in (−π, π]: no code on whole positions can
+    the turns between.  A frequency is taken to be in (−π, π]: no code on whole positions can
     tell it from one that is 2π more.
 
     Raises ``ValueError`` where position 1 is missing.

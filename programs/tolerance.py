@@ -3,7 +3,7 @@ r"""How far rounding alone may move what rotary code and tables of positions giv
 Write U for the unit roundoff of the data and u for that of the angles (float32).
 
 *Rotating.*  With |ĉ − cos â| <= c, |ŝ − sin â| <= c, and x ĉ − y ŝ and x ŝ + y ĉ computed from
-rounded products, a rotated pair is off its exact rotate by â by at most η times its length,
+rounded products, a rotated pair is off its exact rotation by â by at most η times its length,
 
     η = √2 (c + (2U + U²)(1 + √2 c)):
 

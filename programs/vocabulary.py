@@ -18,17 +18,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from .code import Code, DoesNotFit, source_of
+from .code import Code, DoesNotFit
 from .names import parameters
+from .source_numbers import numbers_in
 
 IDS = re.compile(r"(\w+_)?(ids?|idx|indices|tokens?|inp(ut)?s?|words?|src|x|seq(uence)?)")
 AIMS = re.compile(r"targets?|labels?|y")  # ids that some models must have to give all outputs
-NUMBER = re.compile(r"\b\d{1,9}\b")
-WORD = re.compile(r"\w*(pad|eos|bos|sep|cls|mask|unk)\w*(id|idx|index|token)\w*")
 ROWS, TOKENS = 2, 6
 LONGER, LONGEST, MORE = (12, 33, 70), 1100, 8  # tokens, and rows, of further runs
 FEWEST = 16  # words of a vocabulary of which some are asked about
-NOT_ITS_OWN = ("torch", "attnproof")
 GIVEN: ContextVar[Tensor | None] = ContextVar("attnproof_vectors", default=None)
 
 
@@ -200,8 +198,6 @@ def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
     words = embedding.num_embeddings
     special = _special(model, words)
     plain = torch.tensor([word for word in range(words) if word not in special])
-    if len(plain) < TOKENS:
-        raise DoesNotFit(f"most of the {words} ids of its vocabulary stand in its source")
     found = [one.name for one in parameters(model) if AIMS.fullmatch(one.name)]
     failed = DoesNotFit("")
     for aims in ("", *found):
@@ -216,24 +212,13 @@ def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
 
 
 def _special(model: nn.Module, words: int) -> list[int]:
-    """Ids that may mean something: the first and the last, of padding, and those in the source.
+    """Ids that may mean something: the first and the last, of padding, and numbers of the code.
 
-    Of a small vocabulary most numbers in the source are ids, and mean none.
+    Of a small vocabulary most such numbers are ids, and mean none: half of it is left.
     """
-    written = [word for word in dict.fromkeys(_written(model)) if word < words]
-    found = [0, 1, 2, words - 1, *(written if 2 * len(written) < words else ())]
-    for part in model.modules():
-        for held in (vars(part), vars(vars(part).get("config", Given))):
-            found += [v for k, v in held.items() if type(v) is int and WORD.fullmatch(k)]
-        found += [one for one in [getattr(part, "padding_idx", None)] if one is not None]
-    return list(dict.fromkeys(word for word in found if 0 <= word < words))
-
-
-def _written(model: nn.Module) -> list[int]:
-    """The numbers in the source of a model and its parts."""
-    kinds = dict.fromkeys(type(one) for one in model.modules())
-    own = [source_of(one) for one in kinds if one.__module__.split(".")[0] not in NOT_ITS_OWN]
-    return [int(number) for text in own for number in NUMBER.findall(text)]
+    padding = (getattr(part, "padding_idx", None) for part in model.modules())
+    found = [words - 1, 0, *(word for word in padding if word is not None), *numbers_in([model])]
+    return list(dict.fromkeys(word for word in found if 0 <= word < words))[: words // 2]
 
 
 def _with(plain: Tensor, word: int) -> Tensor:
@@ -265,7 +250,7 @@ def _require_own(whole: OnVectors, ids: Tensor) -> None:
 def _require_alone(whole: OnVectors, plain: Tensor) -> None:
     """Refuse a model that reads ids by more than its embedding, or in which tokens never meet."""
     generator = torch.Generator().manual_seed(5)
-    beyond = [n + 1 for n in dict.fromkeys(_written(whole.model)) if TOKENS < n < LONGEST][:MORE]
+    beyond = [n + 1 for n in numbers_in([whole.model]) if TOKENS < n < LONGEST][:MORE]
     few = ((ROWS, n) for n in (1, 2, TOKENS, *LONGER, *beyond))
     for rows, tokens in (*few, (1, TOKENS), *((n, 2) for n in (*LONGER, *beyond))):
         ids = plain[torch.randint(len(plain), (rows, tokens), generator=generator)]

@@ -132,15 +132,15 @@ def look(
     }
     whole = {"identity": seconds, "traced": seconds * len(laws_of(subject.kind))}
     tell = partial(_under, subject, partial(_noted, verdicts, tell))
-    order = asked.methods
-    if "identity" in order and is_to_be_read(subject, asked.laws):
+    order, reads = asked.methods, is_to_be_read(subject, asked.laws)
+    if "identity" in order and reads:
         order = ("identity", *(method for method in order if method != "identity"))
     for method in order:
         start, why, fault = perf_counter(), "", None
         patience.in_a_row = 0
         try:
             with _quiet(), given_back(), limited(whole.get(method, 0.0)):
-                methods[method](with_mask(subject, read[-1]), asked, tell)
+                methods[method](with_mask(subject, read[-1] * reads), asked, tell)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
             why = patience.told(error)
             fault = None if why else fault_in(subject, error)

@@ -175,20 +175,14 @@ def declaring(record: CodeRecord) -> str:
     if not laws.keys() & set(waits) or (asked and record.kind not in as_read.KINDS):
         return ""
     told = as_read.declared_as_read(record.kind, record.identity.parts)
-    if asked and not told:
-        word = "mask" if record.kind == "mask" else "attention"
-        told = f"{word}:causal=true"  # of a mask with no simple rule
-    if not told:
-        return ""
     if not asked:
-        return (
-            "nothing is declared of it: if this is what it is meant to be, "
-            f"--declare {told} asks the laws that compare"
-        )
+        meant = f"if this is what it is meant to be, --declare {told} asks the laws that compare"
+        return f"nothing is declared of it: {meant}" if told else ""
     were = "was" if len(asked) == 1 else "were"
+    holds = f"; --declare {told} holds it to that mask" if told else ""  # else of no simple rule
     return (
-        f"nothing is declared of it: {', '.join(asked)} {were} asked of the mask that was read; "
-        f"--declare {told} holds it to that mask"
+        f"nothing is declared of it: {', '.join(asked)} {were} asked of the mask that was read"
+        f"{holds}"
     )
 
 

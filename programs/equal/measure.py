@@ -21,8 +21,8 @@ from ..arranging import arranged
 from ..draw import Draw
 from ..finding import Seen
 from ..prove.running import seen_of, shrunk
-from ..prove.source_numbers import numbers_in
 from ..response import CANCELLED, Unsteady, allowance, moved_inside
+from ..source_numbers import numbers_in
 from .inputs import drawn
 from .pair import Two
 from .sides import LENGTH, Shared

@@ -47,10 +47,6 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     if formula.id == "alignment" and formula.call == "attend":
         at_end = declared.alignment == "end"
         return "" if at_end else "it is not declared that the last query stands at the last key"
-    if formula.id == "rows-sum-to-one" and formula.call == "attend":
-        alike = formula.given["q"] == NO_MORE_QUERIES
-        unseen = bool(_run(_sees_no_key, subject))
-        return _run(no_softmax, subject) or MORE_QUERIES[unseen] * (alike != unseen)
     ratios = formula.id == "true-means-visible" and not formula.floats and formula.kind != "mask"
     if formula.id == "mask-adds" or ratios:
         return _run(_no_ratios, subject)
@@ -62,7 +58,7 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return _run(no_order, subject)
     if formula.id == "equal-axes-are-one":
         return _no_one_axis(subject)
-    return SHOWN[formula.id](subject) if formula.id in SHOWN else ""
+    return SHOWN[formula.id](formula, subject) if formula.id in SHOWN else ""
 
 
 def _in_a_grid(subject: Any) -> str:
@@ -106,19 +102,22 @@ def _no_ratios(subject: Any, draw: Draw) -> str:
     return "the weights are not a softmax: what a mask adds is not seen in their ratios" * own
 
 
-MORE_QUERIES = {
-    True: "of more queries than keys the first see no key",
-    False: "it is asked of any number of queries",
-}
+def _sums(formula: Formula, subject: Any) -> str:
+    """Why rows of weights need not add up to 1, of any number of queries or of as many as keys."""
+    hidden = _run(_sees_no_key, subject)
+    if formula.given["q"] == NO_MORE_QUERIES:
+        hidden = "" if hidden else "it is asked of any number of queries"
+    return _run(no_softmax, subject) or hidden
 
 
 def _sees_no_key(subject: Any, draw: Draw) -> str:
-    """Whether the first of more queries than keys read nothing, and the last do; "" if not so."""
+    """That the first of more queries than keys read nothing, where the last ones do read."""
     if subject.attend is None:
         return ""
     q, k = drawn(subject, draw, KEYS, KEYS - 2, 83)
     read = subject.attend(q, k, torch.ones_like(k), None).nan_to_num().abs().amax((0, 1, 3))
-    return MORE_QUERIES[True] if not bool(read[0]) and bool(read[-1]) else ""
+    none = not bool(read[0]) and bool(read[-1])
+    return "of more queries than keys the first see no key" if none else ""
 
 
 def _none_went(subject: Any, draw: Draw) -> str:
@@ -141,9 +140,10 @@ def _sees_ahead(subject: Any, draw: Draw) -> str:
 
 
 # Why a run of the code says against asking.
-SHOWN: dict[str, Callable[[Any], str]] = {
-    "cache-keeps-its-positions": lambda subject: _run(_none_went, subject),
-    "shift-of-scores": lambda subject: _run(no_multiple, subject) or _run(no_softmax, subject),
+SHOWN: dict[str, Callable[[Formula, Any], str]] = {
+    "cache-keeps-its-positions": lambda _, subject: _run(_none_went, subject),
+    "rows-sum-to-one": _sums,
+    "shift-of-scores": lambda _, subject: _run(no_multiple, subject) or _run(no_softmax, subject),
 }
 
 

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
+from ..source_numbers import constants_in, functions_in, is_own, numbers_of
 from .branches import Search
 from .comparison import CHANGES, apart, run_of, runs_of
 from .environment import asked_elsewhere
@@ -32,7 +33,6 @@ from .exporting import modules_in
 from .guards import met
 from .lengths import Lengths, every, named, pairs, small
 from .parts import letters_of
-from .source_numbers import constants_in, functions_in, is_own, numbers_of
 from .stating import Graph
 from .watching import Executed, Watch, functions_of, marked
 from .work import work_of

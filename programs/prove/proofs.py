@@ -25,6 +25,7 @@ from attnproof.verdict_line import Condition, clauses
 from ..finding import UNLIKE, Finding, Seen, speaks_of_gradients
 from ..identify.applicability import no_formula
 from ..running import fault_in
+from ..source_numbers import asks_device, numbers_in
 from ..subjects import Pair, Rotary, Subject
 from .calls import Call
 from .comparison import CHANGES, gives_otherwise, result_of, wrong_reading
@@ -36,7 +37,6 @@ from .least import Bounds, bounds_of, from_least, from_one
 from .operations import Unread
 from .program import Way
 from .running import gives_none, is_broken, witness_of
-from .source_numbers import asks_device, numbers_in
 from .stating import LIKE, Axes, Graph, bound_letters, composed, reorders, stated
 from .widths import widths_told
 

@@ -13,7 +13,7 @@ from attnproof import check
 from attnproof.programs.as_read import mask_as_read, with_mask, with_mask_of
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.identity import Part
-from attnproof.programs.subjects import Mask
+from attnproof.programs.subjects import Attention, Mask
 from attnproof.real_code.records import CodeRecord
 from attnproof.real_code.request import Asked
 from attnproof.real_code.words import declaring, exit_code
@@ -78,10 +78,14 @@ def test_a_layer_is_asked_what_was_read_of_it(rule: str, found: dict[str, str]) 
     record = check_attention(Tokens(RULES[rule]), methods=FEW)
     assert verdicts(record) == found
     assert exit_code(record) == 0
-    told = "were asked of the mask that was read" if found != NONE else "was asked"
-    if found == CAUSAL:
-        told = "attention:causal=true holds it to that mask"
-    assert (told in declaring(record)) == (found != NONE)
+    assert ("asked of the mask that was read" in declaring(record)) == (found != NONE)
+    assert ("holds it to that mask" in declaring(record)) == (found not in (NONE, CAUSAL))
+
+
+def test_a_law_that_is_named_alone_is_not_put_off_by_what_is_read() -> None:
+    """Who names ``permutation`` says that it should hold, of a causal layer too."""
+    record = check(Tokens(RULES["past"]), laws=["permutation"])
+    assert record.law("permutation").verdict == "broken"
 
 
 def test_what_is_read_of_few_tokens_is_proved_of_all() -> None:
@@ -137,6 +141,19 @@ def test_what_is_declared_comes_first() -> None:
     assert with_mask(made, "mask:causal=true") is made
     other = replace(made, declared=None, as_read=DeclaredAttention(causal=True))
     assert with_mask_of(other, made) is made
+
+
+def test_other_choices_are_asked_what_was_read() -> None:
+    """A leak at the width that was guessed alone is told with that width."""
+
+    def sized(dim: int = 16) -> Attention:
+        layer = Tokens(RULES["leaks at 50" if dim == 16 else "past"], dim)
+        return Attention(name="sized", layer=layer, embed=dim, sizes={"dim": dim}, make=sized)
+
+    record = check_attention(sized(), methods=FEW)
+    assert record.law("causal").verdict == "broken"
+    told = "broken as built with --set dim=16; it holds with dim=32"
+    assert record.law("causal").why.startswith(told)
 
 
 def test_a_mask_that_is_given_is_none_of_the_code() -> None:

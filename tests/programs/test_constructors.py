@@ -15,7 +15,7 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.source_numbers import numbers_in
+from attnproof.programs.source_numbers import numbers_in
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
 

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.branches import Open, fitted, turning
-from attnproof.programs.prove.source_numbers import functions_in
 from attnproof.programs.prove.watching import Executed, Met, Site, Watch, functions_of, marked
+from attnproof.programs.source_numbers import functions_in
 from attnproof.programs.subjects import Attention, Layer
 
 SECONDS = 3.0
