@@ -1,6 +1,6 @@
 """Cards and tables, as Python and notebooks see them.
 
->>> from attnproof.encodings.alibi import Alibi
+>>> from attnproof.encodings.bias import Alibi
 >>> card(Alibi).cell("relative").verdict
 'proved'
 """

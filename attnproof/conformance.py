@@ -227,7 +227,7 @@ def require_read(kind: type[Encoding]) -> None:
     Every law speaks of the terms of these methods.  Raises :class:`Misread`, and ``NotRun`` where
     a method does not run on numpy at all; a class is looked at once.
 
-    >>> from attnproof.encodings.alibi import Alibi
+    >>> from attnproof.encodings.bias import Alibi
     >>> require_read(Alibi)
     """
     if kind in _READ:

@@ -60,16 +60,16 @@ def _list_of_claims(name: str, said: Any) -> list[Any]:
 
 # Where each is written, to look at; beside these, `attnproof new` explains what acts on scores.
 EXAMPLES = {
-    "add": "attnproof/encodings/sinusoidal.py",
-    "relate": "attnproof/encodings/shaw.py",
-    "bias": "attnproof/encodings/alibi.py",
-    "sees": "attnproof/encodings/causal_window.py",
-    "shift": "attnproof/encodings/sinusoidal.py",
-    "bound": "attnproof/encodings/matrix_powers.py",
+    "add": "attnproof/encodings/additive.py",
+    "relate": "attnproof/encodings/relative.py",
+    "bias": "attnproof/encodings/bias.py",
+    "sees": "attnproof/encodings/masks.py",
+    "shift": "attnproof/encodings/additive.py",
+    "bound": "attnproof/encodings/powers.py",
     "beyond": "tests/encodings/test_laws_of_positions.py",
     "apart": "attnproof/encodings/rope.py",
-    "fall": "attnproof/encodings/alibi.py",
-    "margin": "attnproof/encodings/alibi.py",
+    "fall": "attnproof/encodings/bias.py",
+    "margin": "attnproof/encodings/bias.py",
 }
 
 
@@ -83,7 +83,7 @@ def unwritten(encoding: Any, base: type, method: str) -> str:
     >>> class Mine(Encoding): pass
     >>> print(unwritten(Mine(), Encoding, "add"))
     Mine does not write add(p), which was called: it is to give what is added to the token at p:
-    positions (..) -> (.., d). Write it in class Mine, as attnproof/encodings/sinusoidal.py does,
+    positions (..) -> (.., d). Write it in class Mine, as attnproof/encodings/additive.py does,
     or call it only where Mine.defines('add')
     """
     cls = type(encoding)

@@ -72,6 +72,15 @@ def _used(kind: type[Encoding]) -> frozenset[str]:
     return own - (within - called)
 
 
+def id_of(name: str) -> str:
+    """The id of an encoding whose class has this name.
+
+    >>> id_of("RopeLlama3"), id_of("TransformerXL")
+    ('rope-llama3', 'transformer-xl')
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
+
+
 def _rename_turn(cls: type[Encoding]) -> None:
     """Let ``turn``, the former name, stand for ``rotate``, with a warning."""
     former, present = (vars(cls).get(name) for name in ("turn", "rotate"))
@@ -201,7 +210,7 @@ class Encoding:
     @classmethod
     def id(cls) -> str:
         """Its name in commands and tables: the class's, in lower case with hyphens."""
-        return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__).lower()
+        return id_of(cls.__name__)
 
     @classmethod
     def hypotheses(cls) -> dict[str, str]:

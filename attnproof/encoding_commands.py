@@ -140,16 +140,16 @@ def _chosen(
     """The encodings with these ids, or all; of ids that broken modules would have, the faults."""
     if not names:
         return list(found.kinds), []
-    lost = {fault.name.rpartition(".")[2].replace("_", "-"): fault for fault in found.broken}
+    from .registry import ids_lost
+
+    lost = {name: fault for fault in found.broken for name in ids_lost(fault)}
     for name in set(names) - {*found.ids, *lost}:
         if Path(f"{name}.py").is_file():
             raise UsageError(f"wanted {KNOWN}, got {name!r}; the file is {name}.py")
     require_known(names, (*found.ids, *lost), KNOWN, WHERE)
     chosen = dict.fromkeys(names)
-    return (
-        [found.only(name) for name in chosen if name in found.ids],
-        [lost[name] for name in chosen if name not in found.ids],
-    )
+    missing = {lost[name].name: lost[name] for name in chosen if name not in found.ids}
+    return [found.only(name) for name in chosen if name in found.ids], [*missing.values()]
 
 
 def _of_files(files: Sequence[Path], found: Encodings) -> list[type[Encoding]]:

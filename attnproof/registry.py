@@ -16,6 +16,7 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -24,7 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from .card_records import BrokenEncoding
-from .encoding import Encoding
+from .encoding import Encoding, id_of
 from .faults import broken_by
 from .numeric.file_imports import imported
 
@@ -69,7 +70,7 @@ def place(kind: type[Encoding]) -> int:
 def place_words(kind: type[Encoding]) -> str:
     """Where it acts, in words.
 
-    >>> from attnproof.encodings.alibi import Alibi
+    >>> from attnproof.encodings.bias import Alibi
     >>> place_words(Alibi), place_words(Encoding)
     ('on the score', 'nowhere')
     """
@@ -153,6 +154,18 @@ def _file_of(module: str) -> Path:
     except (Exception, SystemExit):  # noqa: BLE001 (what is above it is broken; loading says so)
         spec = None
     return Path(spec.origin) if spec is not None and spec.origin else Path(module)
+
+
+def ids_lost(fault: BrokenEncoding) -> Iterator[str]:
+    """The ids that a broken module would have: its name, and its classes as far as they are read.
+
+    >>> list(ids_lost(BrokenEncoding(name="attnproof.encodings.relative", error="")))
+    ['relative', 'shaw', 'transformer-xl', 'cope']
+    """
+    yield fault.name.rpartition(".")[2].replace("_", "-")
+    file = _file_of(fault.name)
+    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    yield from map(id_of, re.findall(r"^class ([A-Za-z]\w*)\(", text, re.MULTILINE))
 
 
 def _declared(found: Any) -> list[type[Encoding]]:

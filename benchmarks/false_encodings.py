@@ -12,10 +12,12 @@ proved that is broken.
 from __future__ import annotations
 
 import argparse
+import ast
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -49,14 +51,14 @@ EXISTENCES = {"linear-shift": False, "key-can-be-moved": True}  # whether the ma
 class Verdict:
     """What became of one law of one mutant; ``broken`` says where numpy found it broken."""
 
-    file: str
+    encoding: str
     mutant: Mutant
     law: str
     outcome: str
     broken: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}, {self.mutant}: {self.law} {self.outcome}; {self.broken}"
+        return f"{self.encoding}, {self.mutant}: {self.law} {self.outcome}; {self.broken}"
 
 
 def mutated(seed: int) -> Iterator[tuple[Path, Mutant]]:
@@ -71,27 +73,36 @@ def mutated(seed: int) -> Iterator[tuple[Path, Mutant]]:
     yield from found
 
 
-def loaded(path: Path, text: str) -> type[Encoding]:
-    """The encoding that a file with that text declares.  Raises what the code raises."""
+def changed(path: Path, text: str) -> list[str]:
+    """The classes of a file that are others in that text; all of them, if none is."""
+    before, after = (_classes(code) for code in (path.read_text(encoding="utf-8"), text))
+    return [name for name in after if before.get(name) != after[name]] or list(after)
+
+
+def _classes(text: str) -> dict[str, str]:
+    """The classes of a file, each as its syntax tree."""
+    return {
+        node.name: ast.dump(node) for node in ast.parse(text).body if isinstance(node, ast.ClassDef)
+    }
+
+
+def loaded(path: Path, text: str) -> list[type[Encoding]]:
+    """The encodings of a file that are others in that text.  Raises what the code raises."""
     module = ModuleType(f"attnproof.encodings.mutant_{path.stem}")
     vars(module)["__file__"] = str(path)
     exec(compile(text, str(path), "exec"), vars(module))
-    (kind, *_) = [
-        v
-        for v in vars(module).values()
-        if isinstance(v, type) and issubclass(v, Encoding) and v.__module__ == module.__name__
-    ]
-    return kind
+    return [vars(module)[name] for name in changed(path, text)]
 
 
 def judged(path: Path, mutant: Mutant, seed: int = 0) -> Iterator[Verdict]:
     """For each law that numpy finds broken, what the card says of it."""
     try:
-        kind = loaded(path, mutant.source)
-        kind()
+        kinds = loaded(path, mutant.source)
+        for kind in kinds:
+            kind()
     except Exception:  # noqa: BLE001 (a mutant that is not an encoding)
         return
-    for law in LAWS:
+    for kind, law in product(kinds, LAWS):
         with np.errstate(all="ignore"):
             broken = broken_at(kind, law, Random(seed))
         if not broken:
@@ -99,7 +110,7 @@ def judged(path: Path, mutant: Mutant, seed: int = 0) -> Iterator[Verdict]:
         try:
             cell = decided(kind, law, limit_seconds=LIMIT)
         except Exception as error:  # noqa: BLE001 (code that a card cannot read is not proved)
-            yield Verdict(path.stem, mutant, law.id, f"refused: {type(error).__name__}", broken)
+            yield Verdict(kind.id(), mutant, law.id, f"refused: {type(error).__name__}", broken)
             continue
         outcome = str(cell.verdict)
         if cell.under and outcome == "proved":
@@ -108,7 +119,7 @@ def judged(path: Path, mutant: Mutant, seed: int = 0) -> Iterator[Verdict]:
             with np.errstate(all="ignore"):
                 broken = broken_at(kind, law, Random(seed), under, 8 * TRIES)
             outcome = "proved" if broken else "proved under a hypothesis"
-        yield Verdict(path.stem, mutant, law.id, outcome, broken)
+        yield Verdict(kind.id(), mutant, law.id, outcome, broken)
 
 
 def broken_at(

@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 
 from attnproof import Encoding, Law, equal, for_all, natural
-from attnproof.encodings.binary_digits import BinaryDigits
-from attnproof.encodings.block_powers import BlockPowers
-from attnproof.encodings.index import Index
-from attnproof.encodings.index_from_one import IndexFromOne
-from attnproof.encodings.learned_table import LearnedTable
-from attnproof.encodings.matrix_powers import MatrixPowers
-from attnproof.encodings.nope import Nope
-from attnproof.encodings.nope_causal import NopeCausal
-from attnproof.encodings.normalised_index import NormalisedIndex
-from attnproof.encodings.plane_rotation import PlaneRotation
-from attnproof.encodings.sine_only import SineOnly
-from attnproof.encodings.sinusoidal import Sinusoidal
+from attnproof.encodings.additive import (
+    BinaryDigits,
+    Index,
+    IndexFromOne,
+    LearnedTable,
+    NormalisedIndex,
+    SineOnly,
+    Sinusoidal,
+)
+from attnproof.encodings.masks import Nope, NopeCausal
+from attnproof.encodings.powers import BlockPowers, MatrixPowers, PlaneRotation
 from attnproof.law_verdicts import decided
 from attnproof.laws.attention import (
     independent_of_length,

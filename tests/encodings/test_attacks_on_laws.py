@@ -14,8 +14,8 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, at_least, hypothesis, natural, positions, real, sizes
-from attnproof.encodings.alibi_by_place import AlibiByPlace
-from attnproof.encodings.learned_table import LearnedTable
+from attnproof.encodings.additive import LearnedTable
+from attnproof.encodings.bias import AlibiByPlace
 from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
 from attnproof.symbolic import index_below

@@ -9,13 +9,9 @@ from array_api_compat import array_namespace
 
 from attnproof import Encoding, differ, equal, for_all, hypothesis, natural
 from attnproof.conformance import require_read
-from attnproof.encodings.binary_digits import BinaryDigits, number
-from attnproof.encodings.learned_table import LearnedTable
-from attnproof.encodings.m_rope import MRope
-from attnproof.encodings.rope import Rope
-from attnproof.encodings.rope_axial import RopeAxial
-from attnproof.encodings.rope_interpolated import RopeInterpolated
-from attnproof.encodings.sinusoidal import Sinusoidal
+from attnproof.encodings.additive import BinaryDigits, LearnedTable, Sinusoidal, number
+from attnproof.encodings.rope import Rope, RopeInterpolated
+from attnproof.encodings.rope_of_coordinates import MRope, RopeAxial
 from attnproof.hypotheses import ways
 from attnproof.law_verdicts import decided
 from attnproof.laws.positions import bounded, unique

@@ -10,12 +10,10 @@ from array_api_compat import array_namespace
 
 from attnproof import Encoding, function, hypothesis, positive, real
 from attnproof.encoding_law import EncodingLaw
-from attnproof.encodings.alibi import Alibi
-from attnproof.encodings.learned_table import LearnedTable
-from attnproof.encodings.nope import Nope
-from attnproof.encodings.nope_causal import NopeCausal
+from attnproof.encodings.additive import LearnedTable
+from attnproof.encodings.bias import Alibi, T5Buckets
+from attnproof.encodings.masks import Nope, NopeCausal
 from attnproof.encodings.rope import Rope
-from attnproof.encodings.t5_buckets import T5Buckets
 from attnproof.evidence import ProvedEvidence
 from attnproof.law_verdicts import decided
 from attnproof.laws import positions

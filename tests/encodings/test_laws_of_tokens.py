@@ -10,11 +10,10 @@ from array_api_compat import array_namespace
 
 from attnproof import Encoding, real, sizes
 from attnproof.encoding_law import EncodingLaw
-from attnproof.encodings.alibi import Alibi
-from attnproof.encodings.index import Index
-from attnproof.encodings.nope import Nope
-from attnproof.encodings.rope import Rope
-from attnproof.encodings.xpos import Xpos
+from attnproof.encodings.additive import Index
+from attnproof.encodings.bias import Alibi
+from attnproof.encodings.masks import Nope
+from attnproof.encodings.rope import Rope, Xpos
 from attnproof.law_verdicts import decided
 from attnproof.laws import tokens
 from attnproof.registry import load_encodings

@@ -8,15 +8,12 @@ import pytest
 
 from attnproof import Encoding, real
 from attnproof.encoding_law import EncodingLaw, law
-from attnproof.encodings.learned_table import LearnedTable
-from attnproof.encodings.matrix_powers import MatrixPowers
-from attnproof.encodings.nope import Nope
-from attnproof.encodings.nope_causal import NopeCausal
-from attnproof.encodings.plane_rotation import PlaneRotation
-from attnproof.encodings.rope import Rope
-from attnproof.encodings.shaw import Shaw
-from attnproof.encodings.t5_buckets import T5Buckets
-from attnproof.encodings.xpos import Xpos
+from attnproof.encodings.additive import LearnedTable
+from attnproof.encodings.bias import T5Buckets
+from attnproof.encodings.masks import Nope, NopeCausal
+from attnproof.encodings.powers import MatrixPowers, PlaneRotation
+from attnproof.encodings.relative import Shaw
+from attnproof.encodings.rope import Rope, Xpos
 from attnproof.evidence import MeasuredEvidence
 from attnproof.law_verdicts import FORM, SHOWN, decided, measured
 from attnproof.laws.attention import acts_on_scores, independent_of_length, translation

@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 
 from attnproof.encoding import Encoding
-from attnproof.encodings.m_rope import MRope
-from attnproof.encodings.multiplicative import Multiplicative
-from attnproof.encodings.rope import Rope
-from attnproof.encodings.rope_axial import RopeAxial
-from attnproof.encodings.rope_by_parts import RopeByParts
-from attnproof.encodings.rope_half_split import RopeHalfSplit
-from attnproof.encodings.rope_interpolated import RopeInterpolated
-from attnproof.encodings.rope_llama3 import RopeLlama3
-from attnproof.encodings.rope_mixed import RopeMixed
-from attnproof.encodings.rope_ntk import RopeNtk
-from attnproof.encodings.rope_partial import RopePartial
-from attnproof.encodings.rope_yarn import Yarn, YarnByIndex
-from attnproof.encodings.string_rope import String
-from attnproof.encodings.xpos import Xpos
+from attnproof.encodings.powers import Multiplicative
+from attnproof.encodings.rope import (
+    Rope,
+    RopeByParts,
+    RopeHalfSplit,
+    RopeInterpolated,
+    RopeLlama3,
+    RopeNtk,
+    RopePartial,
+    Xpos,
+    Yarn,
+    YarnByIndex,
+)
+from attnproof.encodings.rope_of_coordinates import MRope, RopeAxial, RopeMixed, String
 from attnproof.law_verdicts import decided
 from attnproof.laws.scores import relative
 

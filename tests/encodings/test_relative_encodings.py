@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 
 from attnproof import Encoding
-from attnproof.encodings.alibi import Alibi
-from attnproof.encodings.alibi_key_bias import AlibiKeyBias
-from attnproof.encodings.causal_window import CausalWindow
-from attnproof.encodings.cope import Cope
-from attnproof.encodings.fire import Fire
-from attnproof.encodings.kerple_log import KerpleLog
-from attnproof.encodings.kerple_power import KerplePower
-from attnproof.encodings.sandwich import Sandwich
-from attnproof.encodings.shaw import Shaw
-from attnproof.encodings.t5_buckets import T5Buckets
-from attnproof.encodings.t5_causal_buckets import T5CausalBuckets
-from attnproof.encodings.transformer_xl import TransformerXL
+from attnproof.encodings.bias import (
+    Alibi,
+    AlibiKeyBias,
+    Fire,
+    KerpleLog,
+    KerplePower,
+    Sandwich,
+    T5Buckets,
+    T5CausalBuckets,
+)
+from attnproof.encodings.masks import CausalWindow
+from attnproof.encodings.relative import Cope, Shaw, TransformerXL
 from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
 

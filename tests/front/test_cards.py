@@ -14,7 +14,7 @@ from attnproof.card_page import counted, faults, reasons
 from attnproof.card_records import CellRecord, TableRecord
 from attnproof.cards import Card
 from attnproof.cli import main
-from attnproof.encodings.alibi import Alibi
+from attnproof.encodings.bias import Alibi
 from attnproof.evidence import MeasuredEvidence
 from attnproof.registry import load_file
 from attnproof.report.encodings import card_html

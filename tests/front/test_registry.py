@@ -144,14 +144,15 @@ def test_a_broken_built_in_is_told_by_name_with_its_line(
 ) -> None:
     import attnproof.encodings as package
 
-    write(tmp_path, "x = 1\nraise SystemExit(2)", "not_well")
+    write(tmp_path, "x = 1\nraise SystemExit(2)\nclass OneOfThem(Encoding): pass", "not_well")
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     found = load_encodings()
     assert [(fault.name, fault.error) for fault in found.broken] == [
         ("attnproof.encodings.not_well", "SystemExit: 2 (line 2)")
     ]
     assert "rope" in found.ids
-    for command in (["card", "not-well"], ["table", "--encodings", "not-well"]):
+    ids = ("not-well", "one-of-them")
+    for command in (["card", *ids], *(["table", "--encodings", name] for name in ids)):
         assert main([*command, "--law", "even"]) == 1
         told = " ".join(capsys.readouterr().out.split())
         assert "! broken: attnproof.encodings.not_well: SystemExit: 2 (line 2)" in told

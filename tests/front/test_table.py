@@ -136,7 +136,7 @@ def test_processes_find_the_same(small: Table, tmp_path: Path) -> None:
 def test_a_class_of_a_session_and_a_law_of_ones_own_reach_the_processes() -> None:
     from attnproof import Encoding, equal
     from attnproof.encoding_law import law
-    from attnproof.encodings.nope import Nope
+    from attnproof.encodings.masks import Nope
 
     class Here(Encoding):
         def bias(self, m: Any, n: Any) -> Any:

@@ -13,8 +13,8 @@ from markupsafe import escape
 from attnproof import Encoding, real
 from attnproof.card_records import BrokenEncoding, RequirementRecord, TableRecord
 from attnproof.encoding_table import tabulate
-from attnproof.encodings.alibi import Alibi
-from attnproof.encodings.nope_causal import NopeCausal
+from attnproof.encodings.bias import Alibi
+from attnproof.encodings.masks import NopeCausal
 from attnproof.encodings.rope import Rope
 from attnproof.laws import LAWS
 from attnproof.report import ReportError, encodings

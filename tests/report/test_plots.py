@@ -12,13 +12,12 @@ import pytest
 import torch
 
 from attnproof import Encoding, real
-from attnproof.encodings.alibi import Alibi
-from attnproof.encodings.learned_table import LearnedTable
-from attnproof.encodings.matrix_powers import MatrixPowers
-from attnproof.encodings.nope_causal import NopeCausal
+from attnproof.encodings.additive import LearnedTable
+from attnproof.encodings.bias import Alibi, T5Buckets
+from attnproof.encodings.masks import NopeCausal
+from attnproof.encodings.powers import MatrixPowers
 from attnproof.encodings.rope import Rope
-from attnproof.encodings.rope_axial import RopeAxial
-from attnproof.encodings.t5_buckets import T5Buckets
+from attnproof.encodings.rope_of_coordinates import RopeAxial
 from attnproof.registry import load_encodings
 from attnproof.report import plots, precision
 from attnproof.report import rounding as home
@@ -54,7 +53,7 @@ def test_neighbours_fall_together_where_the_formats_end() -> None:
     assert "float32 neighbours" not in said
 
 
-ALIBI = "from attnproof.encodings.alibi import Alibi"
+ALIBI = "from attnproof.encodings.bias import Alibi"
 LOADS = (
     ("import attnproof.report, attnproof.report.encodings, attnproof.report.plots", "False False"),
     (f"{ALIBI}; from attnproof.cards import card; print(card(Alibi, ['even']))", "False False"),

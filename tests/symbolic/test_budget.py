@@ -12,7 +12,7 @@ import pytest
 import sympy as sp
 
 from attnproof.encoding_table import cell
-from attnproof.encodings.alibi import Alibi
+from attnproof.encodings.bias import Alibi
 from attnproof.law_verdicts import LIMIT
 from attnproof.symbolic import budget
 from attnproof.symbolic.budget import Budget, OutOfTime, interrupted_after, left, spend, within
