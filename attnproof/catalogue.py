@@ -9,14 +9,13 @@ theorems and proves nothing.
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .faults import broken_by
-from .numeric.file_imports import imported
+from .numeric.file_imports import ids_in, imported
 
 if TYPE_CHECKING:
     from .symbolic.statement import Statement, Theorem
@@ -200,7 +199,10 @@ def load_catalogue(more: Sequence[Path] = ()) -> Catalogue:
         try:
             found = file.declared()
         except (Exception, SystemExit) as error:  # noqa: BLE001 (one file stops no other)
-            ids = frozenset(_named(file.path))
+            ids = frozenset(
+                _id(file.path, name) if name == WHOLE else name
+                for name in ids_in(file.path, "theorem")
+            )
             broken.append(Broken(file, **broken_by(error, file.path), ids=ids))
             continue
         if not found:
@@ -240,10 +242,3 @@ def theorem_files(place: Path) -> list[Path]:
 def _may_declare(path: Path) -> bool:
     hidden = path.name.startswith(("_", ".")) or path.parent.name in NO_SUBJECTS
     return path.is_file() and not hidden
-
-
-def _named(path: Path) -> Iterator[str]:
-    """The ids of a file that cannot be imported, as far as its text shows them."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    for name in re.findall(r"^@theorem\(.*?^def (\w+)", text, re.MULTILINE | re.DOTALL):
-        yield _id(path, name)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from .catalogue import BUILT_IN, Catalogue
+from .numeric.file_imports import demonstrations_in
 
 ClaimVerdict = Literal[
     "true as written",
@@ -211,7 +212,8 @@ def demonstration_files(more: Sequence[Path] = ()) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for path in _beside(more, "demonstrations/*.py"):
         if not path.name.startswith(("_", ".")):
-            found.setdefault(path.stem.replace("_", "-"), path)
+            for name in demonstrations_in(path):
+                found.setdefault(name, path)
     return found
 
 

@@ -1,7 +1,8 @@
 """Demonstrations: what a source's code prints, computed again and set beside it.
 
-A demonstration is one file in ``theorems/demonstrations/``: a function under ``@demonstration``
-that returns rows.  Nothing is computed when the file is imported.
+A demonstration is a function under ``@demonstration`` in a file of ``theorems/demonstrations/``; it
+returns rows.  Its id is its name, or that of a file in which it stands alone.  Nothing is computed
+when the file is imported.
 """
 
 from __future__ import annotations
@@ -11,12 +12,11 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from .file_imports import imported
+from .file_imports import demonstrations_in, imported
 
 PACKAGE = "attnproof.theorems.demonstrations"
 
@@ -90,21 +90,11 @@ class Demonstration:
     remark: str
     run: Callable[[], Sequence[Row]]
 
-    @property
-    def path(self) -> Path:
-        """The file it stands in."""
-        return Path(inspect.getfile(self.run))
-
-    @property
-    def id(self) -> str:
-        """The file's name, with hyphens."""
-        return self.path.stem.replace("_", "-")
-
 
 def demonstration(
     title: str, *, claims: tuple[str, ...] = (), remark: str = ""
 ) -> Callable[[Callable[[], Sequence[Row]]], Demonstration]:
-    """Declare the demonstration of a file; its docstring says what is computed."""
+    """Declare a demonstration; the docstring of its function says what is computed."""
 
     def declare(run: Callable[[], Sequence[Row]]) -> Demonstration:
         says = inspect.getdoc(run)
@@ -138,8 +128,8 @@ class Demonstrations:
 def load_demonstrations(folder: Path | None = None) -> Demonstrations:
     """The demonstrations of the package, or of a folder; nothing is computed yet.
 
-    A file that cannot be imported, or that declares no demonstration or several, is reported by
-    its id and stops no other.
+    A file that cannot be imported, or that declares no demonstration, is reported by the ids that
+    its text shows, or else by its name, and stops no other.
     """
     found: dict[str, Demonstration] = {}
     broken: dict[str, str] = {}
@@ -147,27 +137,23 @@ def load_demonstrations(folder: Path | None = None) -> Demonstrations:
     for path in sorted((folder or Path(package.__path__[0])).glob("*.py")):
         if path.name.startswith(("_", ".")):
             continue
-        name = path.stem.replace("_", "-")
+        names = demonstrations_in(path)
         try:
             own = f"{PACKAGE}.{path.stem}"
             module = imported(path, "own_") if folder else importlib.import_module(own)
-            found[name] = _only(module)
+            declared = {
+                value.run.__name__.replace("_", "-"): value
+                for value in vars(module).values()
+                if isinstance(value, Demonstration) and value.run.__module__ == module.__name__
+            }
+            if not declared:
+                raise TypeError("a demonstration file declares a @demonstration; this one has none")
+            alone = len(declared) == len(names) == 1
+            found |= dict(zip(names, declared.values(), strict=True)) if alone else declared
         except (Exception, SystemExit) as error:  # noqa: BLE001 (one file stops no other)
-            broken[name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            told = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            broken |= dict.fromkeys(names, told)
     return Demonstrations(found, broken)
-
-
-def _only(module: ModuleType) -> Demonstration:
-    declared = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, Demonstration) and value.run.__module__ == module.__name__
-    ]
-    if len(declared) != 1:
-        raise TypeError(
-            f"a demonstration file declares one @demonstration; this one declares {len(declared)}"
-        )
-    return declared[0]
 
 
 def _inexact(value: Any) -> bool:

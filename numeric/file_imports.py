@@ -1,8 +1,9 @@
-"""Importing a Python file that belongs to no package."""
+"""Importing a Python file that belongs to no package, and the ids of what a file declares."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from hashlib import blake2b
 from importlib.machinery import SOURCE_SUFFIXES, SourceFileLoader
@@ -42,3 +43,19 @@ def imported(path: Path, prefix: str) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def ids_in(path: Path, decorator: str) -> list[str]:
+    """The ids of the functions under a decorator in a file, as far as its text shows them.
+
+    They are their names with hyphens.  The file is not run.
+    """
+    text = path.read_text(encoding="utf-8", errors="replace")
+    names = re.findall(rf"^@{decorator}\(.*?^def (\w+)", text, re.MULTILINE | re.DOTALL)
+    return [name.replace("_", "-") for name in names]
+
+
+def demonstrations_in(path: Path) -> list[str]:
+    """The ids of the demonstrations of a file; one that stands there alone has the file's name."""
+    names = ids_in(path, "demonstration")
+    return names if len(names) > 1 else [path.stem.replace("_", "-")]

@@ -17,6 +17,7 @@ from attnproof.numeric.demonstration import (
     load_demonstrations,
     reproduced,
 )
+from attnproof.numeric.file_imports import demonstrations_in
 
 LOADED = load_demonstrations()
 
@@ -27,22 +28,22 @@ def rows_of(one: Demonstration) -> Sequence[Row]:
     return one.run()
 
 
-def test_every_file_declares_one(root: Path) -> None:
+def test_what_a_file_declares_is_known_by_its_text(root: Path) -> None:
     files = (root / "theorems/demonstrations").glob("[!_]*.py")
     assert not LOADED.broken
-    assert set(LOADED.found) == {path.stem.replace("_", "-") for path in files}
+    assert set(LOADED.found) == {name for path in files for name in demonstrations_in(path)}
     assert len(LOADED.found) >= 10
     for name, one in LOADED.found.items():
-        assert one.id == name
+        assert one.run.__name__.replace("_", "-") == name
         assert one.claims
 
 
-@pytest.mark.parametrize("one", LOADED.found.values(), ids=list(LOADED.found))
-def test_each_comes_out_as_its_file_says(one: Demonstration) -> None:
-    rows = rows_of(one)
+@pytest.mark.parametrize("name", LOADED.found)
+def test_each_comes_out_as_its_file_says(name: str) -> None:
+    rows = rows_of(LOADED.found[name])
     assert all(row.as_expected for row in rows), [row.says for row in rows if not row.as_expected]
     assert any(row.agrees is not None for row in rows)
-    assert reproduced(rows) == (one.id != "the-image-pattern-cannot-run")
+    assert reproduced(rows) == (name != "the-image-pattern-cannot-run")
     assert all(row.ours_text for row in rows)
 
 
@@ -131,5 +132,15 @@ def test_a_broken_file_is_reported_by_name(tmp_path: Path) -> None:
     assert set(loaded.found) == {"a-sum"}
     assert reproduced(loaded.found["a-sum"].run())
     assert loaded.broken["not-python"].startswith("SyntaxError")
-    assert "declares 0" in loaded.broken["says-nothing"]
+    assert "this one has none" in loaded.broken["says-nothing"]
     assert set(loaded.broken) == {"not-python", "says-nothing"}
+
+
+def test_several_of_one_file_have_their_own_names_also_where_it_is_broken(tmp_path: Path) -> None:
+    one = "@demonstration('A sum')\ndef {}():\n    'A sum.'\n    return [Row('1', 1, 1)]\n"
+    head = "from attnproof.numeric.demonstration import Row, demonstration\n"
+    path = tmp_path / "sums.py"
+    path.write_text(head + one.format("one_sum") + one.format("another"), encoding="utf-8")
+    assert set(load_demonstrations(tmp_path).found) == {"one-sum", "another"}
+    path.write_text("1 / 0\n" + one.format("one_sum") + one.format("another"), encoding="utf-8")
+    assert set(load_demonstrations(tmp_path).broken) == {"one-sum", "another"}
