@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .comparing.records import EqualRecord, page
+from .document import laid_out
+from .equal_records import WIDEST, EqualRecord, page
 from .evidence import ShownRecord
 from .real_code.records import CodeRecord
-from .real_code.request import LIMIT, METHODS, Asked
-from .usage import UsageError
+from .real_code.request import LIMIT, METHODS, asked_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,10 +44,7 @@ class ComparedPrograms(ShownRecord, EqualRecord):
 
     def page(self, width: int) -> RenderableType:
         """What ``attnproof equal`` prints."""
-        from rich.console import Group
-        from rich.text import Text
-
-        return Group(*(Text(line, style) for line, style in page(self, width)))
+        return laid_out(page(self), min(width, WIDEST))
 
 
 def check(
@@ -133,56 +130,19 @@ def _looked_at(
 
     if not isinstance(code, str):
         return check_code(kind, code, methods=methods, limit=limit, **options, **how)
+    from .real_code.asserting import known_laws
     from .real_code.running import Limits
     from .real_code.targets import run_target
 
-    asked = _asked(code, kind, methods, limit, options, how)
-    try:
-        identifying = methods == ("identity",)
-        return run_target(asked, Limits(asked.limit), identifying=identifying)[0]
-    except UsageError as error:
-        raise ValueError(str(error)) from None
-
-
-def _asked(
-    target: str,
-    kind: str,
-    methods: tuple[str, ...],
-    limit: float,
-    options: dict[str, Any],
-    how: dict[str, Any],
-) -> Asked:
-    """What is asked of a target.  Raises ``ValueError``."""
-    from .programs.declarations import parse
-    from .programs.grammar import parse as parsed
-    from .real_code.asserting import known_dtype, known_laws, known_seed
-    from .real_code.request import AT_WORK, KINDS
-    from .usage import require_device, require_known
-
-    run = AT_WORK.get()
-    device = str(options["device"] or run.device)
-    try:
-        require_device(device)
-        require_known([kind] * bool(kind), KINDS, "a kind of code", ", ".join(KINDS))
-    except UsageError as error:
-        raise ValueError(str(error)) from None
-    declared, call = options.get("declared", ""), options["call"]
-    _ = parse(declared) if declared else None
-    _ = parsed(call) if call else None
-    seed, settings = options["seed"], {**how, **how.get("settings", {})}
-    settings.pop("settings", None)
-    return Asked(
-        target=target,
+    more = how.pop("settings", {})
+    asked = asked_of(
+        code,
         kind=kind,
-        declared=declared,
-        laws=known_laws(options.get("laws", ()), kind),
-        seed=run.seed if seed is None else known_seed(seed),
-        dtypes=(known_dtype(options["dtype"] or run.dtype),),
-        device=device,
         methods=methods,
         limit=limit,
-        call=call,
-        strict=options.get("strict", False),
-        settings=tuple(f"{name}={value!r}" for name, value in settings.items()),
-        card=options.get("card", False),
+        settings=tuple(f"{name}={value!r}" for name, value in {**how, **more}.items()),
+        dtypes=(options.pop("dtype"),),
+        laws=known_laws(options.pop("laws", ()), kind),
+        **options,
     )
+    return run_target(asked, Limits(limit), identifying=methods == ("identity",))[0]

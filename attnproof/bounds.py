@@ -20,11 +20,11 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from .applicability import alone
 from .encoding import Encoding
 from .encoding_law import Answer, stated
 from .law_names import LAW_SIZES, c, most, r, size_names
 from .law_names import e as value_width
-from .pairs import alone
 from .symbolic.array import Array, AxisMismatch, as_array
 from .symbolic.boundedness import bounded
 from .symbolic.claim import Claim, at_least, equal, greater

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .document import Grid, bar
+from .document import Grid, Line, bar
+from .document import show as show_page
 from .options import DeviceOption, JsonFile, app, load, present
 from .usage import UsageError, require_device, require_file
 
@@ -38,15 +39,13 @@ def calibrate(
     where = present(device)
     found = _stored(where) if show else _measured(where, thorough=thorough)
 
-    from rich.console import Console
-
-    console, backend = Console(), found.backend
-    console.print(
+    backend = found.backend
+    told = (
         f"{backend.device}: {backend.name}, {backend.capability}, torch {backend.torch}, "
         f"{found.threads} threads, measured {found.created:%Y-%m-%d} in {found.seconds:.0f} s"
     )
-    for grid in (_constants, _kernels, _functions, _orders):
-        console.print(grid(found).shown())
+    grids = (grid(found) for grid in (_constants, _kernels, _functions, _orders))
+    show_page([Line(told, hang=0), *grids])
     if not show:
         print(f"stored {write(found)}")
     if json is not None:

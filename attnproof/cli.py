@@ -27,7 +27,7 @@ PARTS = (
     "encoding_commands",
     "real_code.commands",
     "scale_commands",
-    "comparing.commands",
+    "equal_commands",
     "sweep_commands",
     "calibration_command",
 )
@@ -55,8 +55,8 @@ RECORDS = {
     "--table": ("card_records", "TableRecord"),
     "--sweep": ("sweeping.records", "SweepRecord"),
     "--code": ("real_code.records", "CodesRecord"),
-    "--equal": ("comparing.records", "EqualRecord"),
-    "--classes": ("comparing.records", "ClassesRecord"),
+    "--equal": ("equal_records", "EqualRecord"),
+    "--classes": ("equal_records", "ClassesRecord"),
     "--proof": ("records", "ProofRecord"),
     "--calibration": ("numeric.calibration.record", "Calibration"),
 }

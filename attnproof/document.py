@@ -1,6 +1,8 @@
-"""What pages on a terminal are made of: lines at a width, tables, bars, and the signs of verdicts.
+"""What pages are made of: lines and tables, one after the other, and the signs of verdicts.
 
-What a command prints, a notebook shows: :class:`Shown` is the base of whatever Python is answered.
+A page is a function of a record that yields such parts; :func:`laid_out` makes it what a terminal
+shows, :func:`show` prints it, :func:`plain_text` is the text of an error.  What a command prints, a
+notebook shows: :class:`Shown` is the base of whatever Python is answered.
 """
 
 from __future__ import annotations
@@ -10,10 +12,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill, wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+    from rich.console import (
+        Console,
+        ConsoleOptions,
+        Group,
+        RenderableType,
+        RenderResult,
+    )
     from rich.progress import Progress
     from rich.table import Table
 
@@ -121,6 +129,66 @@ class Grid:
             table.add_row(*row)
         notes = (Text(note, "dim") for note in self.notes)
         return Group(Text(self.title, "bold"), table, *notes)
+
+
+class Line(NamedTuple):
+    r"""A paragraph of a page: what is said, its style, how much deeper its further lines stand.
+
+    It is as deep as its text begins.  Without a ``hang`` it is not broken, and can be copied whole.
+
+    >>> Line("  so many words", hang=2).broken(10)
+    '  so many\n    words'
+    """
+
+    text: str
+    style: str = ""
+    hang: int | None = None
+
+    def broken(self, width: int) -> str:
+        """The text in lines of this width."""
+        if self.hang is None:
+            return self.text
+        indent = " " * (len(self.text) - len(self.text.lstrip(" ")))
+        return fill(
+            self.text.strip(),
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent + " " * self.hang,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+
+
+EMPTY = Line("")
+Part: TypeAlias = "Line | Grid | RenderableType"
+
+
+def laid_out(page: Iterable[Part], width: int) -> Group:
+    """A page as a terminal of this width shows it."""
+    from rich.console import Group
+    from rich.text import Text
+
+    def part(one: Part) -> RenderableType:
+        if isinstance(one, Grid):
+            return one.shown()
+        if not isinstance(one, Line):
+            return one
+        return Text(one.broken(width), one.style, no_wrap=True, overflow="ignore")
+
+    return Group(*map(part, page))
+
+
+def show(page: Iterable[Part], console: Console | None = None, width: int = 0) -> None:
+    """Print a page, its lines at a width: that of the terminal, if none is named."""
+    from rich.console import Console
+
+    console = console or Console()
+    console.print(laid_out(page, width or console.width), highlight=False, crop=False)
+
+
+def plain_text(lines: Iterable[Line], width: int) -> str:
+    """The lines of a page as plain text."""
+    return "\n".join(line.broken(width) for line in lines)
 
 
 def section(title: str, parts: Sequence[Iterator[str]]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .document import Line, show
 from .options import EncodingFiles, JsonFile, app, cores, ended, load
 from .usage import Interrupted, UsageError, held_back, require_file, require_known, require_writable
 
@@ -63,15 +64,9 @@ def card(
     broken += [fault for fault in found.broken if fault.name in given]
     record = _decide(kinds, laws, broken, json, numeric=numeric, limit=limit)
 
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console()
     for place, one in enumerate(record.encodings):
-        print("\n" * bool(place), end="")
-        console.print(Card(only(record, one.id)))
-    for fault in record.broken:
-        console.print(Text(f"! broken: {fault.name}: {fault.error}", "red"), soft_wrap=True)
+        show([*[""] * bool(place), Card(only(record, one.id))])
+    show(Line(f"! broken: {fault.name}: {fault.error}", "red") for fault in record.broken)
     return ended(record, json, ok=record.ok)
 
 
@@ -108,9 +103,7 @@ def table(
         kinds, laws, broken, json, jobs=jobs or cores(), numeric=numeric, limit=limit, lines=True
     )
 
-    from rich.console import Console
-
-    Console().print(Table(record))
+    show([Table(record)])
     if html is not None:
         from .report.encodings import write_encodings
 

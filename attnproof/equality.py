@@ -70,7 +70,7 @@ def equal(left: Any, right: Any, *args: Any, **named: Any) -> Claim | ComparedPr
         told = " and ".join(type(one).__name__ for one in (left, right))
         raise TypeError(f"{BOTH}; got {told}")
     from .answers import ComparedPrograms
-    from .comparing.asserting import check_equal
+    from .equal_records import check_equal
 
     return ComparedPrograms.showing(check_equal(left, right, *args, **named))
 

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import cast
 
 from . import translate
+from .applicability import most_of, ways
 from .card_records import KERNEL, CellRecord, CellVerdict
 from .encoding import Encoding
 from .encoding_law import Answer, EncodingLaw, letters
@@ -25,7 +26,6 @@ from .evidence import (
     UndecidedEvidence,
     WitnessRecord,
 )
-from .hypotheses import most_of, ways
 from .symbolic.budget import OutOfTime, spend, within
 from .symbolic.decision import Decision
 from .symbolic.gate import Misread

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .checking import Options
     from .ledger import Ledger
     from .sweeping.kept import Kept
+    from .sweeping.store import Store
 
 
 app = typer.Typer(
@@ -122,18 +123,25 @@ def options_of(
     return Options(numeric, scale.value, device, asked or usual, seed, jobs)
 
 
-def kept_in(store: Path | None, *, fresh: bool) -> Kept | None:
-    """The store of a run; what is to be heard of it goes to standard error."""
-    from .sweeping.kept import opened
-    from .sweeping.store import Foreign
+def store_in(place: Path | None) -> Store | None:
+    """The store of a command; what is to be heard of it goes to standard error."""
+    from .sweeping.store import Foreign, opened
 
     try:
-        kept, told = opened(store, fresh=fresh)
+        store, told = opened(place)
     except Foreign as error:
         raise UsageError(str(error)) from None
     for line in told:
         print(f"attnproof: {line}", file=sys.stderr)
-    return kept
+    return store
+
+
+def kept_in(place: Path | None, *, fresh: bool) -> Kept | None:
+    """The store of a run of theorems."""
+    from .sweeping.kept import Kept
+
+    store = store_in(place)
+    return None if store is None else Kept(store, fresh)
 
 
 def loaded(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:

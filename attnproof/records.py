@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import platform
 from importlib import metadata
+from pathlib import Path
 from typing import Final, Literal, Self
 
 from pydantic import AwareDatetime, Field
 
 from .evidence import Evidence, Formula, Record, Verdict, limits
 from .ledger import ClaimVerdict, Document, Kind, Mends, Origin, Role
-from .processor import processor
 from .verdict_line import Condition
 
 Outcome = Literal["reproduced", "differs", "failed"]
@@ -242,6 +242,16 @@ class BrokenFile(Record):
     traceback: str = Field(
         default="", description="Of an error of attnproof itself; empty where there was none."
     )
+
+
+def processor() -> str:
+    """The model of the processor: kernels are chosen by it, and round differently."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
 
 
 class Machine(Record):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import AliasChoices, Field
 
 from . import __version__
-from .document import SIGNS, headed, short
+from .document import SIGNS, Line, Part, headed, short
 from .evidence import (
     InternalErrorEvidence,
     MeasuredEvidence,
@@ -176,7 +176,14 @@ def lines_of(record: ShardedRecord) -> Iterator[str]:
         )
 
 
-def scale_table(record: ScaleRecord) -> Table:
+def scale_page(record: ScaleRecord) -> Iterator[Part]:
+    """The table, what was looked at and could be missed, and what went wrong."""
+    if record.ways:
+        yield _scale_table(record)
+    yield from map(Line, told_of(record))
+
+
+def _scale_table(record: ScaleRecord) -> Table:
     """A line for each way: error and bound, what it cost, what it held."""
     first = record.ways[0]
     several = len({way.tokens for way in record.ways}) > 1

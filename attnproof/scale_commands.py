@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from .document import bar
+from .document import Line, bar, show
 from .options import (
     DeviceOption,
     Dtype,
@@ -161,13 +161,8 @@ def _theorems(
     plan = Asked(grid, (), False, Engine("loky", jobs, "", gpu), None, None, fresh)
     record = swept(catalogue.select(names), plan, store)
 
-    from rich.console import Console
-
-    console = Console()
-    for growth in growths(record):
-        console.print(growth_table(growth))
-    for line in (*sweep_faults(record), sweep_summary(record)):
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    show(map(growth_table, growths(record)))
+    show(map(Line, (*sweep_faults(record), sweep_summary(record))))
     _drawn(record, html)
     return ended(record, json, ok=record.ok)
 
@@ -360,16 +355,11 @@ def _recorded(
 ) -> ScaleRecord:
     """The record of what was found, which is printed."""
     import torch
-    from rich.console import Console
 
-    from .scale import scale_record, scale_table, told_of
+    from .scale import scale_page, scale_record
 
     record = scale_record(found, torch.__version__, torch.get_num_threads(), missing, errors)
-    console = Console()
-    if record.ways:
-        console.print(scale_table(record))
-    for line in told_of(record):
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    show(scale_page(record))
     return record
 
 

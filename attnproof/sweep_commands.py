@@ -21,9 +21,9 @@ from .options import (
     app,
     dtypes_on_device,
     ended,
-    kept_in,
     load,
     loaded,
+    store_in,
 )
 from .usage import Interrupted, UsageError, require_device, require_file, require_known
 
@@ -137,12 +137,11 @@ def sweep(
         print(f"attnproof: {fault.source.label}: {fault.error}", file=sys.stderr)
     record = swept(chosen, asked, store)
 
-    from rich.console import Console
-
+    from .document import show
     from .faults import FAULT
-    from .sweeping.records import sweep_table
+    from .sweeping.records import sweep_page
 
-    sweep_table(record, Console())
+    show(sweep_page(record))
     code = ended(record, json, ok=record.ok and not chosen.broken)
     ours = any(fault.traceback for fault in chosen.broken)
     return FAULT if ours and code != 130 else code
@@ -196,12 +195,10 @@ def swept(chosen: Catalogue, asked: Asked, store: Path | None) -> SweepRecord:
         plan = planned(chosen.entries, asked)
     except (DeviceAbsent, UnknownImplementation) as error:
         raise UsageError(str(error)) from None
-    kept = kept_in(store, fresh=asked.fresh)
+    kept = store_in(store)
     heard: dict[str, None] = {}
     with sweep_progress(Console(stderr=True), len(plan.cells)) as tell:
-        record = sweep_cells(
-            plan, asked, kept.store if kept else None, tell, lambda line: heard.update({line: None})
-        )
+        record = sweep_cells(plan, asked, kept, tell, lambda line: heard.update({line: None}))
     for line in heard:
         print(f"attnproof: {line}", file=sys.stderr)
     if record.unfinished and not record.cells:

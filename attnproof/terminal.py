@@ -8,7 +8,7 @@ from itertools import groupby
 from textwrap import shorten, wrap
 from typing import TYPE_CHECKING
 
-from .document import bar, headed, sign, style, tally
+from .document import Line, Part, bar, headed, sign, style, tally
 from .evidence import MeasuredEvidence, ProvedEvidence
 from .evidence_words import derivation
 from .ledger import VERDICTS
@@ -47,24 +47,20 @@ def _statuses(record: TheoremRecord | ControlRecord) -> list[str]:
     return [e.status for e in record.evidence if isinstance(e, MeasuredEvidence)]
 
 
-def table(results: Results, console: Console) -> None:
+def run_page(results: Results) -> Iterator[Part]:
     """The verdicts, what speaks against any of them, and one line that sums up."""
-    from rich.text import Text
-
     if results.theorems:
-        console.print(_verdicts(results))
-        for line in _legend(results):
-            console.print(Text(line, "dim"), soft_wrap=True)
+        yield _verdicts(results)
+        yield from (Line(line, "dim") for line in _legend(results))
     if results.claims:
-        console.print()
-        console.print(counts(results))
-    for line in against(results):
-        console.print(Text(line, "red"), soft_wrap=True)
+        yield ""
+        yield counts(results)
+    yield from (Line(line, "red") for line in against(results))
     if results.claims:
-        console.print(Text(claims_summary(results), "bold"), soft_wrap=True)
-    console.print(Text(summary(results), "bold"), soft_wrap=True)
+        yield Line(claims_summary(results), "bold")
+    yield Line(summary(results), "bold")
     if told := from_store(results):
-        console.print(Text(told, "bold"), soft_wrap=True)
+        yield Line(told, "bold")
 
 
 def _verdicts(results: Results) -> Table:
@@ -186,27 +182,20 @@ VERDICT = 20  # "✗ false as written !"
 GAP = 2  # between two columns: the padding and the box's own space
 
 
-def claims_table(results: Results, console: Console, verdicts: Collection[str] = VERDICTS) -> None:
+def claims_page(
+    results: Results, width: int, verdicts: Collection[str] = VERDICTS
+) -> Iterator[Part]:
     """The claims with one of these verdicts, document by document, then the counts of all."""
-    from rich.text import Text
-
     for document in results.documents:
         claims = [c for c in results.claims if c.document == document.id and c.verdict in verdicts]
         if claims:
-            title = f"{document.id}  {document.title} ({document.kind})"
-            console.print(Text(title, "bold"), soft_wrap=False)
-            console.print(
-                _wide(claims, console.width)
-                if console.width >= WIDE
-                else _narrow(claims, console.width)
-            )
-            console.print()
+            yield Line(f"{document.id}  {document.title} ({document.kind})", "bold", 0)
+            yield _wide(claims, width) if width >= WIDE else _narrow(claims, width)
+            yield ""
     if results.claims:
-        console.print(counts(results))
-    for line in against(results):
-        console.print(Text(line, "red"), soft_wrap=True)
-    told = f"{claims_summary(results)} {results.seconds:.1f} s"
-    console.print(Text(told, "bold"), soft_wrap=True)
+        yield counts(results)
+    yield from (Line(line, "red") for line in against(results))
+    yield Line(f"{claims_summary(results)} {results.seconds:.1f} s", "bold")
 
 
 def _table(headings: Sequence[str], widths: Sequence[int]) -> Table:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import __version__
 from .card_records import CellRecord, TableRecord
-from .comparing.asserting import NotEqual, assert_equal, check_equal
 from .conformance import (
     NotAnEncoding,
     require_encoding,
@@ -28,6 +27,7 @@ from .conformance import (
     require_read,
     require_shapes,
 )
+from .equal_records import NotEqual, assert_equal, check_equal
 from .law_verdicts import decided
 from .laws import LAWS
 from .real_code.asserting import (

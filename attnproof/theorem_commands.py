@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .document import show as show_page
 from .options import (
     DeviceOption,
     Dtypes,
@@ -159,14 +160,15 @@ def claims(
 
     from rich.console import Console
 
-    from .terminal import claims_table, from_store
+    from .terminal import claims_page, from_store
 
     options = options_of(numeric, scale, device, dtype, seed, jobs)
     chosen = ledger.select(names or ())
     kept = kept_in(store, fresh=fresh)
     parts = catalogue.having(chosen.theorems)
     results = _run(parts, chosen, options, names or (), kept, lines=False)
-    claims_table(results, Console(), wanted)
+    console = Console()
+    show_page(claims_page(results, console.width, wanted), console)
     if told := from_store(results):
         print(told)
     return _ended(results, json, None)
@@ -201,15 +203,13 @@ def run(
     if html is not None:
         require_writable(html)
 
-    from rich.console import Console
-
-    from .terminal import table
+    from .terminal import run_page
 
     options = options_of(not no_numeric, scale, device, dtype, seed, jobs)
     chosen = ledger.select(names or ())
     needed = catalogue.select([*names, *chosen.theorems]) if names else catalogue
     results = _run(needed, chosen, options, names or (), kept_in(store, fresh=fresh))
-    table(results, Console())
+    show_page(run_page(results))
     return _ended(results, json, html)
 
 

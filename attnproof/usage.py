@@ -13,8 +13,11 @@ from pathlib import Path
 DEVICES = ("cpu", "cuda", "mps", "auto")
 
 
-class UsageError(Exception):
-    """What was wanted, what came, and what to do, in one line; the exit code is 2."""
+class UsageError(ValueError):
+    """What was wanted, what came, and what to do, in one line; the exit code is 2.
+
+    In Python it is the ``ValueError`` of an argument.
+    """
 
 
 def require_known(

@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.table import Table
 
-from attnproof.comparing.records import line_of
+from attnproof.equal_records import line_of
 from attnproof.programs.equal.deciding import compare
 from attnproof.programs.equal.sides import Told
 from benchmarks.markdown import page

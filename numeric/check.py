@@ -397,8 +397,8 @@ def measure(
 
     ``left = right`` holds if the computed sides differ by no more than the sum of their rounding
     bounds, and if each side is within its own bound of the exact value of its term.  ``>=``,
-    ``>`` and ``!=`` are read as :mod:`~attnproof.numeric.compare` says.  A claim of existence is
-    read at its witness, or settled by least squares.  Where no values are known that satisfy the
+    ``>`` and ``!=`` are read as :mod:`~attnproof.numeric.measurement` says.  A claim of existence
+    is read at its witness, or settled by least squares.  Where no values are known that satisfy the
     hypotheses, every conclusion is skipped with that reason.
 
     ``expected`` is what the statement is held to be.  Of one that is "refuted", an inequality

@@ -1,21 +1,243 @@
-"""What one measurement found, as plain data."""
+"""What one measurement found, and how two sides are compared with what rounding allows.
+
+Rounding hides what is smaller than the bounds of the two sides, so "held" means of ">=" that
+nothing larger speaks against it, and of ">" and "!=" that the difference certainly is there.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+import torch
+from torch import Tensor
+
 from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.terms import Term
 
 from .implementations import Implementation
+from .rounded import Rounded
 from .scale import depths
 from .walk import Where
 
 if TYPE_CHECKING:
     from .task import Task
+
+
+# Two computed sides and the reference of each: the worst entry, and what it says
+
+SIDES = ("left", "right")
+NOTHING_TOLD = "the rounding bound is as large as the values: nothing could be told apart"
+SMALL = 2.0**-10
+REFERENCE_SHARE = 2.0**-12  # float64 errors are 2^-29 of those of float32, with a wide margin
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The worst entry: its error, its tolerance, its place, and whether the claim held."""
+
+    error: float
+    tolerance: float
+    place: tuple[int, ...]
+    status: str
+    reason: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """error / tolerance."""
+        if self.error == 0:
+            return 0.0
+        return self.error / self.tolerance if self.tolerance else math.inf
+
+
+RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
+
+
+def worse(*found: Comparison) -> Comparison:
+    """The one that says most against the claim; of equals the first."""
+    return max(found, key=lambda c: (RANK[c.status], c.ratio))
+
+
+def compared(
+    relation: str,
+    computed: Sequence[Tensor],
+    bounds: Sequence[Rounded],
+    own: tuple[Tensor, Tensor] | None = None,
+    *,
+    every_entry: bool = True,
+) -> Comparison:
+    """Left and right, in their relation, and each against the exact value of its own term.
+
+    The tolerance of left and right is the sum of the two radii.  ``own`` is what the float64
+    references themselves may be off; without it a small share of the tolerance.
+    """
+    left, right = sides = wide(*computed)
+    bad = unusable(sides, bounds)
+    if bad is not None:
+        return bad
+    radius, wrong = bounds[0].error() + bounds[1].error(), misread(sides, bounds, own)
+    if relation == "!=":
+        return _different(left, right, radius, every_entry=every_entry) if wrong is None else wrong
+    if relation == "=":
+        equation, hidden = worst(left, right, radius), True
+        found = Comparison(*equation, "violated" if equation[0] > equation[1] else "held")
+    else:
+        gap = torch.where(left == right, 0.0, left - right)
+        found = _least(relation, gap, radius.expand(gap.shape))
+        hidden = bool((gap <= radius).all())
+    found = found if wrong is None else worse(found, wrong)
+    if found.status == "held" and hidden and says_nothing(radius, *(b.value for b in bounds)):
+        return Comparison(0.0, 0.0, found.place, "skipped", NOTHING_TOLD)
+    return found
+
+
+def wide(*sides: Tensor) -> tuple[Tensor, ...]:
+    """The sides in float64 on the CPU, where they are compared."""
+    return tuple(side.detach().to("cpu", torch.float64) for side in sides)
+
+
+def unusable(sides: Sequence[Tensor], bounds: Sequence[Rounded]) -> Comparison | None:
+    """A side, or its reference, that is not a number somewhere."""
+    for name, bound in zip(SIDES, bounds, strict=True):
+        if bool(bound.value.isnan().any()):
+            return _not_finite(bound.value, f"the float64 reference of the {name} side")
+    for name, side, bound in zip(SIDES, sides, bounds, strict=True):
+        bad = side.isnan() | (side.isinf() & (side != bound.value))
+        if bool(bad.any()):
+            return _not_finite(torch.where(bad, math.nan, side), f"the {name} side")
+    return None
+
+
+def misread(
+    sides: Sequence[Tensor], bounds: Sequence[Rounded], own: tuple[Tensor, Tensor] | None = None
+) -> Comparison | None:
+    """A side farther from the exact value of its own term than its bound allows."""
+    radii = [
+        of_definition(bound, None if own is None else own[k]) for k, bound in enumerate(bounds)
+    ]
+    told = "the {} side is not the value of its definition in float64"
+    found = worse(*each(sides, bounds, radii, told))
+    return found if found.status == "violated" else None
+
+
+def each(
+    sides: Sequence[Tensor], bounds: Sequence[Rounded], radii: Sequence[Tensor], told: str
+) -> list[Comparison]:
+    """Each side against the exact value of its own term; ``told`` is what is wrong with one."""
+    found = []
+    for name, side, bound, radius in zip(SIDES, sides, bounds, radii, strict=False):
+        one = worst(side, bound.value, radius)
+        wrong = one[0] > one[1]
+        status, reason = ("violated", told.format(name)) if wrong else ("held", "")
+        found.append(Comparison(*one, status, reason))
+    return found
+
+
+def of_definition(bound: Rounded, reference_radius: Tensor | None) -> Tensor:
+    """How far a side may be from the float64 reference of its own term."""
+    own = 0.0 if reference_radius is None else reference_radius
+    return bound.error() * (1 + REFERENCE_SHARE) + own
+
+
+def worst(a: Tensor, b: Tensor, tolerance: Tensor) -> tuple[float, float, tuple[int, ...]]:
+    """Error, tolerance and place where their ratio is largest."""
+    error = torch.where(a == b, 0.0, (a - b).abs())
+    tolerance = torch.as_tensor(tolerance).expand(error.shape)
+    ratio = torch.where(error == 0, 0.0, error / tolerance)
+    at = place_in(ratio, int(ratio.argmax()) if ratio.numel() else 0)
+    return float(error[at]), float(tolerance[at]), at
+
+
+def place_in(array: Tensor, flat: int) -> tuple[int, ...]:
+    """The place of an entry that is counted row by row."""
+    places = []
+    for length in reversed(array.shape):
+        flat, place = divmod(flat, length)
+        places.append(place)
+    return tuple(reversed(places))
+
+
+def says_nothing(tolerance: Tensor, left: Tensor, right: Tensor) -> bool:
+    """Whether the entries that make up half of an array's size are within their tolerance.
+
+    Of arrays that should be 0 it is whether the tolerance is small beside what is drawn, which
+    is of the size of 1.
+    """
+    if not bool(right.any() and left.any()):
+        return bool((tolerance > SMALL).any())
+    size = torch.where(left.isfinite(), left, 0.0).square()
+    told = torch.where(left.abs() > tolerance, size, 0.0)
+    return bool(told.sum() < size.sum() / 2)
+
+
+def _not_finite(values: Tensor, what: str) -> Comparison:
+    place = tuple(int(k) for k in values.isnan().nonzero()[0])
+    return Comparison(math.inf, 0.0, place, "non-finite", f"{what} is not a number there")
+
+
+def positive(computed: Tensor, bound: Rounded) -> Comparison:
+    """Every entry finite and above zero, in the computed array and in its float64 reference."""
+    (values,) = wide(computed)
+    if bool((~values.isfinite()).any()):
+        return _not_finite(torch.where(values.isfinite(), values, math.nan), "the array")
+    place = place_in(values, int(values.argmin()))
+    least = float(values[place])
+    reason = f"the least entry is {least:.3g}"
+    if least > 0 and bool((bound.value > 0).all()):
+        return Comparison(0.0, 0.0, place, "held", reason)
+    if least == 0 and float(bound.value[place]) > 0:
+        reason += f"; exactly it is {float(bound.value[place]):.3g}, below this dtype"
+    return Comparison(max(-least, torch.finfo(torch.float64).tiny), 0.0, place, "violated", reason)
+
+
+# left >= right, left > right and left != right between two computed sides
+
+TOO_CLOSE = "too close to tell in this dtype"
+
+
+def _least(relation: str, gap: Tensor, radius: Tensor) -> Comparison:
+    """The entry that speaks most against left > right, or >=.
+
+    Violated where right − left exceeds the rounding bounds of both.  ">=" holds otherwise; ">"
+    holds if left − right exceeds them everywhere, and is skipped if an entry is too close.
+    """
+    margin = gap / radius.clamp(min=torch.finfo(torch.float64).tiny)
+    place = place_in(gap, int(margin.nan_to_num().argmin()))
+    least, bound = float(gap[place]), float(radius[place])
+    told = f"the least left − right is {least:.3g}"
+    error = max(0.0, -least)
+    if least < -bound or (relation == ">" and least <= 0.0 == bound):
+        return Comparison(error, bound, place, "violated", told)
+    if least > bound:
+        return Comparison(error, bound, place, "held", f"{told}, above the rounding bound")
+    if relation == ">":
+        reason = f"{told}, within the rounding bound {bound:.3g}: {TOO_CLOSE}"
+        return Comparison(0.0, 0.0, place, "skipped", reason)
+    reason = f"{told}, within the rounding bound: not contradicted"
+    return Comparison(error, bound, place, "held", reason)
+
+
+def _different(left: Tensor, right: Tensor, radius: Tensor, *, every_entry: bool) -> Comparison:
+    """left != right: held if some entry differs by more than the rounding bounds of both.
+
+    Violated only if every entry was compared, has no rounding error, and is equal.
+    """
+    gap = torch.where(left == right, 0.0, (left - right).abs())
+    radius = radius.expand(gap.shape)
+    margin = torch.where(gap == 0, 0.0, gap / radius.clamp(min=torch.finfo(torch.float64).tiny))
+    place = place_in(gap, int(margin.argmax()))
+    most, bound = float(gap[place]), float(radius[place])
+    if most > bound:
+        return Comparison(0.0, bound, place, "held", f"they differ by {most:.3g} there")
+    if every_entry and not bool(gap.any() or radius.any()):
+        reason = "the two sides are equal, and nothing was rounded"
+        return Comparison(0.0, 0.0, place, "violated", reason)
+    reason = f"they differ by {most:.3g} at most, within the rounding bound: {TOO_CLOSE}"
+    return Comparison(0.0, 0.0, place, "skipped", reason)
+
 
 STATUSES = ("held", "violated", "non-finite", "skipped")
 POLICIES = ("deterministic", "probabilistic", "residual", "bitwise")

@@ -26,19 +26,25 @@ from attnproof.symbolic.terms import Term
 from . import devices
 from .arithmetic import Arithmetic
 from .attention_bound import AttentionBound
-from .compare import (
-    NOTHING_TOLD,
-    Comparison,
-    compared,
-    place_in,
-    positive,
-    worse,
-)
 from .devices import DTYPES, called, name_of
 from .hypotheses import number_array
 from .implementations import DoesNotFit, Implementation
 from .implementations.eager import SOFTMAX
-from .measurement import Judged, Measurement, counted, how, place_of, rows_of, sampled
+from .measurement import (
+    NOTHING_TOLD,
+    Comparison,
+    Judged,
+    Measurement,
+    compared,
+    counted,
+    how,
+    place_in,
+    place_of,
+    positive,
+    rows_of,
+    sampled,
+    worse,
+)
 from .policies.judging import Judging, answers_each_alone, reads_as_given
 from .profile import FULL_BLOCK, Profile, profile_of
 from .sample import Sample, draw

@@ -18,8 +18,8 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import biased_attention, causal
-from attnproof.theorems.definitions.hypotheses import nothing
 from attnproof.theorems.definitions.positions import alibi
+from attnproof.theorems.definitions.powers import nothing
 
 r, n = sizes("r n", "tokens")
 (H,) = sizes("H", "heads")

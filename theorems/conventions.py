@@ -33,9 +33,8 @@ from attnproof.theorems.definitions.attention import (
     self_attention,
     softmax,
 )
-from attnproof.theorems.definitions.hypotheses import powers_of_blocks
 from attnproof.theorems.definitions.positions import sinusoidal
-from attnproof.theorems.definitions.powers import multiplicative
+from attnproof.theorems.definitions.powers import multiplicative, powers_of_blocks
 from attnproof.theorems.definitions.rotary import block_rotation, rotate, rotation
 
 n, m = sizes("n m", "tokens")

@@ -24,7 +24,7 @@ from attnproof.theorems.definitions.attention import (
     softmax,
     sum_of_heads,
 )
-from attnproof.theorems.definitions.hypotheses import nothing
+from attnproof.theorems.definitions.powers import nothing
 from attnproof.theorems.definitions.rotary import determinant
 
 n, r = sizes("n r", "tokens")

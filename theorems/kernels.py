@@ -27,7 +27,6 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import softmax
-from attnproof.theorems.definitions.hypotheses import nothing
 from attnproof.theorems.definitions.kernels import (
     batch_norm,
     box_car,
@@ -43,6 +42,7 @@ from attnproof.theorems.definitions.kernels import (
     triangular,
     weights_by_distance,
 )
+from attnproof.theorems.definitions.powers import nothing
 
 r, n, m = sizes("r n m", "tokens")
 ell, d, p, e = sizes("ell d p e", "features")

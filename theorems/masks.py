@@ -23,7 +23,7 @@ from attnproof.theorems.definitions.attention import (
     masked_attention,
     softmax,
 )
-from attnproof.theorems.definitions.hypotheses import nothing
+from attnproof.theorems.definitions.powers import nothing
 
 k, m, n, r = sizes("k m n r", "tokens")
 ell, d, p = sizes("ell d p", "features")

@@ -33,9 +33,8 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import attention, softmax
-from attnproof.theorems.definitions.hypotheses import nothing
 from attnproof.theorems.definitions.positions import binary_digit, binary_digits, sinusoidal
-from attnproof.theorems.definitions.powers import number_power
+from attnproof.theorems.definitions.powers import nothing, number_power
 
 n, r, N, k = sizes("n r N k", "tokens")
 p, ell, d, C, b = sizes("p ell d C b", "features")

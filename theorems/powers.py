@@ -27,12 +27,13 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.complex import product, unit
-from attnproof.theorems.definitions.hypotheses import nothing, offset_of_powers
 from attnproof.theorems.definitions.powers import (
     embedding,
     geometric_sum,
     multiplicative,
+    nothing,
     number_power,
+    offset_of_powers,
     power,
 )
 from attnproof.theorems.definitions.rotary import block_rotation, rotation, square

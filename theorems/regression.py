@@ -15,7 +15,7 @@ from attnproof.symbolic import (
     sizes,
     theorem,
 )
-from attnproof.theorems.definitions.hypotheses import nothing
+from attnproof.theorems.definitions.powers import nothing
 
 ell, d = sizes("ell d", "features")
 (n,) = sizes("n", "tokens")

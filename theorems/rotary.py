@@ -22,8 +22,8 @@ from attnproof.symbolic import (
 from attnproof.symbolic.definition import definition
 from attnproof.theorems.definitions.attention import attention, softmax
 from attnproof.theorems.definitions.complex import product, unit
-from attnproof.theorems.definitions.hypotheses import nothing
 from attnproof.theorems.definitions.positions import sinusoidal
+from attnproof.theorems.definitions.powers import nothing
 from attnproof.theorems.definitions.rotary import rotate, rotate_half, to_half_split
 
 n, r = sizes("n r", "tokens")

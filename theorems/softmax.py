@@ -27,7 +27,7 @@ from attnproof.theorems.definitions.attention import (
     softmax,
     summary,
 )
-from attnproof.theorems.definitions.hypotheses import nothing
+from attnproof.theorems.definitions.powers import nothing
 
 r, n, m, k = sizes("r n m k", "tokens")
 ell, d = sizes("ell d", "features")

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from ..applicability import most_of, obeys, of_tokens, ways
 from ..bounds import FORMED, exceeded, grown, numbers_made, proved_bound, simple, values_told
 from ..encoding import HOOKS, Encoding
 from ..encoding_law import Answer, law, stated
-from ..hypotheses import most_of, obeys, ways
 from ..law_names import c, e, most, r
-from ..pairs import of_tokens
 from ..separation import REST, placed, told_apart
 from ..symbolic.array import AxisMismatch, as_array
 from ..symbolic.boundedness import bounded as within_bounds

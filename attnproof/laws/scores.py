@@ -11,9 +11,9 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
+from ..applicability import of_pairs, of_pairs_by_offset
 from ..encoding import Encoding
 from ..encoding_law import law
-from ..pairs import of_pairs, of_pairs_by_offset
 from ..symbolic.claim import Claim, at_least, equal
 from ..symbolic.givens import Given, natural, positive
 from ..theorems.laws.equations import by_offset

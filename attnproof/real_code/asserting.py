@@ -20,8 +20,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..faults import internal_errors
-from ..usage import UsageError, require_known
-from .request import AT_WORK, DTYPES, LIMIT, METHODS, SAME, Asked
+from ..usage import require_known
+from .request import AT_WORK, LIMIT, METHODS, SAME, asked_of
 
 if TYPE_CHECKING:
     import torch
@@ -88,15 +88,15 @@ def check_code(
         _deprecated("legs= is now called methods=")
     start, run = perf_counter(), AT_WORK.get()
     told = name or getattr(code, "__qualname__", type(code).__name__)
-    asked = Asked(
-        target=target_of(code, {**how, **({"call": call} if call else {})}),
+    asked = asked_of(
+        target_of(code, {**how, **({"call": call} if call else {})}),
         kind=kind,
         declared=as_written(declared),
         laws=known_laws(laws, kind),
-        seed=run.seed if seed is None else known_seed(seed),
-        dtypes=(known_dtype(dtype or run.dtype),),
-        device=str(device or run.device),
-        methods=known_methods(methods),
+        seed=seed,
+        dtypes=(dtype,),
+        device=device,
+        methods=methods,
         call=call,
         strict=strict,
         card=card,
@@ -244,38 +244,8 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
                 f"wanted a law of {kind} code, got {name!r}, which is a law of "
                 f"{whose} code; {', '.join(known)}"
             )
-    try:
-        require_known(named, known, f"a law of {kind} code", "`attnproof list --code-laws`")
-    except UsageError as error:
-        raise ValueError(str(error)) from None
+    require_known(named, known, f"a law of {kind} code", "`attnproof list --code-laws`")
     return named
-
-
-def known_methods(methods: Iterable[str]) -> tuple[str, ...]:
-    """Methods, in the order they run.  Raises ``ValueError``."""
-    __tracebackhide__ = True
-    named = (methods,) if isinstance(methods, str) else tuple(methods)
-    for name in named:
-        if name not in METHODS:
-            raise ValueError(f"wanted a method, got {name!r}; {', '.join(METHODS)}")
-    return tuple(method for method in METHODS if method in named)
-
-
-def known_seed(seed: Any) -> int:
-    """A seed.  Raises ``ValueError``."""
-    __tracebackhide__ = True
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ValueError(f"wanted a seed, a whole number from 0 on, got {seed!r}")
-    return seed
-
-
-def known_dtype(dtype: str | torch.dtype) -> str:
-    """The name of a dtype that inputs can be drawn in.  Raises ``ValueError``."""
-    __tracebackhide__ = True
-    name = str(dtype).removeprefix("torch.")
-    if name not in DTYPES:
-        raise ValueError(f"wanted a dtype to draw inputs in, got {dtype!r}; {', '.join(DTYPES)}")
-    return name
 
 
 def as_written(declared: str | Declared) -> str:

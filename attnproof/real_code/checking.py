@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING, Any
 from ..programs.finding import Finding
 from ..programs.running import CodeFault, fault_in, limited
 from ..theorems.laws import laws_of
-from .plain import raised
-from .request import IN_A_ROW, settings_of
+from .request import IN_A_ROW, raised, settings_of
 
 if TYPE_CHECKING:
     from ..programs.prove import Traced

@@ -11,7 +11,6 @@ from ..programs.finding import GUESSED, NOT_MEASURED, UNLIKE, Finding
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from ..verdict_line import Condition, clauses, verdict_line
-from .plain import readable
 from .records import (
     RAISED,
     CardLawRecord,
@@ -25,7 +24,7 @@ from .records import (
     RemarkRecord,
     TracedRecord,
 )
-from .request import Asked
+from .request import Asked, readable
 
 BEST = ("traced", "exact", "measured")
 VERDICTS: dict[str, LawVerdict] = {"traced": "proved", "exact": "exact", "measured": "measured"}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app, completed
-from ..usage import UsageError, require_device, require_file, require_known
-from .request import KINDS, LIMIT, Asked
-from .targets import Kept, in_rotate
+from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app, completed, store_in
+from ..usage import UsageError, require_file, require_known
+from .request import KINDS, LIMIT, Asked, asked_of
+from .targets import in_rotate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,7 @@ def check(
     base = _asked(kind, declare, call, given, seed, dtype, device, limit, json)
 
     def asked(target: str) -> Asked:
-        return Asked(target=target, laws=laws, strict=strict, card=card, **base)
+        return asked_of(target, laws=laws, strict=strict, card=card, **base)
 
     return in_rotate(
         targets,
@@ -132,7 +132,8 @@ def check(
         json,
         identifying=False,
         verbose=verbose,
-        kept=Kept(store, fresh),
+        store=store_in(store),
+        fresh=fresh,
     )
 
 
@@ -158,7 +159,7 @@ def identify(
     base = _asked(kind, "", call, given, seed, dtype, device, limit, json)
 
     def asked(target: str) -> Asked:
-        return Asked(target=target, methods=("identity",), **base)
+        return asked_of(target, methods=("identity",), **base)
 
     return in_rotate(targets, asked, whole, json, identifying=True)
 
@@ -217,39 +218,20 @@ def _asked(
     limit: float,
     json: Path | None,
 ) -> dict[str, Any]:
-    """What is asked of every target alike.  Raises :class:`UsageError`."""
-    require_device(device)
-    if kind:
-        require_known([kind], KINDS, "a kind of code", ", ".join(KINDS))
-    if declare:
-        from ..programs.declarations import declares, parse
-
-        try:
-            parse(declare)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-        if kind not in ("", *(of := declares(declare))):
-            raise UsageError(
-                f"wanted what is declared of {kind} code, got {declare!r}, which is "
-                f"declared of {' or '.join(of)} code"
-            )
-    if call:
-        from ..programs import grammar, signature
-
-        try:
-            grammar.parse(call)
-        except signature.SignatureError as error:
-            raise UsageError(str(error)) from None
-    if json is not None:
-        require_file(json)
-    dtypes = tuple(dict.fromkeys(one.value for one in dtype or ())) or ("float32",)
-    return {
+    """What is asked of every target alike, refused before any is run.  Raises ``ValueError``."""
+    base = {
         "kind": kind,
         "declared": declare,
         "seed": seed,
-        "dtypes": dtypes,
+        "dtypes": [one.value for one in dtype or (Dtype.float32,)],
         "device": device,
         "limit": limit,
         "call": call,
         "settings": settings,
     }
+    try:
+        _ = asked_of("", **base)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    require_file(json)
+    return base

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from ..numeric.file_imports import imported
-from .plain import one_line
+from .request import one_line
 
 PREFIX = "_attnproof_code_"  # begins the name of a module that was read from a path
 WANTED = "FILE.py::NAME, package.module::NAME or MODEL.onnx"

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, BeforeValidator, Field, JsonValue, model_val
 from .. import __version__
 from ..evidence import Number, Record
 from ..verdict_line import Condition
-from .plain import number, plain
+from .request import number, plain
 
 LawVerdict = Literal[
     "proved",

@@ -1,14 +1,105 @@
-"""What is asked of some code, as plain data; and what a test run says to its assertions."""
+"""What is asked of code, checked once for all who ask; and what it gives, as plain data."""
 
 from __future__ import annotations
 
 import ast
 import json
+import math
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from ..usage import UsageError, require_device, require_known
+
+MOST = 4096  # characters of a text, entries of a list: a witness should be small enough to read
+DEEP = 8
+
+
+def plain(value: Any, deep: int = 0) -> Any:
+    """A value as None, truth, number, text, list or dictionary; NaN and infinities are words.
+
+    Arrays become nested lists; what is none of these becomes its text.
+
+    >>> plain({"x": (1, float("nan")), 2: {0.5}})
+    {'x': [1, 'nan'], '2': '{0.5}'}
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, str):
+        return readable(value)[:MOST]
+    if deep < DEEP:
+        if isinstance(value, Mapping):
+            return {readable(str(k)): plain(v, deep + 1) for k, v in list(value.items())[:MOST]}
+        if isinstance(value, list | tuple):
+            return [plain(v, deep + 1) for v in value[:MOST]]
+        if hasattr(value, "tolist") and getattr(value, "size", None) is not None:
+            return plain(_listed(value), deep + 1)
+    return readable(_text(value))[:MOST]
+
+
+def number(value: Any) -> float | str | None:
+    """A number of a finding: None, a finite float, or the word non-finite.
+
+    >>> number(2), number(float("inf")), number(None)
+    (2.0, 'non-finite', None)
+    """
+    if value is None or isinstance(value, str):
+        return value
+    real = float(value)
+    return real if math.isfinite(real) else "non-finite"
+
+
+def readable(text: str) -> str:
+    r"""A text without what would steer a terminal.
+
+    >>> readable("a\x1b[31mb\tc")
+    'a?[31mb c'
+    """
+    kept = text.expandtabs(1) if "\t" in text else text
+    return "".join(c if c == "\n" or c.isprintable() else "?" for c in kept)
+
+
+def one_line(text: str, most: int = 400) -> str:
+    r"""A text in one line, cut where it is long.
+
+    >>> one_line("two\nlines")
+    'two lines'
+    """
+    line = readable(" ".join(text.split()))
+    return line if len(line) <= most else line[: most - 2] + " …"
+
+
+def raised(error: BaseException) -> str:
+    """What code raised, in a line; leaving by ``sys.exit`` is told as that.
+
+    >>> raised(ValueError("no")), raised(SystemExit(3))
+    ('the code raised ValueError: no', 'the code left by sys.exit(3)')
+    """
+    if isinstance(error, SystemExit):
+        return f"the code left by sys.exit({'' if error.code is None else error.code!r})"
+    told = one_line(_text(error))
+    return f"the code raised {type(error).__name__}" + (f": {told}" if told else "")
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception as error:  # noqa: BLE001 (any code may raise anything)
+        return f"<{type(value).__name__} whose text raised {type(error).__name__}>"
+
+
+def _listed(array: Any) -> Any:
+    try:
+        return array.tolist()
+    except Exception:  # noqa: BLE001 (a tensor of a strange kind; its text must do)
+        return _text(array)
+
 
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
 DTYPES = ("float64", "float32", "bfloat16", "float16")
@@ -125,3 +216,67 @@ class Run:
 
 
 AT_WORK: ContextVar[Run] = ContextVar("attnproof_run", default=Run())  # noqa: B039 (it is frozen)
+
+
+def asked_of(
+    target: str,
+    *,
+    kind: str = "",
+    declared: str = "",
+    call: str = "",
+    seed: Any = None,
+    dtypes: Iterable[Any] = (),
+    device: Any = "",
+    methods: str | Iterable[str] = METHODS,
+    **more: Any,
+) -> Asked:
+    """What is asked of a target, by a command, a test or a notebook: every word of it is known.
+
+    Seed, dtypes and device are those of the test run unless they are given; ``more`` is as
+    :class:`Asked` has it.  Raises ``ValueError`` for a kind, declaration, call, seed, dtype, device
+    or method that there is not.
+    """
+    run = AT_WORK.get()
+    seed = run.seed if seed is None else seed
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise UsageError(f"wanted a seed, a whole number from 0 on, got {seed!r}")
+    names = [str(one or run.dtype).removeprefix("torch.") for one in dtypes] or [run.dtype]
+    for name, one in zip(names, dtypes or names, strict=True):
+        if name not in DTYPES:
+            told = f"wanted a dtype to draw inputs in, got {one!r}; {', '.join(DTYPES)}"
+            raise UsageError(told)
+    device = str(device or run.device)
+    require_device(device)
+    require_known([kind] * bool(kind), KINDS, "a kind of code", ", ".join(KINDS))
+    named = (methods,) if isinstance(methods, str) else tuple(methods)
+    for name in named:
+        if name not in METHODS:
+            raise UsageError(f"wanted a method, got {name!r}; {', '.join(METHODS)}")
+    if declared:
+        _require_declared(declared, kind)
+    if call:
+        from ..programs.grammar import parse
+
+        _ = parse(call)
+    return Asked(
+        target=target,
+        kind=kind,
+        declared=declared,
+        call=call,
+        seed=seed,
+        dtypes=tuple(dict.fromkeys(names)),
+        device=device,
+        methods=tuple(method for method in METHODS if method in named),
+        **more,
+    )
+
+
+def _require_declared(declared: str, kind: str) -> None:
+    from ..programs.declarations import declares, parse
+
+    _ = parse(declared)
+    if kind not in ("", *(of := declares(declared))):
+        raise UsageError(
+            f"wanted what is declared of {kind} code, got {declared!r}, which is declared of "
+            f"{' or '.join(of)} code"
+        )

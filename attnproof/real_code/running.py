@@ -26,8 +26,7 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from ..symbolic.faults import fault_of
-from .plain import MOST, one_line, raised, readable
-from .request import IN_A_ROW, LIMIT, Asked
+from .request import IN_A_ROW, LIMIT, MOST, Asked, one_line, raised, readable
 
 if TYPE_CHECKING:
     from .collecting import Collected

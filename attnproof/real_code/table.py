@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from textwrap import fill
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from ..document import COLOURS, short
+from ..document import COLOURS, EMPTY, Line, Part, laid_out, short
 from .records import CodeRecord, IdentityRecord, LawOfCodeRecord
 from .words import (
     SIGNS,
@@ -23,9 +23,8 @@ from .words import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Group, OverflowMethod, RenderableType
+    from rich.console import Group, OverflowMethod
     from rich.table import Table
-    from rich.text import Text
 
 NARROW, WIDE = 80, 100
 FIRST = ("broken", "unchecked", "proved")  # these stand above the rest
@@ -39,27 +38,28 @@ def code_page(record: CodeRecord, width: int = WIDE, *, verbose: bool = False) -
     each; what the code is; and last how many laws have which verdict.  ``verbose``: the laws that
     were not asked as well, and no line is cut.
     """
-    from rich.console import Group
-    from rich.text import Text
-
     at = max(NARROW, min(width, WIDE))
+    return laid_out(_code(record, at, verbose), at)
+
+
+def _code(record: CodeRecord, width: int, verbose: bool) -> Iterator[Part]:
     laws = [law for law in record.asked if law.law not in record.unfinished]
     proved = [law for law in laws if law.verdict == "proved"]
     rest = sorted((law for law in laws if law.verdict not in FIRST), key=_order)
-    parts: list[RenderableType] = [*_lines(_head(record), at), *_lines(_failed(record), at)]
+    yield from _head(record)
+    yield from _failed(record)
     if proved:
-        parts += [Text(), _rows(proved, at, whole=True)]
+        yield from (EMPTY, _rows(proved, width, whole=True))
     if rest:
-        parts += [Text(), _rows(rest, at, whole=verbose, header=not proved)]
-    parts += _lines(_below(record, verbose=verbose), at)
+        yield from (EMPTY, _rows(rest, width, whole=verbose, header=not proved))
+    yield from _below(record, verbose=verbose)
     if record.laws:
         told = f"{counted(record)}. {record.seconds:.1f} s"
         if record.stored is not None:
             told += f" (unchanged since {record.stored:%Y-%m-%d %H:%M} UTC)"
-        parts += [Text(), *_lines(iter([(told, "bold")]), at)]
+        yield from (EMPTY, _line(told, "bold"))
         if outcome := outcome_told(record):
-            parts += _lines(iter([(outcome, "yellow")]), at)
-    return Group(*parts)
+            yield _line(outcome, "yellow")
 
 
 def _order(law: LawOfCodeRecord) -> int:
@@ -69,66 +69,41 @@ def _order(law: LawOfCodeRecord) -> int:
 
 def identity_page(record: CodeRecord, width: int = WIDE) -> Group:
     """What ``attnproof identify`` prints of one target."""
-    from rich.console import Group
-
-    at = max(NARROW, min(width, WIDE))
-    parts = [
-        *_head(record),
-        *_identity(record.identity),
-        *_remarks(record),
-        *_notes(record),
-    ]
-    return Group(*_lines(iter(parts), at))
+    parts = (_head(record), _identity(record.identity), _remarks(record), _notes(record))
+    return laid_out(chain(*parts), max(NARROW, min(width, WIDE)))
 
 
-Line = tuple[str, str]  # what is said, and its style
-
-
-def _lines(lines: Iterator[Line], width: int) -> Iterator[Text]:
-    """Lines filled to a width; further ones of each stand a little deeper."""
-    from rich.text import Text
-
-    for line, style in lines:
-        if line.lstrip().startswith("again: "):
-            yield Text(line, style, no_wrap=True, overflow="ignore")  # to be copied whole
-            continue
-        indent = " " * (len(line) - len(line.lstrip(" ")))
-        told = fill(
-            line.strip(),
-            width,
-            initial_indent=indent,
-            subsequent_indent=f"{indent}  ",
-            break_on_hyphens=False,
-        )
-        yield Text(told, style)
+def _line(text: str, style: str = "") -> Line:
+    """A line whose further ones stand a little deeper; a command that is to be copied is whole."""
+    return Line(text, style, None if text.lstrip().startswith("again: ") else 2)
 
 
 def _head(record: CodeRecord) -> Iterator[Line]:
-    yield f"{record.name or record.target}  {record.kind}".rstrip(), "bold"
+    yield _line(f"{record.name or record.target}  {record.kind}".rstrip(), "bold")
     if record.name:
-        yield record.target, "dim"
+        yield _line(record.target, "dim")
     if record.adapted:
-        yield record.adapted, "dim"
+        yield _line(record.adapted, "dim")
     if record.declared:
-        yield f"declared: {record.declared}", "dim"
+        yield _line(f"declared: {record.declared}", "dim")
     if record.why:
         first, *more = record.why.splitlines()
-        yield f"! cannot be run: {first}", "red"
-        yield from ((f"  {line}", "") for line in more)
+        yield _line(f"! cannot be run: {first}", "red")
+        yield from (_line(f"  {line}") for line in more)
 
 
 def _failed(record: CodeRecord) -> Iterator[Line]:
     """The first broken law in full, the others in a line each; what is declared and unchecked."""
     for number, law in enumerate(record.broken):
-        yield "", ""
+        yield EMPTY
         if number == 0:
-            yield from ((line, "") for line in broken_lines(law))
+            yield from (_line(line) for line in broken_lines(law))
         else:
-            yield f"✗ {law.law}: {law.why}", ""
-            yield f"  again: {law.again}", ""
+            yield _line(f"✗ {law.law}: {law.why}")
+            yield _line(f"  again: {law.again}")
     for law in record.unchecked:
-        yield "", ""
-        yield f"✗ {law.law}: {law.why}", ""
+        yield EMPTY
+        yield _line(f"✗ {law.law}: {law.why}")
 
 
 def _rows(
@@ -167,60 +142,62 @@ def _rows(
 
 def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:
     """Laws that were not reached, or not asked; what the code is; notes."""
-    yield from ((line, "dim") for line in set_aside(record, verbose=verbose))
+    yield from (_line(line, "dim") for line in set_aside(record, verbose=verbose))
     if record.identity is not None:
-        yield "", ""
-        yield f"it is: {record.identity.sentence}", "bold"
+        yield EMPTY
+        yield _line(f"it is: {record.identity.sentence}", "bold")
     yield from _remarks(record)
     if record.card is not None:
-        yield "", ""
-        yield from ((line, "") for line in card_lines(record.card, verbose=verbose))
-        yield "", ""
+        yield EMPTY
+        yield from (_line(line) for line in card_lines(record.card, verbose=verbose))
+        yield EMPTY
     yield from _notes(record)
     if told := declaring(record):
-        yield told, "dim"
+        yield _line(told, "dim")
 
 
 def _identity(identity: IdentityRecord | None) -> Iterator[Line]:
     """The sentence, then each part with its evidence, then answers."""
     if identity is None:
         return
-    yield "", ""
-    yield identity.sentence, "bold"
+    yield EMPTY
+    yield _line(identity.sentence, "bold")
     for part in identity.parts:
         doubt = "" if part.certain else " (other values would fit as well)"
-        yield f"  {part.name}: {part_told(part)}{doubt}; {part.evidence}", ""
-    yield from ((answer, "") for answer in identity.answers)
+        yield _line(f"  {part.name}: {part_told(part)}{doubt}; {part.evidence}")
+    yield from (_line(answer) for answer in identity.answers)
 
 
 def _remarks(record: CodeRecord) -> Iterator[Line]:
     """What is unusual of the code beside what it says of itself."""
-    yield from ((f"remark: {one.sentence}", "yellow") for one in record.remarks)
+    yield from (_line(f"remark: {one.sentence}", "yellow") for one in record.remarks)
 
 
 def _notes(record: CodeRecord) -> Iterator[Line]:
     """What was traced, what did not come to an end, what the code printed."""
     traced = record.traced
     if traced is not None and traced.why:
-        yield f"nothing was proved of it: {traced.why}", "dim"
+        yield _line(f"nothing was proved of it: {traced.why}", "dim")
     elif traced is not None:
         unread = f"; not read: {', '.join(traced.unread)}" if traced.unread else ""
         proved = any(law.verdict == "proved" for law in record.laws)
         told = "; proofs are of it in exact arithmetic, for all inputs and weights" * proved
-        yield f"its graph has {traced.operations} operations{unread}{told}", "dim"
+        yield _line(f"its graph has {traced.operations} operations{unread}{told}", "dim")
         apart = unlike(one for law in record.laws for one in law.findings)
-        yield from ((f"! not proved: {why}", "yellow") for why in apart[:1])
+        yield from (_line(f"! not proved: {why}", "yellow") for why in apart[:1])
     yield from (
-        (f"! {method.method}: {method.why}", "yellow") for method in record.methods if method.why
+        _line(f"! {method.method}: {method.why}", "yellow")
+        for method in record.methods
+        if method.why
     )
     if told := printed_told(record):
-        yield told, "dim"
+        yield _line(told, "dim")
     if record.stopped:
-        yield "", ""
+        yield EMPTY
         told, *again = record.stopped.split("\n")
-        yield f"! {told}", "red"
-        yield from ((f"  {line}", "") for line in again)
+        yield _line(f"! {told}", "red")
+        yield from (_line(f"  {line}") for line in again)
         said = record.said.splitlines()[-FEW:]
         if said:
-            yield "  the last that it printed:", "dim"
-        yield from ((f"    {line.strip()}", "dim") for line in said)
+            yield _line("  the last that it printed:", "dim")
+        yield from (_line(f"    {line.strip()}", "dim") for line in said)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic, time
@@ -29,32 +28,6 @@ if TYPE_CHECKING:
 Ran: TypeAlias = "tuple[CodeRecord, int, dict[str, str]]"
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Where records are kept, and whether what is there is left aside."""
-
-    place: Path | None = None
-    fresh: bool = False
-
-    @contextmanager
-    def opened(self) -> Iterator[Store | None]:
-        """The store; None where none can be kept.  Raises :class:`UsageError`."""
-        from ..sweeping.store import Foreign, Store, StoreError, default_place
-
-        try:
-            store = Store(self.place or default_place(), named=self.place is not None)
-        except Foreign as error:
-            raise UsageError(str(error)) from None
-        except StoreError as error:
-            print(f"attnproof: {error}; nothing is kept", file=sys.stderr)
-            yield None
-            return
-        with store:
-            for line in store.told:
-                print(f"attnproof: {line}", file=sys.stderr)
-            yield store
-
-
 def in_rotate(
     targets: Sequence[str],
     asked: Callable[[str], Asked],
@@ -63,7 +36,8 @@ def in_rotate(
     *,
     identifying: bool,
     verbose: bool = False,
-    kept: Kept | None = None,
+    store: Store | None = None,
+    fresh: bool = False,
 ) -> int:
     """Run the targets, one after the other; what one does stops no other.  The exit code."""
     from .running import Limits
@@ -77,10 +51,8 @@ def in_rotate(
             while left and 130 not in codes:
                 one = asked(left[0])
                 limits = Limits(one.limit, whole)
-                with kept.opened() if kept is not None else nullcontext(None) as store:
-                    fresh = kept is not None and kept.fresh
-                    found = partial(run_target, one, limits, identifying=identifying, begin=begin)
-                    record, code = _kept(one, found, store, identifying=identifying, fresh=fresh)
+                found = partial(run_target, one, limits, identifying=identifying, begin=begin)
+                record, code = _kept(one, found, store, identifying=identifying, fresh=fresh)
                 done.append(record)
                 codes.append(code)
                 left.pop(0)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from ..processor import processor
+from ..records import processor
 from .records import CodeRecord
 
 if TYPE_CHECKING:

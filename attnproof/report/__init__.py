@@ -1,7 +1,6 @@
 """The report: pages that a person reads, of the theorems, of encodings and of each document."""
 
-from .fonts import MissingAsset
-from .page import ReportError
+from .page import MissingAsset, ReportError
 from .theorems import render, render_all, render_theorems, write_report
 
 __all__ = [

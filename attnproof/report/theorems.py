@@ -25,6 +25,7 @@ from ..records import (
 from ..terminal import compared
 from . import view
 from .documents import MENDS, Page, document_pages, ledger
+from .drawing import Tile, drawn_tile, tiles, uses_drawn
 from .growths import READ, plots_of, render_growths
 from .page import (
     DEFINITIONS,
@@ -38,7 +39,6 @@ from .page import (
     theorem_file,
     written,
 )
-from .picture import Tile, drawn_tile, tiles, uses_drawn
 
 if TYPE_CHECKING:
     from ..encoding import Encoding

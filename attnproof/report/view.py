@@ -17,8 +17,7 @@ from ..records import ControlRecord, GivenRecord, LinkRecord, MeetingRecord, Res
 from ..symbolic.latex import RELATIONS, membership, name_latex, sizes_latex
 from ..symbolic.latex.statements import width
 from ..verdict_line import clauses
-from .formula import formula_html
-from .words import greek
+from .words import formula_html, greek
 
 Statement = TheoremRecord | ControlRecord
 

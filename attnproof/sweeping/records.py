@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
-from ..document import bar, headed, short, tally
+from ..document import Line, Part, bar, headed, short, tally
 from ..evidence import MeasuredEvidence, Number, Record
 from ..records import Machine
 
@@ -124,10 +124,8 @@ def holds(expected: dict[str, Literal["proved", "refuted"]], cell: CellRecord) -
 LINE, LINES = 300, 20
 
 
-def sweep_table(record: SweepRecord, console: Console) -> None:
+def sweep_page(record: SweepRecord) -> Iterator[Part]:
     """The table, what speaks against it or was lost, and one line that sums up."""
-    from rich.text import Text
-
     shown = headed()
     shown.add_column("statement", overflow="ellipsis", no_wrap=True, ratio=1)
     shown.add_column("dtype", no_wrap=True)
@@ -148,11 +146,10 @@ def sweep_table(record: SweepRecord, console: Console) -> None:
         spoke = "" if worst.ratio is None else spoke
         shown.add_row(name, dtype, *map(str, counts), told, spoke)
     if record.cells:
-        console.print(shown)
-        console.print(Text("worst: the largest error over its bound, or |z| over its limit", "dim"))
-    for line in sweep_faults(record):
-        console.print(Text(line, "red"), soft_wrap=True)
-    console.print(Text(sweep_summary(record), "bold"), soft_wrap=True)
+        yield shown
+        yield Line("worst: the largest error over its bound, or |z| over its limit", "dim")
+    yield from (Line(line, "red") for line in sweep_faults(record))
+    yield Line(sweep_summary(record), "bold")
 
 
 def sweep_faults(record: SweepRecord) -> list[str]:

@@ -201,6 +201,20 @@ class Store:
             raise StoreError(f"the store {self.place} cannot be written: {error}") from error
 
 
+def opened(place: Path | None) -> tuple[Store | None, list[str]]:
+    """The store of a command, and what the user must hear of it; without one the command goes on.
+
+    Raises :class:`Foreign` for a named file that is something else.
+    """
+    try:
+        store = Store(place or default_place(), named=place is not None)
+    except Foreign:
+        raise
+    except StoreError as error:
+        return None, [f"{error}; nothing is kept"]
+    return store, store.told
+
+
 def _row_digest(key: str, made: str, record: str) -> str:
     return sha256(f"{key}\0{made}\0{record}".encode()).hexdigest()
 

@@ -10,15 +10,13 @@ from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, cast
 
-from pydantic import ValidationError
-
 from .. import __version__
 from ..catalogue import Entry
 from ..faults import broken_by
 from ..judgement import opposite
 from ..records import Machine
-from .digests import statement_digest
 from .engines import Engine, found_in
+from .kept import Kept, statement_digest
 from .records import BAD, LOST, CellRecord, SweepRecord, UnusableRecord, holds
 from .store import Key, Store, StoreError
 from .work import Cell, Claimed, Grid, Measure, Terms, batches, cell_key, cells_of, surroundings
@@ -133,8 +131,10 @@ def sweep(
         measure,
     )
 
+    home = Kept(store, asked.fresh) if store is not None else None
+
     def kept(key: Key) -> CellRecord | None:
-        return None if asked.fresh else _kept(store, key, heard)
+        return None if home is None else home.found(key, CellRecord)
 
     try:
         for _, key in plan.cells:
@@ -157,6 +157,8 @@ def sweep(
         pass
     finally:
         engine.stop()
+        for line in home.told if home is not None else ():
+            heard(line)
     cells = tuple(found[key] for _, key in plan.cells if key in found)
     unfinished = len(plan.cells) - len(cells)
     broken = any(statement.broken for statement in plan.unusable)
@@ -182,20 +184,6 @@ def _against(plan: Plan) -> Callable[[CellRecord], bool]:
         return record.status in LOST or (record.status in BAD and holds(plan.expected, record))
 
     return against
-
-
-def _kept(store: Store | None, key: Key, heard: Callable[[str], None]) -> CellRecord | None:
-    if store is None:
-        return None
-    try:
-        stored = store.get(key)
-        if stored is None:
-            return None
-        record = CellRecord.model_validate_json(stored.record)
-    except (StoreError, ValidationError) as error:
-        heard(f"{key.name} is measured anew: {' '.join(str(error).split())}")
-        return None
-    return record.model_copy(update={"stored": stored.made})
 
 
 def _leave(

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 from ..catalogue import Source
 from ..evidence import MeasuredEvidence
 from ..symbolic.faults import fault_of
-from .digests import calibration, device_name, statement_digest, versions
-from .kept import attached, code
+from .kept import attached, calibration, code, device_name, statement_digest, versions
 from .limits import OutOfTime, limited_memory, limited_time, spent_memory
 from .records import LOST, CellRecord, CellStatus
 from .store import Key, StoreError

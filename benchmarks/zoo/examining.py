@@ -26,9 +26,8 @@ from torch import Tensor
 from attnproof.programs.subjects import Layer, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
-from attnproof.real_code.plain import raised
 from attnproof.real_code.records import CodeRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import Asked, raised
 
 Maker = Callable[[], Subject]
 METHODS = ("identity", "measured", "exact", "traced")  # what a class is, first: it costs least

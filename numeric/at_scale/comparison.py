@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from ..attention_bound import Reference
-from ..compare import RANK, REFERENCE_SHARE, Comparison
 from ..devices import called, name_of
-from ..measurement import STATUSES, Judged
+from ..measurement import RANK, REFERENCE_SHARE, STATUSES, Comparison, Judged
 from ..profile import Profile
 from .call import Call
 

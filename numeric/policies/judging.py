@@ -23,21 +23,23 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.statement import Claim
 from attnproof.symbolic.terms import Term
 
-from ..compare import (
+from ..implementations import Implementation
+from ..implementations.scaled_dot_product import ROW_AXIS
+from ..measurement import (
+    HEADS,
     REFERENCE_SHARE,
     SIDES,
     Comparison,
+    Judged,
     each,
     of_definition,
     place_in,
+    place_of,
     unusable,
     wide,
     worse,
     worst,
 )
-from ..implementations import Implementation
-from ..implementations.scaled_dot_product import ROW_AXIS
-from ..measurement import HEADS, Judged, place_of
 from ..profile import FULL_BLOCK, Profile
 from ..rounded import Rounded
 from ..spread import LAMBDA

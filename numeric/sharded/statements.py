@@ -33,13 +33,12 @@ from torch.utils._pytree import tree_flatten, tree_map
 from attnproof.symbolic.statement import Claim, Statement
 
 from ..check import Measuring
-from ..compare import SIDES, Comparison, compared, misread, worse
 from ..devices import called, name_of
 from ..distributions import NORMAL
 from ..hypotheses import Unsatisfiable, number_array
 from ..implementations import DoesNotFit
 from ..implementations.eager import SOFTMAX
-from ..measurement import Measurement, place_of
+from ..measurement import SIDES, Comparison, Measurement, compared, misread, place_of, worse
 from ..profile import profile_of
 from ..rounded import Rounded
 from ..scale import roles, scale_named, tokens

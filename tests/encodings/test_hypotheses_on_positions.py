@@ -8,15 +8,14 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof import Encoding, differ, equal, for_all, hypothesis, natural
+from attnproof.applicability import of_tokens, ways
 from attnproof.conformance import require_read
 from attnproof.encodings.additive import BinaryDigits, LearnedTable, Sinusoidal, number
 from attnproof.encodings.rope import Rope, RopeInterpolated
 from attnproof.encodings.rope_of_coordinates import MRope, RopeAxial
-from attnproof.hypotheses import ways
 from attnproof.law_verdicts import decided
 from attnproof.laws.positions import bounded, unique
 from attnproof.laws.scores import relative
-from attnproof.pairs import of_tokens
 from attnproof.symbolic.budget import OutOfTime, within
 from attnproof.theorems.definitions.positions import binary_digit
 from attnproof.theorems.definitions.powers import number_power

@@ -14,7 +14,7 @@ from torch import Tensor
 import attnproof
 from attnproof import function, index_below, real, sizes
 from attnproof.answers import CheckedCode, ComparedPrograms, IdentifiedCode
-from attnproof.comparing.records import EqualRecord
+from attnproof.equal_records import EqualRecord
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.running import CodeFault, limited
 from attnproof.programs.subjects import Layer

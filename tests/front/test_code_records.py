@@ -16,7 +16,6 @@ from attnproof.programs.identity import Identity, Part
 from attnproof.programs.subjects import Rotary
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
-from attnproof.real_code.plain import number, plain, raised
 from attnproof.real_code.records import (
     CodeRecord,
     CodesRecord,
@@ -24,7 +23,7 @@ from attnproof.real_code.records import (
     SideRecord,
     codes_record,
 )
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import Asked, number, plain, raised
 from attnproof.real_code.running import Stopped
 from attnproof.real_code.table import code_page, identity_page
 from attnproof.real_code.words import exit_code, set_aside, stopped_told, witness_lines

@@ -7,7 +7,7 @@ import pytest
 from attnproof.catalogue import load_catalogue
 from attnproof.definitions_used import definitions
 from attnproof.records import DefinitionRecord
-from attnproof.report.formula import mathml
+from attnproof.report.words import mathml
 from attnproof.symbolic.claim import equal, for_all, iterate
 from attnproof.symbolic.definition import DEFINITIONS
 from attnproof.symbolic.givens import real, sizes

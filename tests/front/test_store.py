@@ -18,11 +18,19 @@ from attnproof.checking import Options, check
 from attnproof.ledger import Ledger, demonstration_files
 from attnproof.records import BrokenFile, Results, TheoremRecord
 from attnproof.runner import run
-from attnproof.sweeping import digests, kept
+from attnproof.sweeping import kept
 from attnproof.sweeping import store as store_module
-from attnproof.sweeping.digests import digest_of, sources, stamps, statement_digest
-from attnproof.sweeping.kept import Code, Kept, Writer, opened, theorem_key
-from attnproof.sweeping.store import Foreign, Key, Store, StoreError, default_place
+from attnproof.sweeping.kept import (
+    Code,
+    Kept,
+    Writer,
+    digest_of,
+    sources,
+    stamps,
+    statement_digest,
+    theorem_key,
+)
+from attnproof.sweeping.store import Foreign, Key, Store, StoreError, default_place, opened
 from attnproof.terminal import from_store
 from benchmarks.kills import Kills
 from tests.front.outputs import WriteDemonstration, WriteTheorem, python
@@ -190,10 +198,10 @@ PLAIN = Options(numeric=False)
 
 
 def kept_at(place: Path, *, fresh: bool = False) -> Kept:
-    found, told = opened(place, fresh=fresh)
+    found, told = opened(place)
     assert found is not None
     assert not told
-    return found
+    return Kept(found, fresh)
 
 
 def ran(path: Path, place: Path, options: Options = PLAIN, *, fresh: bool = False) -> Results:
@@ -320,7 +328,7 @@ def test_the_command_resumes_and_says_so(
 
 
 def test_what_can_change_a_result_counts_and_nothing_else() -> None:
-    names = {path.relative_to(digests.PACKAGE).as_posix() for path in sources()}
+    names = {path.relative_to(kept.PACKAGE).as_posix() for path in sources()}
     wanted = {
         "checking.py",
         "judgement.py",
@@ -343,7 +351,7 @@ def test_what_can_change_a_result_counts_and_nothing_else() -> None:
 def test_the_digest_of_a_statement_is_the_same_in_every_process(root: Path) -> None:
     code = (
         "from attnproof.catalogue import load_catalogue\n"
-        "from attnproof.sweeping.digests import statement_digest\n"
+        "from attnproof.sweeping.kept import statement_digest\n"
         "c = load_catalogue().select({names!r})\n"
         "print(*(statement_digest(s) for e in c.entries[::{step}] for s in e.statements))"
     )
@@ -408,15 +416,15 @@ def test_nothing_is_taken_that_was_made_otherwise(
 def test_another_calibration_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     from attnproof.numeric.calibration import store as in_force
 
-    found = digests.calibration("cpu")
+    found = kept.calibration("cpu")
     known = in_force.calibration_of(torch.device("cpu"))
     worse = known.constants[0].model_copy(update={"function_error": 99.0})
     other = known.model_copy(update={"constants": (worse, *known.constants[1:])})
     monkeypatch.setattr(in_force, "calibration_of", lambda _: other)
-    assert digests.calibration("cpu") != found
+    assert kept.calibration("cpu") != found
     later = known.model_copy(update={"seconds": known.seconds + 1})
     monkeypatch.setattr(in_force, "calibration_of", lambda _: later)
-    assert digests.calibration("cpu") == found
+    assert kept.calibration("cpu") == found
 
 
 def test_the_number_of_processes_changes_no_key(write_theorem: WriteTheorem) -> None:

@@ -13,12 +13,11 @@ from attnproof.numeric import attention_bound, torch_reading
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
-from attnproof.numeric.compare import of_definition, worst
 from attnproof.numeric.implementations import Implementation, named
 from attnproof.numeric.implementations.eager import SOFTMAX_BOUND
 from attnproof.numeric.implementations.llama_rotary import _bound
 from attnproof.numeric.implementations.scaled_dot_product import pairs
-from attnproof.numeric.measurement import escapes, rows_of
+from attnproof.numeric.measurement import escapes, of_definition, rows_of, worst
 from attnproof.numeric.policies.weights import probable
 from attnproof.numeric.profile import FULL_BLOCK, profile_of
 from attnproof.numeric.run import Calls, run

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from attnproof.report.formula import BadFormula, formula_html, mathml
+from attnproof.report.words import BadFormula, formula_html, mathml
 
 
 def test_the_source_is_the_alternative_text() -> None:

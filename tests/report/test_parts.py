@@ -16,9 +16,8 @@ from attnproof.ledger import load_ledger
 from attnproof.records import Results
 from attnproof.report import view, words
 from attnproof.report.drawing import ratio, ratio_bar
-from attnproof.report.fonts import FACES, MATH, asset, italic, wanted
-from attnproof.report.formula import mathml
-from attnproof.report.words import conclusion, inputs, value_latex
+from attnproof.report.page import FACES, MATH, asset, italic, wanted
+from attnproof.report.words import conclusion, inputs, mathml, value_latex
 from attnproof.symbolic.latex import NOTATION, givens_latex, latex, statement_latex
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from attnproof.catalogue import load_catalogue
-from attnproof.report.formula import mathml
+from attnproof.report.words import mathml
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import all_positive, chain, equal, exists

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnproof.report.formula import mathml
+from attnproof.report.words import mathml
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.claim import (

@@ -21,7 +21,7 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.hypotheses import nothing
+from attnproof.theorems.definitions.powers import nothing
 from attnproof.theorems.definitions.sequences import (
     affine_composite,
     affine_state,

@@ -24,7 +24,7 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import attention, self_attention, softmax
-from attnproof.theorems.definitions.hypotheses import nothing
+from attnproof.theorems.definitions.powers import nothing
 
 n, r = sizes("n r", "tokens")
 p, q, ell, d = sizes("p q ell d", "features")

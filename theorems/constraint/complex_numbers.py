@@ -34,8 +34,7 @@ from attnproof.theorems.definitions.complex import (
     real_number,
     unit,
 )
-from attnproof.theorems.definitions.hypotheses import nothing, offset_of_powers
-from attnproof.theorems.definitions.powers import power
+from attnproof.theorems.definitions.powers import nothing, offset_of_powers, power
 
 (B,) = sizes("B", "blocks")
 n, d = sizes("n d", "features")

@@ -22,8 +22,7 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.hypotheses import nothing, offset_of_powers
-from attnproof.theorems.definitions.powers import power
+from attnproof.theorems.definitions.powers import nothing, offset_of_powers, power
 from attnproof.theorems.definitions.rotary import determinant, rotate, rotation, square
 
 (d,) = sizes("d", "features")

@@ -1,4 +1,4 @@
-"""Powers of matrices and numbers, for one exponent or many, and the encodings that they make."""
+"""Powers of matrices and numbers, for one exponent or many, and what statements suppose of them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.claim import iterate, rows
+from attnproof.symbolic.claim import Law, equal, for_all, iterate, rows
 from attnproof.symbolic.definition import definition
 from attnproof.symbolic.divisors import opened
+from attnproof.symbolic.givens import natural
 from attnproof.symbolic.scalars import integer, is_integer
+
+from .rotary import block_rotation
 
 
 def power(matrix: Any, exponent: Any) -> Any:
@@ -97,3 +100,27 @@ def _written_out(number: Array) -> Array:
     """
     written = integer(opened(number.term).right)
     return Array(written) if is_integer(written) else number
+
+
+def nothing() -> list[Any]:
+    """No hypothesis: for a negative control that drops those of its theorem."""
+    return []
+
+
+def offset_of_powers(matrix: Any) -> Law:
+    """(M^m)ᵀ M^{m+k} = M^k for an orthogonal M, and all natural m and k."""
+    return for_all(
+        {"m": natural(), "k": natural()},
+        lambda m, k: equal(
+            power(matrix, m).mT @ power(matrix, m + k), power(matrix, k)
+        ).by_induction(m),
+    )
+
+
+def powers_of_blocks(angles: Any) -> Law:
+    """M^j has the blocks R(j a_b) if M has the blocks R(a_b), for all natural j."""
+    matrix = block_rotation(angles)
+    return for_all(
+        {"j": natural()},
+        lambda j: equal(power(matrix, j), block_rotation(j * angles)).by_induction(j),
+    )

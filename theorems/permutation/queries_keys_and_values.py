@@ -23,8 +23,8 @@ from attnproof.symbolic import (
 )
 from attnproof.symbolic.givens import Function
 from attnproof.theorems.definitions.attention import attention, self_attention, softmax
-from attnproof.theorems.definitions.hypotheses import nothing
 from attnproof.theorems.definitions.kernels import kernel_attention, score_table
+from attnproof.theorems.definitions.powers import nothing
 
 r, n, m, a, b, c = sizes("r n m a b c", "tokens")
 ell, d, e, p = sizes("ell d e p", "features")

@@ -33,7 +33,7 @@ from attnproof.theorems.definitions.attention import (
     self_attention,
     softmax,
 )
-from attnproof.theorems.definitions.hypotheses import nothing
+from attnproof.theorems.definitions.powers import nothing
 
 n, r, m = sizes("n r m", "tokens")
 p, ell, d, e = sizes("p ell d e", "features")

@@ -25,9 +25,15 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function, Given
-from attnproof.theorems.definitions.hypotheses import nothing, powers_of_blocks
 from attnproof.theorems.definitions.positions import sine_only, sinusoidal
-from attnproof.theorems.definitions.powers import embedding, last_of_each_pair, number_power, powers
+from attnproof.theorems.definitions.powers import (
+    embedding,
+    last_of_each_pair,
+    nothing,
+    number_power,
+    powers,
+    powers_of_blocks,
+)
 from attnproof.theorems.definitions.rotary import block_rotation
 
 n, more, r = sizes("n more r", "tokens")

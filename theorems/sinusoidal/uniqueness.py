@@ -22,9 +22,14 @@ from attnproof.symbolic import (
     theorem,
 )
 from attnproof.symbolic.givens import Function
-from attnproof.theorems.definitions.hypotheses import powers_of_blocks
 from attnproof.theorems.definitions.positions import sinusoidal
-from attnproof.theorems.definitions.powers import last_of_each_pair, number_power, power, powers
+from attnproof.theorems.definitions.powers import (
+    last_of_each_pair,
+    number_power,
+    power,
+    powers,
+    powers_of_blocks,
+)
 from attnproof.theorems.definitions.rotary import block_rotation
 
 (B,) = sizes("B", "blocks")

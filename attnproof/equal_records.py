@@ -1,4 +1,4 @@
-"""The record of two programs that were compared, and its page on a terminal.
+"""Two programs compared: the record, its page, and the assertion in one's own tests.
 
 The verdict, its conditions, the counterexample, where they part.
 """
@@ -6,24 +6,23 @@ The verdict, its conditions, the counterexample, where they part.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from textwrap import wrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from .. import __version__
-from ..document import COLOURS, SIGNS, short
-from ..evidence import Record
-from ..real_code.records import Real, SeenRecord
-from ..real_code.words import witness_lines
-from ..verdict_line import Condition, verdict_line
+from . import __version__
+from .document import COLOURS, EMPTY, SIGNS, Line, plain_text, short
+from .evidence import Record
+from .real_code.records import Real, SeenRecord
+from .real_code.words import witness_lines
+from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:
-    from ..programs.equal.classes import Classes
-    from ..programs.equal.deciding import Verdict
-    from ..programs.equal.sides import Side, Told
+    from .programs.equal.classes import Classes
+    from .programs.equal.deciding import Verdict
+    from .programs.equal.sides import Side, Told
 
 SameVerdict = Literal[
     "proved", "exact", "measured", "undecided", "counterexample", "internal error"
@@ -221,43 +220,34 @@ SAYS = {
     "internal error": "a fault of attnproof",
 }
 WIDEST = 100
-Line = tuple[str, str]
 
 
-def page(record: EqualRecord, width: int = WIDEST) -> list[Line]:
-    """The lines of a page with their styles."""
-    return list(_lines(record, min(width, WIDEST)))
-
-
-def _lines(record: EqualRecord, width: int) -> Iterator[Line]:
+def page(record: EqualRecord) -> Iterator[Line]:
+    """What ``attnproof equal`` prints."""
     sign = SIGNS.get(record.verdict, "✗")
     for name, one in (("first", record.first), ("second", record.second)):
-        yield f"{name:<7}{one.target}", "bold"
-        yield from _filled(f"       --call '{one.call}'", width, 9, "dim")
-        for told in _given(one):
-            yield from _filled(f"       {told}", width, 9, "dim")
-    yield "", ""
-    head = f"{sign} {record.verdict}: {SAYS[record.verdict]}"
-    yield head, f"bold {COLOURS[sign]}"
+        yield Line(f"{name:<7}{one.target}", "bold")
+        yield Line(f"       --call '{one.call}'", "dim", 2)
+        yield from (Line(f"       {told}", hang=2) for told in _given(one))
+    yield EMPTY
+    yield Line(f"{sign} {record.verdict}: {SAYS[record.verdict]}", f"bold {COLOURS[sign]}")
     told = record.line.removeprefix(f"{record.verdict}: ").removeprefix("proved, ")
-    yield from _filled(f"  {told}", width, 2)
+    yield Line(f"  {told}", hang=0)
     if record.counterexample is not None:
-        yield "", ""
-        for line in witness_lines(record.counterexample):
-            yield from _filled(f"  {line}", width, 4)
+        yield EMPTY
+        yield from (Line(f"  {line}", hang=2) for line in witness_lines(record.counterexample))
     if record.parted is not None:
-        yield "", ""
-        yield "  they part here:", ""
-        yield from _parted(record.parted, width)
-    for remark in record.remarks:
-        yield from _filled(f"  remark: {remark}", width, 4, "yellow")
-    yield "", ""
+        yield EMPTY
+        yield Line("  they part here:")
+        yield from _parted(record.parted)
+    yield from (Line(f"  remark: {remark}", "yellow", 2) for remark in record.remarks)
+    yield EMPTY
     if record.verdict != "proved":
-        yield f"  again: {record.again}", "dim"
+        yield Line(f"  again: {record.again}", "dim")
     error = f"; largest difference {short(record.error)}, allowed {short(record.bound)}"
     met = error if record.bound and record.verdict != "counterexample" else ""
     calls = "1 call" if record.calls == 1 else f"{record.calls} calls"
-    yield f"  {calls} of both compared{met}; {record.seconds:.1f} s", "dim"
+    yield Line(f"  {calls} of both compared{met}; {record.seconds:.1f} s", "dim")
 
 
 def _given(program: ProgramRecord) -> Iterator[str]:
@@ -266,44 +256,118 @@ def _given(program: ProgramRecord) -> Iterator[str]:
         yield "given " + ", ".join(f"{name} = {told}" for name, told in other.items())
 
 
-def _parted(parted: PartedRecord, width: int) -> Iterator[Line]:
+def _parted(parted: PartedRecord) -> Iterator[Line]:
     for name, step in (("first", parted.first), ("second", parted.second)):
-        yield from _filled(f"    {name:<7}{_step(step)}", width, 11)
-
-
-def _step(step: StepRecord | None) -> str:
-    return "no operation of torch that the other lacks" if step is None else str(step)
-
-
-def _filled(text: str, width: int, deeper: int, style: str = "") -> Iterator[Line]:
-    indent = " " * (len(text) - len(text.lstrip(" ")))
-    lines = wrap(
-        text.strip(),
-        width,
-        initial_indent=indent,
-        subsequent_indent=" " * deeper,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-    yield from ((line, style) for line in lines)
+        told = "no operation of torch that the other lacks" if step is None else str(step)
+        yield Line(f"    {name:<7}{told}", hang=7)
 
 
 def classes_page(record: ClassesRecord) -> Iterator[Line]:
-    """The lines of a page of classes with their styles."""
+    """What ``attnproof classes`` prints."""
     count = sum(1 + len(each.others) for each in record.classes)
-    yield f"{count} programs in {len(record.classes)} classes; {record.seconds:.1f} s", "bold"
+    yield Line(f"{count} programs in {len(record.classes)} classes; {record.seconds:.1f} s", "bold")
     for number, each in enumerate(record.classes, 1):
-        yield "", ""
-        yield f"{number}  {each.first}", "bold"
+        yield EMPTY
+        yield Line(f"{number}  {each.first}", "bold")
         for one in each.others:
             sign = SIGNS[one.verdict]
-            yield from _filled(f"   {sign} {one.target}: {one.line}", WIDEST, 7, COLOURS[sign])
+            yield Line(f"   {sign} {one.target}: {one.line}", COLOURS[sign], 4)
     if record.apart:
-        yield "", ""
-        yield "between classes", "bold"
+        yield EMPTY
+        yield Line("between classes", "bold")
     for pair in record.apart:
         sign = SIGNS.get(pair.verdict, "✗" if pair.verdict == "counterexample" else "–")
         told = f"   {sign} {pair.first}, {pair.second}: {pair.verdict}, {pair.why}"
-        yield from _filled(told, WIDEST, 7)
+        yield Line(told, hang=4)
         if pair.parted is not None:
-            yield from _parted(pair.parted, WIDEST)
+            yield from _parted(pair.parted)
+
+
+class NotEqual(AssertionError):
+    """Two programs are two functions, or not known to be one; ``record`` says what was found."""
+
+    def __init__(self, text: str, record: EqualRecord) -> None:
+        super().__init__(text)
+        self.record = record
+
+
+def check_equal(
+    first: Any,
+    second: Any,
+    call: str = "",
+    other: str = "",
+    *,
+    where: str = "",
+    weights: str = "",
+    seed: int = 0,
+    seconds: float = 20.0,
+) -> EqualRecord:
+    """Whether two programs are one function: the record of what was found.
+
+    Each is a function or module, or its target, ``"FILE.py::NAME"``; ``second`` may be a
+    specification, such as ``"attention:causal"``.  ``call`` says how both are
+    called in axis letters, ``other`` how the second is (:mod:`attnproof.programs.signature`);
+    ``where`` and ``weights`` what stands for its arguments and parameters.
+
+    Raises :class:`~attnproof.programs.signature.SignatureError` where the two cannot be called on
+    the same arrays, and ``ValueError`` for a target that cannot be loaded.
+
+    >>> found = check_equal(lambda x: 2 * x, lambda x: x + x, "x: B n E -> B n E")
+    >>> found.verdict
+    'proved'
+    """
+    from .programs.equal.deciding import compare
+    from .programs.equal.sides import Told
+    from .programs.equal.specification import is_specification
+    from .real_code.loading import CannotLoad
+
+    names = tuple(_name(one) for one in (first, second))
+    specified = isinstance(second, str) and is_specification(second)
+    try:
+        told = (
+            loaded(first, names[0], call),
+            Told(second, second) if specified else loaded(second, names[1], other or call),
+        )
+    except CannotLoad as error:
+        raise ValueError(str(error)) from None
+    found = compare(*told, where=where, weights=weights, seed=seed, seconds=seconds)
+    more = [f", call={call!r}"] * bool(call) + [f", other={other!r}"] * bool(other)
+    shown = [
+        repr(one) if isinstance(one, str) else name
+        for one, name in zip((first, second), names, strict=True)
+    ]
+    more += [f", where={where!r}"] * bool(where) + [f", weights={weights!r}"] * bool(weights)
+    again = f"attnproof.testing.check_equal({shown[0]}, {shown[1]}{''.join(more)}, seed={seed})"
+    return equal_record(found, (names[0], names[1]), again, seed)
+
+
+def assert_equal(
+    first: Any, second: Any, call: str = "", other: str = "", *, strict: bool = False, **more: Any
+) -> EqualRecord:
+    """Fail where two programs are not one function; ``strict``: also where that is not proved.
+
+    Raises :class:`NotEqual` with the page of what was found.
+
+    >>> record = assert_equal(lambda x: x * x, lambda x: x**2, "x: B n E -> B n E")
+    """
+    __tracebackhide__ = True
+    record = check_equal(first, second, call, other, **more)
+    if record.verdict in ("counterexample", "internal error") or (
+        strict and record.verdict != "proved"
+    ):
+        raise NotEqual(plain_text(page(record), WIDEST), record)
+    return record
+
+
+def loaded(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Told:
+    """A program, or the one at a target.  Raises ``CannotLoad`` and ``ValueError``."""
+    from .programs.equal.sides import Told
+    from .real_code.loading import load
+    from .real_code.request import settings_of
+
+    found = load(thing).thing if isinstance(thing, str) else thing
+    return Told(found, name, line, settings_of(settings))
+
+
+def _name(thing: Any) -> str:
+    return thing if isinstance(thing, str) else getattr(thing, "__name__", type(thing).__name__)

@@ -7,19 +7,20 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..options import JsonFile, Seed, app, write_json
-from ..usage import UsageError, require_file
+from .document import show
+from .options import JsonFile, Seed, app, write_json
+from .usage import UsageError, require_file
 
 if TYPE_CHECKING:
-    from ..programs.equal.deciding import Verdict
-    from ..programs.equal.sides import Told
-    from .records import EqualRecord
+    from .equal_records import EqualRecord
+    from .programs.equal.deciding import Verdict
+    from .programs.equal.sides import Told
 
 OF_ONE = re.compile(r"([12])\.(.+)")
 MOST = 2
@@ -96,10 +97,10 @@ def equal(
     told = _told((first, second), call or (), settings or ())
     again = _again(first, second, call, where, weights, settings, seed)
     found = _compared(told, "; ".join(where or ()), weights, seed, limit)
-    from .records import equal_record, page
+    from .equal_records import WIDEST, equal_record, page
 
     record = equal_record(found, (first, second), again, seed)
-    _print(page(record))
+    show(page(record), width=WIDEST)
     if record.traceback:
         print(record.traceback, file=sys.stderr)
     if json is not None:
@@ -134,9 +135,9 @@ def classes(
 
     require_file(json)
     start = perf_counter()
-    from ..programs.equal.classes import classes as in_classes
-    from ..programs.equal.sides import Told
-    from ..programs.equal.specification import WrongSpecification, is_specification
+    from .programs.equal.classes import classes as in_classes
+    from .programs.equal.sides import Told
+    from .programs.equal.specification import WrongSpecification, is_specification
 
     told = [
         Told(target, target)
@@ -144,7 +145,7 @@ def classes(
         else _loaded(target, call, list(settings or ()))
         for target in dict.fromkeys(targets)
     ]
-    from .records import classes_page, classes_record
+    from .equal_records import WIDEST, classes_page, classes_record
 
     try:
         with _progress() as begin, contextlib.redirect_stdout(io.StringIO()):
@@ -152,7 +153,7 @@ def classes(
     except WrongSpecification as error:
         raise UsageError(str(error)) from None
     record = classes_record(found, perf_counter() - start)
-    _print(classes_page(record))
+    show(classes_page(record), width=WIDEST)
     if json is not None:
         print(f"wrote {write_json(record, json)}")
     return int(len(record.classes) > 1)
@@ -171,8 +172,8 @@ def _told(
     targets: tuple[str, str], calls: Sequence[str], settings: Sequence[str]
 ) -> tuple[Told, Told]:
     """Both programs, loaded.  Raises :class:`UsageError`."""
-    from ..programs.equal.sides import Told
-    from ..programs.equal.specification import is_specification
+    from .programs.equal.sides import Told
+    from .programs.equal.specification import is_specification
 
     found: list[Told] = []
     for place, target in enumerate(targets):
@@ -194,9 +195,9 @@ def _told(
 
 def _loaded(target: str, line: str, settings: list[str]) -> Told:
     """A program by its name.  Raises :class:`UsageError`."""
-    from ..programs.equal.specification import SPECIFIED
-    from ..real_code.loading import CannotLoad
-    from .asserting import loaded
+    from .equal_records import loaded
+    from .programs.equal.specification import SPECIFIED
+    from .real_code.loading import CannotLoad
 
     name, colon, _ = target.partition(":")
     near = get_close_matches(name, SPECIFIED, n=2) if colon and "::" not in target else []
@@ -211,10 +212,10 @@ def _loaded(target: str, line: str, settings: list[str]) -> Told:
 def _compared(
     told: tuple[Told, Told], where: str, weights: str, seed: int, limit: float
 ) -> Verdict:
-    from ..programs.code import DoesNotFit
-    from ..programs.equal.deciding import compare
-    from ..programs.equal.specification import WrongSpecification
-    from ..programs.signature import SignatureError
+    from .programs.code import DoesNotFit
+    from .programs.equal.deciding import compare
+    from .programs.equal.specification import WrongSpecification
+    from .programs.signature import SignatureError
 
     said = io.StringIO()
     try:
@@ -251,12 +252,3 @@ def _again(
             words += [name, value]
     words += ["--weights", weights] * bool(weights)
     return shlex.join([*words, *["--seed", str(seed)] * bool(seed)])
-
-
-def _print(lines: Iterable[tuple[str, str]]) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console()
-    for line, style in lines:
-        console.print(Text(line, style), soft_wrap=True, highlight=False)
