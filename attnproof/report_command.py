@@ -146,6 +146,6 @@ def _written(records: Records, folder: Path) -> Path:
         from .report.encodings import write_encodings
 
         return write_encodings(table, kinds, folder)
-    from .report.growths import write_growths
+    from .report.plots import write_growths
 
     return write_growths(far, folder)

@@ -145,7 +145,7 @@ def _theorems(
     fresh: bool,
 ) -> int:
     """Measure theorems at these numbers of tokens: a sweep, told by tokens."""
-    from .growth import growth_table, growths
+    from .scale import growth_table, growths
     from .sweep_commands import swept
     from .sweeping.engines import Engine
     from .sweeping.records import sweep_faults, sweep_summary
@@ -170,7 +170,7 @@ def _theorems(
 def _drawn(record: ScaleRecord | SweepRecord, html: Path | None) -> None:
     """Draw what was found, where that is asked for."""
     if html is not None:
-        from .report.growths import write_growths
+        from .report.plots import write_growths
 
         print(f"wrote {write_growths([record], html)}")
 

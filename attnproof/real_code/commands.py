@@ -12,7 +12,6 @@ import typer
 from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app, completed, store_in
 from ..usage import UsageError, require_file, require_known
 from .request import KINDS, LIMIT, Asked, asked_of
-from .targets import in_rotate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,6 +117,8 @@ def check(
     Code of which nothing has changed is answered from the store, and not run; `--fresh` looks
     again.
     """
+    from .targets import in_rotate
+
     laws = _known_laws(law or ())
     targets, given = _settings(targets, settings or [])
     base = _asked(kind, declare, call, given, seed, dtype, device, limit, json)
@@ -155,6 +156,8 @@ def identify(
     This runs your code, as `check` does.  Exit code 0: it was identified.  1: it was not.
     2: a usage error, or the code cannot be run.
     """
+    from .targets import in_rotate
+
     targets, given = _settings(targets, settings or [])
     base = _asked(kind, "", call, given, seed, dtype, device, limit, json)
 
@@ -219,7 +222,7 @@ def _asked(
     json: Path | None,
 ) -> dict[str, Any]:
     """What is asked of every target alike, refused before any is run.  Raises ``ValueError``."""
-    base = {
+    base: dict[str, Any] = {
         "kind": kind,
         "declared": declare,
         "seed": seed,

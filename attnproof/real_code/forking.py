@@ -39,7 +39,7 @@ LOADED = (
     "attnproof.programs.suggested_calls",
     "attnproof.real_code.checking",
     "attnproof.real_code.loading",
-    "attnproof.real_code.unchanged",
+    "attnproof.real_code.targets",
     "attnproof.symbolic.latex",
 )
 

@@ -327,7 +327,7 @@ def _look(asked: Asked, tell: Any) -> None:
     from ..programs.signature import SignatureError
     from .checking import adapted, look
     from .loading import CannotLoad, load
-    from .unchanged import sources_loaded
+    from .targets import sources_loaded
 
     torch.set_num_threads(1)  # small arrays; and sums in one order on every machine
     tell({"event": "ready", "torch": torch.__version__})

@@ -1,17 +1,27 @@
-"""What an encoding looks like in numbers: its scores, its codes, and how they round."""
+"""Drawings with the numbers behind them: what an encoding looks like, and how errors grow."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
 
+from ..document import SIGNS, short
 from ..encoding import Encoding
+from ..scale import Growth, Point, ScaleRecord, growths
 from . import drawing
-from .rounding import SEED, at, content, reach, rounding, scores
+from .page import rendered, slug, written
+from .rounding import SEED, Line, at, content, reach, rounding, scores
+
+if TYPE_CHECKING:
+    from ..sweeping.records import SweepRecord
+
+    Measured = SweepRecord | ScaleRecord
+
 
 SPAN = 64  # positions in a heat map, and offsets to either side
 TOLD = 8  # every eighth row and column of a heat map is told as numbers
@@ -169,3 +179,85 @@ _KINDS: dict[str, tuple[str, Callable[[Encoding, str, str], Plot]]] = {
     "codes": ("Gram matrix of the codes", _codes),
     "rounding": ("Rounding against position", _rounding),
 }
+
+
+READ = (
+    "A line is the error at the entry where it is the largest part of its bound; of all "
+    "implementations, conclusions and input distributions the worst stands for each number of "
+    "tokens. An error of 0 is not drawn."
+)
+LABELS = ("tokens", "error")
+
+
+def plots_of(records: Iterable[Measured]) -> dict[str, list[Plot]]:
+    """A drawing of each statement or kernel of these records, by what it is about."""
+    found: dict[str, list[Plot]] = {}
+    for record in records:
+        for growth in growths(record):
+            name = f"scale-{slug(growth.about)}-{sum(map(len, found.values()))}"
+            found.setdefault(growth.about, []).append(_plot(name, growth))
+    return found
+
+
+def _plot(name: str, growth: Growth) -> Plot:
+    tokens = growth.tokens
+    head, rows = ["tokens"], [[f"{n:,}"] for n in tokens]
+    lines: dict[str, Line] = {}
+    for dtype, points in growth.lines.items():
+        at: Mapping[int, Point] = {p.tokens: p for p in points}
+        values = [(_value(at, n, "error"), _value(at, n, "bound")) for n in tokens]
+        error, bound = (np.array(column) for column in zip(*values, strict=True))
+        lines[dtype] = Line(error, np.zeros(len(tokens), dtype=bool), bound, 0)
+        head += [dtype, f"bound, {dtype}", "in", "looked at", "s"]
+        for k, n in enumerate(tokens):
+            rows[k] += _cells(at[n]) if n in at else ["–"] * 5
+    says = growth.told
+    if growth.control:
+        every = [p for held in growth.lines.values() for p in held]
+        seen = sum(p.status != "held" for p in every)
+        says += f" The statement is false; that is seen in {seen} of {len(every)} points."
+    numbers = (tuple(head), tuple(map(tuple, rows)))
+    if not any(_drawable(p) for points in growth.lines.values() for p in points):
+        return Plot(name, growth.about, says, "", *numbers, why_not="every error and bound is 0")
+    drawn = drawing.errors(name, growth.about, np.array(tokens), lines, LABELS, few=True)
+    return Plot(name, growth.about, says, drawn, *numbers)
+
+
+def _drawable(p: Point) -> bool:
+    """Whether a logarithmic scale has its error or its bound."""
+    return any(isinstance(x, float) and x > 0 for x in (p.error, p.bound))
+
+
+def _cells(p: Point) -> list[str]:
+    error = f"{SIGNS[p.status]} {short(p.error)}"
+    return [error, short(p.bound), p.by, p.sampled, f"{p.seconds:.2f}"]
+
+
+def _value(at: Mapping[int, Point], tokens: int, name: str) -> float:
+    value = getattr(at[tokens], name) if tokens in at else None
+    return value if isinstance(value, float) else float("nan")
+
+
+def render_growths(records: Sequence[Measured], *, led: bool = False) -> str:
+    """The page of all of them; ``led``: it is part of a report, whose index leads to it."""
+    drawn = [plot for held in plots_of(records).values() for plot in held]
+    made = dict.fromkeys(map(_made, records))
+    return rendered("growths.html.j2", "", plots=drawn, says=READ, made=list(made), led=led)
+
+
+def _made(record: Measured) -> str:
+    if isinstance(record, ScaleRecord):
+        return f"Kernels: attnproof {record.attnproof}, {record.made}, torch {record.torch}."
+    when = f"{record.created:%-d %B %Y, %H:%M %Z}"
+    return (
+        f"Theorems: attnproof {record.attnproof}, {when}, torch {record.machine.torch}, "
+        f"{record.machine.platform}."
+    )
+
+
+def write_growths(records: Sequence[Measured], folder: Path) -> Path:
+    """Write the page alone into a folder, as ``index.html``; its path.
+
+    Raises :class:`~attnproof.report.ReportError` when the folder cannot be made or written to.
+    """
+    return written({"index.html": render_growths(records)}, folder)

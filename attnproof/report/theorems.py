@@ -12,7 +12,6 @@ from markupsafe import Markup
 
 from ..card_records import TableRecord
 from ..evidence import DerivedEvidence, Evidence, ExactEvidence, MeasuredEvidence
-from ..growth import CONTROL, reach
 from ..judgement import against
 from ..records import (
     ClaimRecord,
@@ -22,11 +21,11 @@ from ..records import (
     Results,
     TheoremRecord,
 )
+from ..scale import CONTROL, reach
 from ..terminal import compared
 from . import view
 from .documents import MENDS, Page, document_pages, ledger
 from .drawing import Tile, drawn_tile, tiles, uses_drawn
-from .growths import READ, plots_of, render_growths
 from .page import (
     DEFINITIONS,
     ENCODINGS,
@@ -39,11 +38,11 @@ from .page import (
     theorem_file,
     written,
 )
+from .plots import READ, plots_of, render_growths
 
 if TYPE_CHECKING:
     from ..encoding import Encoding
-    from .growths import Measured
-    from .plots import Plot
+    from .plots import Measured, Plot
 
 KERNEL = (60, 30, 10, 0)  # kernel steps of a link that a page shows, fewer while it is too large
 KINDS = {

@@ -1,16 +1,41 @@
-"""Computed rows against a reference with its radius, and what one way of checking found."""
+"""Computed rows against a reference with its radius, and the residuals of single keys on them.
+
+A residual is the error, projected on what is lost with a key.  A key j that is left out, or counted
+twice, moves row i by κ D_ij, D_ij = p_ij (v_j − o_i).  So for every key the
+errors e = computed − exact of the rows that see it are added up,
+
+    N_j = Σ_i c_i D_ij·e_i = Σ_i c_i p_ij (v_j·e_i − o_i·e_i),
+
+in a few products of matrices for each chunk of keys; c_i is one over the mean of τ² + κ² below, so
+that rows with large outputs do not drown the others.  The deviation of N_j is that of
+:mod:`~attnproof.numeric.policies.residual`, where g_i = c_i D_ij and w_ik = p_ik (v_k − o_i)·g_i
+
+    σ² = Σ (w σ_s)² + u_P² Σ (p_ik v_k·g_i)² + Σ (τ² + κ²) g² + Σ (κ_0 o_i·g_i)²
+
+(σ_s of a score, τ half the gap at the output, κ = κ_0 √(Σ p v²) ≥ κ_0 Σ p |v| of the sums,
+κ_0 = √(N + 2R + 4) u) and what may be biased is a fixed part: 3/2 Σ |w| σ_s², 3 u |Σ w s| for the
+number 1/√ℓ, small weights that float16 loses.  For all keys only a part of σ² is computed, of
+storing, of sums and of the key's own weight: a shorter deviation makes z larger, so what is then
+below half the limit needs no more.  For the keys that stand out most it is computed in full.
+
+The test says no if |N_j| > 7 σ + fixed, by chance with probability at most 5e-11 for a key.  Heads
+are tested each and, by the places of their keys, together.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from ..attention_bound import Reference
+from ..attention_bound import CHUNK, AttentionBound, Reference, mapped
 from ..devices import called, name_of
 from ..measurement import RANK, REFERENCE_SHARE, STATUSES, Comparison, Judged
+from ..policies.residual import CANDIDATES, KEY_LIMIT, WORTH, Projected
+from ..policies.weights import SCALE_ERROR
 from ..profile import Profile
 from .call import Call
 
@@ -186,3 +211,211 @@ def found_of(
         str(call.profile),
         policies,
     )
+
+
+PARTS = 4
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The rows of one head, in float64: queries over √ℓ, errors, and what they know of all keys."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    error: Tensor
+    output: Tensor
+    top: Tensor
+    log_sum: Tensor
+    rises: Tensor
+    own: Tensor  # τ² + κ², an entry
+    share: Tensor  # c, a row
+    denominator: Tensor  # κ_0
+    last: Tensor | None
+
+    def weights(self, a: int, b: int) -> tuple[Tensor, Tensor]:
+        """Scores and weights of keys a to b; hidden keys have weight 0."""
+        scores = self.query @ self.key[a:b].double().mT
+        weights = (scores - self.log_sum).exp_()
+        if self.last is not None:
+            hidden = torch.arange(a, b, device=scores.device) > self.last[:, None]
+            weights.masked_fill_(hidden, 0.0)
+        return scores, weights
+
+
+def keys_judged(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rows: Tensor,
+    reference: Reference,
+    profile: Profile,
+    bound: AttentionBound,
+    last: Tensor | None = None,
+) -> Judged:
+    """What the residuals of ``rows`` (heads, r, width) say of every single key."""
+    why_not = _why_not(query, profile, bound)
+    if not bool(rows.isfinite().all() and reference.output.isfinite().all()):
+        why_not = "something computed is not a finite number"
+    if why_not:
+        return Judged("residual", "skipped", 0.0, why_not)
+    heads = _heads(query, key, value, rows, reference, profile, bound, last)
+    stored = _stored_weight(profile, bound)
+    n = key.shape[-2]
+    edges = [n * k // PARTS for k in range(PARTS + 1)]
+    every = [(head, edges[k], edges[k + 1]) for head in heads for k in range(PARTS)]
+    found = mapped(lambda item: _keys(*item, stored), every, query.device)
+    sums = [torch.cat([f[0] for f in found[k : k + PARTS]]) for k in range(0, len(found), PARTS)]
+    short = [torch.cat([f[1] for f in found[k : k + PARTS]]) for k in range(0, len(found), PARTS)]
+    least = _column_norms(heads, profile)
+    z, told = -1.0, ""
+    for group in _groups(len(heads)):
+        total = sum(sums[h] for h in group)
+        variance = sum(short[h] for h in group)
+        assert isinstance(total, Tensor)
+        assert isinstance(variance, Tensor)
+        seen = (total.abs() / variance.sqrt()).nan_to_num_(posinf=math.inf)
+        for place in seen.topk(min(CANDIDATES if len(group) == len(heads) else 1, n)).indices:
+            one, sign = float(seen[place]), "≤"
+            if one > WORTH * KEY_LIMIT:
+                whole = Projected()
+                for h in group:
+                    whole = whole + _along(heads[h], int(place), profile, bound, least[h])
+                one, sign = whole.z(KEY_LIMIT), "="
+            if one > z:
+                where = f"head {group[0]}" if len(group) == 1 else "all heads together"
+                z, told = one, f"|z| {sign} {one:.3g} along key {int(place):,} of {where}"
+    told += f", limit {KEY_LIMIT:g}"
+    return Judged("residual", "violated" if z > KEY_LIMIT else "held", z / KEY_LIMIT, told)
+
+
+def _groups(heads: int) -> list[Sequence[int]]:
+    alone: list[Sequence[int]] = [[h] for h in range(heads)]
+    return [range(heads), *alone] if heads > 1 else alone
+
+
+def _why_not(query: Tensor, profile: Profile, bound: AttentionBound) -> str:
+    if profile.dtype == torch.float64:
+        return "the reference is in float64 itself, and its errors are as large"
+    if query.device.type != "cpu":
+        return "it needs roundings to nearest, which the matrix units of a GPU do not do"
+    measured = profile.kernel(bound.kernel)
+    if bound.scores_stored or measured.scores_stored or profile.operand:
+        return "queries, keys or scores are stored once more on the way, which it has no model of"
+    return ""
+
+
+def _stored_weight(profile: Profile, bound: AttentionBound) -> float:
+    stored = bound.weights_stored or profile.kernel(bound.kernel).weights_stored
+    return profile.store if stored and profile.store > profile.accumulate else 0.0
+
+
+def _heads(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    rows: Tensor,
+    reference: Reference,
+    profile: Profile,
+    bound: AttentionBound,
+    last: Tensor | None,
+) -> list[_Head]:
+    assert reference.seen is not None
+    output, keys = reference.output, key.shape[-2]
+    top, log_sum, rises, square = reference.seen
+    terms = profile.attention_terms(keys, bound.kernel, bound.queries)
+    denominator = (terms + 2 * rises + 4).sqrt() * profile.accumulate
+    power = torch.ldexp(torch.full_like(output, 0.5), torch.frexp(output).exponent)
+    own = (profile.store * power + profile.least).square() + denominator.square() * square
+    share = own.mean(-1, keepdim=True).reciprocal()
+    share = share / share.amax((1, 2), keepdim=True)
+    q, error = query.double() / math.sqrt(query.shape[-1]), rows.double() - output
+    seen = None if last is None else last.expand(q.shape[:2])
+    return [
+        _Head(
+            q[h],
+            key[h],
+            value[h],
+            error[h],
+            output[h],
+            top[h],
+            log_sum[h],
+            rises[h],
+            own[h],
+            share[h],
+            denominator[h],
+            None if seen is None else seen[h],
+        )
+        for h in range(len(q))
+    ]
+
+
+def _keys(x: _Head, start: int, stop: int, stored: float) -> tuple[Tensor, Tensor]:
+    """N and the short variance of keys start to stop."""
+    sums = x.query.new_zeros(stop - start)
+    variance = torch.zeros_like(sums)
+    error, entry = x.share * x.error, x.share.square() * x.own
+    right, own = torch.cat((error, x.output * entry, x.output)).mT, entry.mT
+    r, square, weight = len(x.query), x.output.square(), (stored * x.share).square()
+    of_error = (x.output * error).sum(-1, keepdim=True)
+    of_own, of_output = (square * entry).sum(-1, keepdim=True), square.sum(-1, keepdim=True)
+    for a in range(start, stop, CHUNK):
+        b = min(stop, a + CHUNK)
+        _, p = x.weights(a, b)
+        v = x.value[a:b].double()
+        e, near, o = torch.unflatten((v @ right).mT, 0, (3, r))
+        v.square_()
+        here = slice(a - start, b - start)
+        sums[here] = p.mul(e - of_error).sum(0)
+        p.square_()
+        spread = (v @ own).mT.sub(near, alpha=2).add_(of_own).clamp_(min=0)
+        far = (v.sum(-1) - 2 * o).add_(of_output).clamp_(min=0)
+        spread.addcmul_(p, far.square_().mul_(weight))
+        variance[here] = p.mul_(spread).sum(0)
+    return sums, variance
+
+
+def _column_norms(heads: Sequence[_Head], profile: Profile) -> list[Tensor | None]:
+    """Of the values, where small weights are lost: √Σ v², a column."""
+    if profile.least <= 2.0**-100:
+        return [None] * len(heads)
+    found: list[Tensor | None] = []
+    for x in heads:
+        square = x.error.new_zeros(x.value.shape[-1])
+        for a in range(0, len(x.value), CHUNK):
+            square += x.value[a : a + CHUNK].double().square().sum(0)
+        found.append(square.sqrt())
+    return found
+
+
+def _along(
+    x: _Head, place: int, profile: Profile, bound: AttentionBound, least: Tensor | None
+) -> Projected:
+    """The projection on what is lost with one key, its deviation in full."""
+    u, width, stored = profile.accumulate, x.query.shape[-1], _stored_weight(profile, bound)
+    _, p = x.weights(place, place + 1)
+    g = x.share * p * (x.value[place].double() - x.output)
+    middle = (x.output * g).sum(-1, keepdim=True)
+    variance = (g.square() * x.own).sum() + (middle * x.denominator).square().sum()
+    fixed = scale_sum = g.new_zeros(())
+    if least is not None and stored:
+        variance = variance + (profile.least * least * g).square().sum()
+    norms = x.query.norm(dim=-1, keepdim=True)
+    exponential = (profile.kernel(bound.kernel).exponential_error * u * (1 + x.rises)).square()
+    for a in range(0, len(x.key), CHUNK):
+        b = min(len(x.key), a + CHUNK)
+        scores, p = x.weights(a, b)
+        values = g @ x.value[a:b].double().mT
+        size = norms * x.key[a:b].double().norm(dim=-1)
+        below = x.top - scores
+        square = (width + 4) * (u * size).square() + (u * below).square() + exponential
+        square = torch.where(p == 0, 0.0, square)
+        w = p * (values - middle)
+        variance = variance + (w.square() * square).sum() + (stored * p * values).square().sum()
+        fixed = fixed + 1.5 * (w.abs() * square).sum()
+        scale_sum = scale_sum + (w * torch.where(p == 0, 0.0, scores)).sum()
+        if least is not None and stored:
+            lost = torch.where(below.neg().exp() < profile.least, p, 0.0)
+            fixed = fixed + (lost * values.abs()).sum()
+    fixed = fixed + SCALE_ERROR * u * scale_sum.abs()
+    return Projected(float((g * x.error).sum()), float(variance), float(fixed))

@@ -37,8 +37,7 @@ from ..attention_bound import Reference, streamed, weight_error
 from ..rounded import gamma
 from ..walk import ends_and_between
 from .call import Arrays, Call, arrays, available, generator, timed
-from .comparison import WRONG, Worst, against, chance, with_residual, worse
-from .residual import keys_judged
+from .comparison import WRONG, Worst, against, chance, keys_judged, with_residual, worse
 
 # Sampled rows: one forward over all rows, then some of them against float64
 

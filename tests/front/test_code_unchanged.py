@@ -11,9 +11,9 @@ from types import ModuleType
 import pytest
 
 from attnproof.cli import main
-from attnproof.real_code import unchanged
+from attnproof.real_code import targets
 from attnproof.real_code.request import Asked
-from attnproof.real_code.unchanged import key_of, sources_loaded
+from attnproof.real_code.targets import key_of, sources_loaded
 from tests.front.outputs import python
 
 CODE = """
@@ -107,9 +107,9 @@ def test_the_key_has_what_was_asked_and_what_is_installed(
         Asked(target="mine.py::f", limit=3.0),
     ):
         keys.add(key_of(other).digest)
-    monkeypatch.setattr(unchanged, "_installed", lambda: ["torch-9.9.dist-info 0"])
+    monkeypatch.setattr(targets, "_installed", lambda: ["torch-9.9.dist-info 0"])
     keys.add(key_of(asked).digest)
-    monkeypatch.setattr(unchanged, "_own", lambda: "other sources")
+    monkeypatch.setattr(targets, "_own", lambda: "other sources")
     keys.add(key_of(asked).digest)
     monkeypatch.chdir(tmp_path)
     keys.add(key_of(asked).digest)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from attnproof.evidence import MeasuredEvidence, Number, Status
-from attnproof.growth import CONTROL, Growth, Point, growth_table, growths, reach
 from attnproof.records import Machine
-from attnproof.report.growths import plots_of
+from attnproof.report.plots import plots_of
+from attnproof.scale import CONTROL, Growth, Point, growth_table, growths, reach
 from attnproof.sweeping.records import CellRecord, CellStatus, SweepRecord
 from tests.front.outputs import MEASURED
 

@@ -9,10 +9,9 @@ import pytest
 
 from attnproof.cli import main
 from attnproof.evidence import schema_text
-from attnproof.growth import growths
 from attnproof.numeric.calibration import store as in_force
 from attnproof.numeric.implementations import scaled_dot_product
-from attnproof.scale import ScaleRecord
+from attnproof.scale import ScaleRecord, growths
 from attnproof.sweeping.records import SweepRecord
 
 SMALL = ["--tokens", "256", "--heads", "2", "--device", "cpu"]

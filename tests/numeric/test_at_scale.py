@@ -15,7 +15,7 @@ from attnproof.numeric import attention_bound as streaming
 from attnproof.numeric import attention_bound as threads
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.at_scale import call as memory
-from attnproof.numeric.at_scale import residual
+from attnproof.numeric.at_scale import comparison
 from attnproof.numeric.at_scale import sampled as reach
 from attnproof.numeric.at_scale.call import arrays, clustered
 from attnproof.numeric.at_scale.clusters import blocks, totals
@@ -85,8 +85,8 @@ def test_the_projection_on_a_key_is_that_of_its_definition(causal: bool) -> None
     rows = asked.run(*x)[:, at]
     given = (query, x.key, x.value)
     exact = streamed(*given, asked.profile, bound, last)
-    (head,) = residual._heads(*given, rows, exact, asked.profile, bound, last)
-    sums, short = residual._keys(head, 0, 300, 2.0**-8)
+    (head,) = comparison._heads(*given, rows, exact, asked.profile, bound, last)
+    sums, short = comparison._keys(head, 0, 300, 2.0**-8)
     scores = (query[0].double() @ x.key[0].double().mT) / 8
     if causal:
         scores.masked_fill_(torch.arange(300) > at[:, None], -math.inf)
@@ -95,7 +95,7 @@ def test_the_projection_on_a_key_is_that_of_its_definition(causal: bool) -> None
     error = rows[0].double() - o
     assert torch.allclose(sums, (g * error[:, None]).sum((0, 2)), rtol=1e-9, atol=1e-18)
     for key in (0, 17, 150):
-        whole = residual._along(head, key, asked.profile, bound, None)
+        whole = comparison._along(head, key, asked.profile, bound, None)
         assert math.isclose(whole.sum, float(sums[key]), rel_tol=1e-9, abs_tol=1e-18)
         w = p * ((v * g[:, key, None]).sum(-1) - (o * g[:, key]).sum(-1, keepdim=True))
         stored = (2.0**-8 * p * (g[:, key] @ v.mT)).square().sum()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnproof.numeric import compare
+from attnproof.numeric import measurement
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.check import RARELY_EQUAL, measure
 from attnproof.numeric.profile import profile_of
@@ -109,8 +109,8 @@ def test_some_rows_do_not_show_that_arrays_are_equal() -> None:
     arithmetic = Arithmetic(profile_of(torch.float64, CPU))
     one = torch.ones(3, dtype=torch.float64)
     bounds = (arithmetic.exact(one), arithmetic.exact(one))
-    assert compare.compared("!=", (one, one), bounds, every_entry=True).status == "violated"
-    assert compare.compared("!=", (one, one), bounds, every_entry=False).status == "skipped"
+    assert measurement.compared("!=", (one, one), bounds, every_entry=True).status == "violated"
+    assert measurement.compared("!=", (one, one), bounds, every_entry=False).status == "skipped"
 
 
 def test_a_side_that_is_not_its_own_definition_is_violated() -> None:
@@ -118,12 +118,12 @@ def test_a_side_that_is_not_its_own_definition_is_violated() -> None:
     one = torch.ones(3, dtype=torch.float64)
     bounds = (arithmetic.exact(one + 1), arithmetic.exact(one))
     for wrong in (
-        compare.compared(">=", (one + 3, one), bounds),
-        compare.compared("!=", (one + 3, one), bounds, every_entry=True),
+        measurement.compared(">=", (one + 3, one), bounds),
+        measurement.compared("!=", (one + 3, one), bounds, every_entry=True),
     ):
         assert wrong.status == "violated"
         assert "the left side is not the value of its definition" in wrong.reason
-    lost = compare.compared(">", (one / 0, one), bounds)
+    lost = measurement.compared(">", (one / 0, one), bounds)
     assert lost.status == "non-finite"
 
 
