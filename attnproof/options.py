@@ -133,6 +133,7 @@ def store_in(place: Path | None) -> Store | None:
         raise UsageError(str(error)) from None
     for line in told:
         print(f"attnproof: {line}", file=sys.stderr)
+    told.clear()  # who uses it tells what comes after
     return store
 
 

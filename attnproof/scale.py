@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from .numeric.at_scale.comparison import Found
     from .numeric.measurement import Measurement
     from .records import ControlRecord, TheoremRecord
-    from .scale import ScaleRecord
 
 
 class WayRecord(Record):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+
 from attnproof.catalogue import load_catalogue
 from attnproof.cli import main
+from attnproof.document import Grid, Line, plain_text, show
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.steps import flatten
 from tests.front.outputs import Output, WriteTheorem
@@ -73,3 +76,20 @@ def test_a_broken_theorem_has_no_page(
         out, err = capsys.readouterr()
         assert not out
         assert str(path) in err
+
+
+LINES = [
+    Line("again: attnproof check a_long_name", "dim"),
+    Line("  so many words that they need two lines", hang=2),
+]
+GRID = Grid("Laws", ("law", "verdict"), (("even", "proved"),))
+
+
+def test_a_page_is_lines_and_tables_of_which_some_lines_stay_whole(capsys: Output) -> None:
+    show([*LINES, GRID], Console(width=24))
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == "again: attnproof check a_long_name"
+    assert rest[:3] == ["  so many words that", "    they need two lines", "Laws"]
+    assert rest[-1].split() == ["even", "proved"]
+    assert plain_text(LINES, 24).splitlines() == [first, *rest[:2]]
+    assert plain_text([Line("an_address/without_spaces", hang=2)], 8) == "an_address/without_spaces"
