@@ -18,13 +18,11 @@ from .building import code_of
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .constructors import placed
 from .declarations import Declared, declares, sizes_declared
-from .missing_packages import advice_on
 from .names import parameters
-from .no_adapter import NoAdapter
+from .no_adapter import NoAdapter, advice_on, suggested
 from .pretrained import is_config, of_config
 from .running import CodeFault, fault_in, limited, seeded
 from .subjects import KINDS, Additive, Bias, Rotary, Subject
-from .suggested_calls import suggested
 from .vocabulary import has_words, on_vectors
 
 WORDS = {

@@ -1,12 +1,214 @@
-"""The error for code that no adapter fits: what was tried, and what to write down instead."""
+"""Code that no adapter fits: what was tried, what is not installed, and what to write down instead.
+
+The line that is offered has the code's own parameters with what their names say.  What no name says
+is ``?``, which is to be replaced before the line is passed back.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-from .missing_packages import advice
-from .suggested_calls import UNKNOWN
+from .code import Code, DoesNotFit
+from .names import Parameter, parameters
+
+NEEDS_DEVICE = (
+    "not compiled with cuda",
+    "no nvidia driver",
+    "no cuda gpus",
+    "cuda error",
+    "cuda is not available",
+    "is_cuda",
+    "must be on cuda",
+    "cuda out of memory",
+    "requires cuda",
+    "active drivers",
+    "flash_attn",  # installed, and still named in an error: it has kernels for CUDA alone
+)
+WANTS_DEVICE = (
+    "This code asks for a CUDA device, and was run without one.  Take the device from its inputs "
+    "(x.device), or run the check where there is one."
+)
+# Packages of kernels, which code names where it cannot do without them.
+KERNELS = (
+    "flash_attn",
+    "xformers",
+    "triton",
+    "apex",
+    "transformer_engine",
+    "sageattention",
+    "natten",
+    "deepspeed",
+    "causal_conv1d",
+    "mamba_ssm",
+)
+_NO_MODULE = re.compile(r"No module named '?(\w+)")
+_PIP = re.compile(r"pip3? install (?:-\S+ )*([A-Za-z][\w-]*)")
+_NONE_CALLED = "'NoneType' object is not callable"
+
+
+def advice(text: str) -> str:
+    """What to do where code says that a package or a device is missing; "" where it does not.
+
+    >>> advice("flash_attn is not importable here")[:53]
+    'This code needs flash_attn, which is not installed.  '
+    >>> advice("no such width")
+    ''
+    """
+    missing = _package(text)
+    if missing:
+        return _needs(missing)
+    wants = any(word in text.lower() for word in NEEDS_DEVICE)
+    return WANTS_DEVICE if wants else ""
+
+
+def advice_on(code: Code, text: str) -> str:
+    """The same, where code calls what its file could not import, and has None for."""
+    if _NONE_CALLED not in text:
+        return advice(text)
+    absent = [
+        name
+        for name, value in code.space.items()
+        if value is None and re.search(rf"\b{re.escape(name)}\(", code.text)
+    ]
+    if not absent:
+        return ""
+    packages = [one for one in _imported(code.place.rpartition(":")[0], absent[0]) if not _is(one)]
+    named = f"{absent[0]} is None in its file.  "
+    return named + (_needs(packages[0]) if packages else "Give it a setting with which it is not.")
+
+
+def _needs(package: str) -> str:
+    kernels = " (it has kernels for a CUDA device)" * (package in KERNELS)
+    return (
+        f"This code needs {package}, which is not installed.  Install it{kernels} where the check "
+        "is run, or choose what does without it: an argument in --call, a setting with --set, or "
+        "another class of the file."
+    )
+
+
+def _package(text: str) -> str:
+    """A package that is named in what code raised, and is not installed."""
+    lower = text.replace("-", "_").lower()
+    named = [found[1] for found in (_NO_MODULE.search(text), _PIP.search(text)) if found]
+    named += [one for one in KERNELS if re.search(rf"\b{one}\b", lower)]
+    return next((one for one in (n.replace("-", "_") for n in named) if not _is(one)), "")
+
+
+@lru_cache(maxsize=64)
+def _is(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _imported(file: str, name: str) -> list[str]:
+    """Packages from which a file imports a name."""
+    try:
+        nodes = [*ast.walk(ast.parse(Path(file).read_text(encoding="utf-8")))]
+    except (OSError, SyntaxError, ValueError):
+        return []
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            module = getattr(node, "module", None) or ""
+            found += [
+                (module or one.name).partition(".")[0]
+                for one in node.names
+                if name == (one.asname or one.name) and not getattr(node, "level", 0)
+            ]
+    return found
+
+
+UNKNOWN = "?"
+PLAIN = {
+    "length": " = n",
+    "keys": " = n",
+    "heads": " = H",
+    "groups": " = G",
+    "width": " = D",
+    "embed": " = E",
+    "rows": " = B",
+    "offset": " = p",
+    "base": " = 10000.0",
+    "causal": " = False",
+    "dropout": " = 0.0",
+    "device": ' = "cpu"',
+    "dtype": " = torch.float32",
+    "window": " = 3",
+    "scale": ": scale",
+    "positions": ": B n positions",
+    "encoding": ": B n E encoding",
+    "cos": ": n D cos",
+    "sin": ": n D sin",
+    "freqs": ": n D/2 angles",
+    "rotated": " = D",
+    "pair": " = (cos: n D, sin: n D)",
+    "mask": ": B n keep",
+    "padding": ": B n keep",
+}
+HEADS = {"query": ": B H r D", "key": ": B H n D", "value": ": B H n D", "mask": ": B 1 r n keep"}
+ROTATED = dict.fromkeys(("query", "key", "value", "tokens"), ": B H n D")
+TOKENS = dict.fromkeys(("query", "key", "value", "tokens"), ": B n E")
+RESULTS = {
+    "attention": "B H r D",
+    "bias": "H r n",
+    "additive": "B n E",
+    "mask": "r n keep",
+    "layer": "B n E",
+}
+
+
+def suggested(call: Callable[..., Any], kind: str) -> str:
+    """A line of the signature language for the parameters that must be given; "" if none are known.
+
+    >>> def make_mask(seq_len, window, spread): ...
+    >>> suggested(make_mask, "mask")
+    'seq_len = n, window = 3, spread = ? -> n n keep'
+    """
+    try:
+        needed = [one for one in parameters(call) if one.required]
+    except DoesNotFit:
+        return ""
+    if not needed:
+        return ""
+    roles = [one.role for one in needed]
+    heads = kind == "attention" and {"query", "key", "value"} <= set(roles)
+    own = ROTATED if kind == "rotary" else HEADS if heads else TOKENS
+    first = _first_length(roles, kind)
+    told = [_part(one, own, "r" if k == first else "") for k, one in enumerate(needed)]
+    if kind == "rotary":
+        rotated = [one for one in needed if one.role in ROTATED]
+        back = ", ".join(one.name for one in rotated) or UNKNOWN
+    else:
+        back = RESULTS["layer" if kind == "attention" and not heads else kind]
+        back = back if kind != "bias" or "heads" in roles else back.replace("H", UNKNOWN)
+        back = back if kind != "mask" or first is not None else back.replace("r n", "n n")
+    return f"{', '.join(told)} -> {back}"
+
+
+def _first_length(roles: list[str], kind: str) -> int | None:
+    """The place of the length that counts queries, where keys have a length of their own."""
+    lengths = [k for k, role in enumerate(roles) if role in ("length", "keys")]
+    return lengths[0] if kind in ("bias", "mask") and len(lengths) > 1 else None
+
+
+def _part(one: Parameter, own: Mapping[str, str], length: str) -> str:
+    if length:
+        return f"{one.name} = {length}"
+    said = own.get(one.role) or PLAIN.get(one.role)
+    if one.role == "freqs" and any(word in one.name for word in ("cis", "complex")):
+        said = ": n D/2 cis"
+    if said is None:
+        said = " = False" if one.annotation in (bool, "bool") else f" = {UNKNOWN}"
+    return f"{one.name}{said}"
+
 
 CALLED: dict[str, tuple[str, str, str]] = {  # the class, the call as a lambda, and its sizes
     "rotary": ("Rotary", "rotate=lambda x, positions: {}(x, positions)", "width=64"),

@@ -14,13 +14,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnproof.programs import missing_packages
+from attnproof.programs import no_adapter
 from attnproof.programs.draw import Draw
 from attnproof.programs.exact.asking import exact
 from attnproof.programs.identify.applicability import no_formula
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.missing_packages import WANTS_DEVICE, advice
-from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.no_adapter import WANTS_DEVICE, NoAdapter, advice
 from attnproof.programs.prove import prove
 from attnproof.programs.running import IDLE, CodeFault, limited
 from attnproof.programs.signature import SignatureError
@@ -48,7 +47,7 @@ def test_code_for_another_device_is_told_as_such() -> None:
 def test_a_package_that_is_not_installed_is_named_and_no_device(
     error: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(missing_packages, "_is", lambda name: name == "torch")
+    monkeypatch.setattr(no_adapter, "_is", lambda name: name == "torch")
     text = advice(error)
     assert f"needs {package}, which is not installed" in text
     assert "was run without one" not in text
@@ -81,12 +80,10 @@ def test_work_is_counted_as_it_is_done() -> None:
 
 
 def test_a_package_that_is_installed_is_not_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missing_packages, "_is", lambda _: True)
-    assert missing_packages.advice("triton: no such width") == ""
-    assert missing_packages.advice("No module named 'torch.nothing'") == ""
-    assert (
-        missing_packages.advice("flash_attn wants fp16 on a GPU") == missing_packages.WANTS_DEVICE
-    )
+    monkeypatch.setattr(no_adapter, "_is", lambda _: True)
+    assert no_adapter.advice("triton: no such width") == ""
+    assert no_adapter.advice("No module named 'torch.nothing'") == ""
+    assert no_adapter.advice("flash_attn wants fp16 on a GPU") == no_adapter.WANTS_DEVICE
 
 
 def test_a_name_that_is_none_in_a_file_tells_from_which_package_it_is(tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.no_adapter import NoAdapter, suggested
 from attnproof.programs.prove.proving import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary
-from attnproof.programs.suggested_calls import suggested
 
 
 def sines(rows: int, width: int) -> Tensor:
