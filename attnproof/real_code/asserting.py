@@ -226,7 +226,7 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
 
     >>> known_laws("relatve", "rotary")
     Traceback (most recent call last):
-    ValueError: wanted a law of rotary code, got 'relatve'; nearest: relative
+    attnproof.usage.UsageError: wanted a law of rotary code, got 'relatve'; nearest: relative
     """
     from ..theorems.laws import LAWS as CODE_LAWS
     from ..theorems.laws import laws_of, renamed
