@@ -45,7 +45,7 @@ def rotating(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, .
     """A call on several tensors in an order, as one on (B, H, T, D) with positions (B, T[, axes]).
 
     Heads the code does not know become rows.  Positions without rows are given row by row, or
-    once where all rows have the same.
+    once where all rows have the same; positions of one row are those of all.
     """
 
     def one(xs: tuple[Tensor, ...], positions: Tensor) -> tuple[Tensor, ...]:
@@ -60,7 +60,8 @@ def rotating(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, .
             return tuple(
                 x.reshape(rows, heads, *x.shape[2:]) for x in rotate(*flat, positions=many)
             )
-        if rows == 1 or ("b" in order and ("b" in places or _alike(positions))):
+        shared = "b" in places or len(positions) == 1 or _alike(positions)
+        if rows == 1 or ("b" in order and shared):
             return one(xs, positions)
         apart = [one(tuple(x[b : b + 1] for x in xs), positions[b : b + 1]) for b in range(rows)]
         return tuple(torch.cat(parts) for parts in zip(*apart, strict=True))

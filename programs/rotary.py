@@ -214,11 +214,13 @@ class Rotating:
 
     @cached_property
     def single(self) -> str:
-        """The axes of rows and heads that the code, or what is made of positions, does not have."""
-        lacks = [c for c in "BH" if not all(c in one.letters for one in self.vectors[:1])]
-        if self.places and not self.batched:
-            lacks.append("B")
-        return "".join(dict.fromkeys(lacks))
+        """The axes of rows and heads that what is rotated does not have."""
+        return "".join(c for c in "BH" if c not in self.vectors[0].letters)
+
+    @property
+    def shared(self) -> bool:
+        """Whether rows of a batch are rotated together, all at the same positions."""
+        return bool(self.places) and not self.batched and "B" not in self.single
 
     @cached_property
     def axes(self) -> int:
@@ -602,6 +604,7 @@ def as_rotary(way: Rotating) -> Rotary:
         width=way.width,
         heads=2 if "H" in way.vectors[0].letters else 1,
         single=way.single,
+        shared=way.shared,
         grouped=grouped,
         axes=way.axes,
         most=way.most,

@@ -109,8 +109,9 @@ class Rotary(Subject):
     key, where one call rotates both. ``pair``: x, y, positions -> x rotated as a query and y as a
     key, where one call rotates these two. ``grouped``: keys that are rotated beside queries may
     have fewer heads. ``any_width``: it rotates all of as many channels as it is given; ``width`` is
-    what it is given. ``single``: of the letters B and H those of axes that the code, or its
-    positions, do not have: it is called for each row, or head, by itself.
+    what it is given. ``single``: of the letters B and H those of axes that the code does not
+    have: it is called for each row, or head, by itself. ``shared``: all rows have the same
+    positions, which may be given once, as (1, T).
     """
 
     kind: ClassVar[str] = "rotary"
@@ -138,6 +139,7 @@ class Rotary(Subject):
     grouped: bool = False
     any_width: bool = False
     single: str = ""
+    shared: bool = False
 
     @property
     def rotate_key(self) -> Callable[[Tensor, Tensor], Tensor]:

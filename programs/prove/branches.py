@@ -8,6 +8,7 @@ it is 0; where there is none, it is looked for between lengths at which it has a
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -23,6 +24,7 @@ from .watching import LEADS, Met, Numbers, Site, Watch
 Lengths = Mapping[str, int]
 OTHERS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # lengths beside the one that is solved for
 LARGEST = 1 << 40
+ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 ENOUGH_TO_CHANGE = 3  # lengths
 SPARE = 2  # runs more than a polynomial has coefficients
 CLOSE = 1e-6
@@ -302,8 +304,17 @@ def untried(open_: Sequence[Open], closed: Callable[[Lengths], bool]) -> Iterato
         if one.site.sign in LEADS:
             continue
         at = turning(one)
-        if at is None or any(not closed(lengths) for lengths in at):
+        if at is None or any(not closed(lengths) and not _stays(one, lengths) for lengths in at):
             yield one.told
+
+
+def _stays(open_: Open, at: Lengths) -> bool:
+    """Whether the sides of a comparison are so at these lengths that it turns out as it did."""
+    parts, holds = parts_of(open_), ORDERS.get(open_.site.sign)
+    if holds is None or parts is None or len(parts) != 1:
+        return False
+    gap = parts[0](at)
+    return holds(0.0 if abs(gap) < CLOSE else gap, 0) == open_.answer
 
 
 class Runs(Protocol):

@@ -16,6 +16,8 @@ from attnproof.verdict_line import Condition
 
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
 
+SHARED = "·"  # in place of B: the axis of positions that all rows have, of length 1
+
 
 class CodeRaised(Exception):
     """The code raised something: it may, at lengths for which it was not traced."""
@@ -118,13 +120,13 @@ def _counted(
 
 def _rotary(subject: Rotary, used: tuple[nn.Module, ...]) -> tuple[Call, ...]:
     heads = 1 if "H" in subject.single else max(2, subject.heads)
-    starts = (0, 2, 7)[: 1 if "B" in subject.single else 3]
-    x = torch.randn(len(starts), heads, 5, subject.width)
-    p = torch.stack([torch.arange(5) + k for k in starts])
-    letters = ("B H n D", "B n")
+    rows = 1 if "B" in subject.single else 3
+    x = torch.randn(rows, heads, 5, subject.width)
+    p = torch.stack([torch.arange(5) + k for k in (0, 2, 7)[: 1 if subject.shared else rows]])
+    letters = ("B H n D", f"{SHARED if subject.shared else 'B'} n")
     if subject.axes:
         p = torch.stack([p + k for k in range(subject.axes)], dim=-1)
-        letters = ("B H n D", "B n C")
+        letters = (letters[0], f"{letters[1]} C")
     p = p if subject.whole else p.float()
     if subject.beside is not None:
         return _both(subject, used, x, p, letters)

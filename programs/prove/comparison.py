@@ -41,7 +41,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
     letters = [told.split() for told in graph.call.letters]
     try:
         inputs = [
-            _given(x)(*(axes[c] for c in own)).named(name)
+            given_for(x)(*(axes[c] for c in own)).named(name)
             for name, own, x in zip(names, letters, graph.call.inputs, strict=True)
         ]
         values = {told: given.named(told) for told, given in graph.givens.items()}
@@ -79,7 +79,7 @@ def wrong_reading(graph: Graph, axes: Axes) -> str:
     return ""
 
 
-def _given(x: Tensor) -> Callable[..., Any]:
+def given_for(x: Tensor) -> Callable[..., Any]:
     """What an input stands for: any truth values, whole numbers or real numbers."""
     if x.dtype == torch.bool:
         return boolean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
@@ -103,6 +103,8 @@ class Exported:
     of them that may be written out as they are, with what has to hold for that.  ``conditions`` are
     those of the branches on lengths that were taken, as sympy has them.
 
+    ``wider``: the ranges of lengths of which more was shown than was traced.
+
     ``place``: of two results of two first inputs, it is the graph of this one, and its own input
     is named first; None where the graph has one result.
     """
@@ -116,6 +118,7 @@ class Exported:
     conditions: tuple[Any, ...] = ()
     place: int | None = None
     small: dict[str, Pattern] = field(default_factory=dict)
+    wider: Mapping[str, Any] = field(default_factory=dict)
 
     def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The inputs of its call in the order in which the graph takes them, and the other way."""
@@ -144,7 +147,7 @@ class Exported:
     @property
     def ranges(self) -> dict[str, Any]:
         """The ranges of the lengths, by their names."""
-        return {str(s): r for s, r in self.program.range_constraints.items()}
+        return {str(s): r for s, r in self.program.range_constraints.items()} | {**self.wider}
 
 
 def modules_in(call: Any, depth: int = 3) -> list[nn.Module]:

@@ -16,12 +16,15 @@ from typing import Any
 
 import sympy
 import torch
+from sympy.core.relational import GreaterThan, LessThan, StrictGreaterThan, StrictLessThan
 from torch.export import ExportedProgram
 
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.terms import Term, free
 
+STRICT = (StrictLessThan, StrictGreaterThan)
+BOUNDS = (LessThan, GreaterThan, *STRICT)
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST, LONGEST = 400, 40, 4096
 
@@ -40,7 +43,7 @@ def conditions_of(program: ExportedProgram) -> tuple[Any, ...]:
 
 def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, ...]:
     """The conditions at the lengths that a law uses; what every length meets is left out."""
-    found: dict[str, None] = {}
+    found: dict[str, Any] = {}
     for binding in bindings:
         names = {symbol: _symbol(term) for symbol, term in binding}
         for condition in conditions:
@@ -54,8 +57,28 @@ def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, .
             # H ≠ G says what G ≠ H says
             back = here.reversed if isinstance(here, sympy.core.relational.Relational) else here
             if _plain(back) not in found:
-                found[_plain(here)] = None
+                found[_plain(here)] = here
+    for text, one in list(found.items()):  # of two that say the same the second is kept
+        if any(_follows(one, other) for told, other in found.items() if told != text):
+            del found[text]
     return tuple(found)
+
+
+def _follows(condition: Any, other: Any) -> bool:
+    """Whether a bound follows from another one, of lengths of 1 or more: n ≤ 64 from n + r ≤ 64.
+
+    >>> n, r = sympy.symbols("n r", integer=True, positive=True)
+    >>> _follows(n <= 64, n + r <= 64), _follows(n + r <= 64, n <= 64)
+    (True, False)
+    """
+    if not isinstance(condition, BOUNDS) or not isinstance(other, BOUNDS) or condition == other:
+        return False
+    gap = ((other.lts - other.gts) - (condition.lts - condition.gts)).expand()
+    if not gap.is_polynomial(*gap.free_symbols):
+        return False
+    numbers = gap.as_coefficients_dict().values()
+    strict = isinstance(condition, STRICT) and not isinstance(other, STRICT)
+    return all(n.is_number and n >= 0 for n in numbers) and (not strict or sum(numbers) > 0)
 
 
 def ranges_told(

@@ -19,14 +19,14 @@ from attnproof.symbolic.givens import positions, real
 from attnproof.symbolic.scalars import number_of, size
 from attnproof.verdict_line import Condition
 
-from .calls import CodeRaised
+from .calls import SHARED, CodeRaised
 from .stating import Graph
 
 COPIES = {"B": ("B", "size"), "H": ("H", "heads"), "n": ("T", "tokens")}
 
 
 class Hook:
-    """``rotate(x, p)`` of a graph with the inputs ``B H n D`` and ``B n``, on terms or on numpy.
+    """``rotate(x, p)`` of a graph of ``B H n D`` and ``B n``, or ``n``, on terms or on numpy.
 
     ``givens``: the parameters and tables of the code, any numbers, and what else a term has.
 
@@ -36,7 +36,8 @@ class Hook:
     def __init__(self, graph: Graph, axes: int = 0) -> None:
         wanted = ("B H n D", "B n C" if axes else "B n")
         told = (graph.call.letters[0], graph.call.letters[-1])
-        if told != wanted:
+        self.shared = told[1].startswith(SHARED)
+        if (told[0], told[1].replace(SHARED, "B")) != wanted:
             raise ValueError(f"wanted a call of {', '.join(wanted)}; got {', '.join(told)}")
         self.graph, self.axes = graph, axes
         self.lengths = dict(zip("BHnD", graph.exported.shapes[0], strict=True))
@@ -79,7 +80,7 @@ class Hook:
         tokens = (self._copies("n"),) * alone
         rotated = self.graph.on({name: values[name] for name in self.graph.givens})(
             xp.broadcast_to(x, (*outside, *tokens, *x.axes)),
-            xp.broadcast_to(p, (outside[0], *tokens, *p.axes)),
+            xp.broadcast_to(p, (1 if self.shared else outside[0], *tokens, *p.axes)),
         )[0, 0]
         if not alone:
             return rotated
@@ -101,7 +102,7 @@ class Hook:
         x = np.broadcast_to(flat, (*self._counts(), *flat.shape))
         p = np.broadcast_to(p, (*rows, *p.shape[p.ndim - bool(self.axes) :]))
         p = p.reshape(1, -1, *p.shape[len(rows) :])
-        p = np.broadcast_to(p, (x.shape[0], *p.shape[1:]))
+        p = np.broadcast_to(p, (1 if self.shared else x.shape[0], *p.shape[1:]))
         given = torch.tensor(x, dtype=like.dtype), torch.tensor(p, dtype=places.dtype)
         try:
             with torch.no_grad():

@@ -73,6 +73,19 @@ def letters_of(graph: Graph) -> dict[str, str]:
     return found
 
 
+def stands_at(graph: Graph, at: Mapping[str, int]) -> bool:
+    """Whether a graph is that of the code at these lengths, by the letters of its call."""
+    letters, ranges = letters_of(graph), graph.exported.ranges
+    fixed = {letter: n for letter, n, _ in graph.axes if isinstance(n, int)}
+    if not all(letter in at for letter in letters.values()):
+        return False
+    if any(at[letter] != n for letter, n in fixed.items() if letter in at):
+        return False
+    return all(_met(letters, c, at) for c in graph.exported.conditions) and all(
+        r.lower <= at[letters[s]] <= r.upper for s, r in ranges.items() if s in letters
+    )
+
+
 def _met(letters: Mapping[str, str], condition: Any, at: Mapping[str, int]) -> bool:
     return met([condition], {symbol: at[letter] for symbol, letter in letters.items()})
 

@@ -24,7 +24,7 @@ from torch.fx import Graph, Node
 
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.givens import Given, real
-from attnproof.symbolic.scalars import is_truth, num, size
+from attnproof.symbolic.scalars import is_truth, num, number_of, size
 from attnproof.symbolic.terms import Term, free
 from attnproof.verdict_line import Condition
 
@@ -166,7 +166,14 @@ class Program:
                 found = folded(name, args, of_tables=self.way == "in parts")
                 if found is not None:
                     return in_its_dtype(node, name, found)
-            return in_its_dtype(node, name, READINGS[name](*args, **_kept(keywords)))
+
+            def read(*given: Any) -> Any:
+                return in_its_dtype(node, name, READINGS[name](*given, **_kept(keywords)))
+
+            made = read(*args)
+            if KINDS[name] == "entrywise" and isinstance(made, Array):
+                _shorter_too(made, read, args)
+            return made
         except Unread as error:
             raise Unread(f"{name}: {error}") from None
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -197,6 +204,27 @@ class Program:
                         f"axes {array.axes}, where {known!r} is wanted in place of {length!r}"
                     )
         self.met[tuple(bound.items())] = None
+
+
+def _shorter_too(found: Array, read: Callable[..., Any], args: Sequence[Any]) -> None:
+    """Note what entries of arrays that are known at any lengths give: it is known so as well."""
+    patterns = notes().patterns
+    arrays = [a for a in args if isinstance(a, Array) and a.ndim]
+    if not arrays or not all(a.term in patterns for a in arrays):
+        return
+
+    def remade(shape: tuple[Any, ...]) -> Array:
+        def own(a: Any) -> Any:
+            if not isinstance(a, Array) or not a.ndim:
+                return a
+            last = shape[-a.ndim :]
+            alone = [number_of(n) == 1 for n in a.axes]  # it is one for all along that axis
+            return patterns[a.term](tuple(1 if k else n for k, n in zip(alone, last, strict=True)))
+
+        made: Array = read(*map(own, args))
+        return made
+
+    patterns[found.term] = remade
 
 
 LAYOUT = ("memory_format", "device", "layout", "pin_memory", "non_blocking", "implicit")

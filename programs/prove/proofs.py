@@ -35,6 +35,7 @@ from .guards import told as told_at
 from .hooks import Hook, Hooks
 from .least import Bounds, bounds_of, from_least, from_one
 from .operations import Unread
+from .parts import stands_at
 from .program import Way
 from .running import gives_none, is_broken, witness_of
 from .stating import LIKE, Axes, Graph, bound_letters, composed, reorders, stated
@@ -128,6 +129,8 @@ class Proofs:
         self.in_parts = False  # whether the law at hand was proved part by part
         self.bounds: Bounds = {}  # lengths that are written by others in the statement at hand
         self.elsewhere: list[tuple[dict[str, int], Callable[[], Proofs | None]]] = []
+        self.widens: Callable[[Graph], Graph] = lambda graph: graph
+        self.widened: set[str] = set()
 
     def run_beside(self) -> None:
         """Run the code beside each graph, once; graphs of code that changes are dropped, and told.
@@ -143,6 +146,17 @@ class Proofs:
             ran[own] = found
             if found.changes:
                 self.drop(name, found.changes)
+
+    def widen(self, names: Iterable[str]) -> dict[str, Graph]:
+        """These graphs, of all lengths at which the code is shown to be the same function."""
+        for name in names:
+            if name not in self.widened:
+                self.widened.add(name)
+                before, found = self.graphs[name], self.widens(self.graphs[name])
+                self.graphs[name] = found
+                if found.exported.conditions != before.exported.conditions:
+                    self.gates.pop(name, None)  # it is run at those lengths as well
+        return {name: self.graphs[name] for name in names}
 
     def drop(self, name: str, why: str = CHANGES) -> None:
         """Nothing is shown of code that gives something else at a later call, or than its term."""
@@ -225,6 +239,8 @@ class Proofs:
 
     def _fixed(self, graphs: Iterable[Graph]) -> tuple[str, ...]:
         letters = dict.fromkeys(c for g in graphs for told in g.call.letters for c in told.split())
+        for letter in getattr(self.subject, "single", ""):
+            letters.pop(letter, None)  # the code has no such axis
         return tuple(
             f"{c} = {self.letters[c]!r}"
             for c in letters
@@ -347,6 +363,8 @@ class Proofs:
                 "so at any lengths that were tried",
             )
         if verdict == "proved":
+            graphs = self.widen(graphs)
+            lengths = self._lengths(graphs)
             unlike = self._unlike(law, graphs)
             if unlike is not None:
                 return unlike
@@ -374,6 +392,8 @@ class Proofs:
         """
         told = []
         for at, read in self.elsewhere:
+            if all(stands_at(graph, at) for graph in graphs.values()):
+                continue
             try:
                 seen = self._witness(law, graphs, at=[at], alone=True)
             except Unread:

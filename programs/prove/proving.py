@@ -26,6 +26,7 @@ from .nodes import unread_of
 from .parts import MOST, lengths_elsewhere, letters_of, resized
 from .proofs import Proofs
 from .stating import named_apart
+from .widening import widened
 
 # Code that goes through the rows of a batch one by one has a graph for one number of rows only.
 # So does code that has a number for each head, and no operation that says so.
@@ -91,6 +92,12 @@ def prove(
             if gives_otherwise(call.code, call.inputs, first[call.name]):
                 proofs.drop(call.name)
         proofs.elsewhere = found.elsewhere(way)
+        if not isinstance(subject, Pair):  # whose lengths are written by least ones
+            proofs.widens = partial(
+                widened,
+                traced=lambda call: _exported(call, way, {}),
+                elsewhere=[at for at, _ in proofs.elsewhere[:MOST]],
+            )
         for name in dict.fromkeys(law.id for law in wanted):
             begin(name)
             for finding in proofs.of_all([law for law in wanted if law.id == name]):

@@ -134,7 +134,7 @@ def _sizes_at(
     """Lengths for a law at which some of its calls have those given.
 
     Another length of a kind is put behind one: both together, or either alone, are as given; or
-    ``alone`` all of a kind are.
+    ``alone`` all of a kind are, or both together.
     """
     names = _names(law, letters, axes)
     for given in at:
@@ -148,11 +148,8 @@ def _sizes_at(
             for more, like in LIKE.items()
             if like in letters and letters[like].op == "size" and letters[like].data[0] in known
         }
-        if alone:
-            yield {name: known.get(name, alike.get(name, 2)) for name in names}
-            continue
         own = {name: known.get(name, 2) for name in names}
-        yield own
+        yield {**own, **{name: alike[name] for name in names if name in alike}} if alone else own
         for more, like in LIKE.items():
             if more in names and more not in known and like in letters:
                 if letters[like].op != "size":
@@ -160,7 +157,8 @@ def _sizes_at(
                 base = letters[like].data[0]
                 whole = known.get(base, 2)
                 for rest in sorted({1, 2, whole}):
-                    yield {**own, more: rest}
+                    if not alone:
+                        yield {**own, more: rest}
                     if whole > rest:
                         yield {**own, base: whole - rest, more: rest}
 

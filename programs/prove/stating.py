@@ -22,7 +22,7 @@ from attnproof.theorems.laws import Formula, called, of_keys
 
 from ..identify.applicability import channel_order, plain_of
 from ..subjects import Rotary, Subject
-from .calls import Call
+from .calls import SHARED, Call
 from .cuts import Cuts, cut_nodes
 from .exporting import Exported
 from .operations import Unread
@@ -164,7 +164,8 @@ def calls_by_name(calls: Mapping[str, Callable[..., Any]], subject: Subject) -> 
             order = _order(subject, key)
             if order is not None:
                 found[name] = lambda x, p, rotate=rotate, order=order: _ordered(rotate(x, p), order)
-    return called(found, true_means=getattr(subject, "true_means", ""), **plain_of(subject))
+    own = {**plain_of(subject), "shared": getattr(subject, "shared", False)}
+    return called(found, true_means=getattr(subject, "true_means", ""), **own)
 
 
 def reorders(subject: Subject) -> bool:
@@ -270,7 +271,9 @@ def lengths_of(told: str, letters: Axes, axes: int) -> tuple[Term, ...]:
     kind, *wanted = told.split()
     found = []
     for letter in wanted:
-        if letter in letters:
+        if kind == "position" and letter in "AB" and SHARED in letters:
+            found.append(letters[SHARED])
+        elif letter in letters:
             found.append(letters[letter])
         elif letter in LIKE and letters[LIKE[letter]].op == "size":
             found.append(size(letter, ROLES[letter]))

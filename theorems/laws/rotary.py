@@ -149,7 +149,9 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     o2="position A n",
 )
 def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> Sides:
-    """No vector looks at the positions of another row."""
+    """No vector looks at the positions of another row, or at that row where they are shared."""
+    if f.shared:
+        return each_alone(lambda vectors: f.rotate(vectors, p), [x], [y])
     concat, cut = array_namespace(x).concat, x.shape[0]
     both = concat((x, y), axis=0)
     left: list[Any] = []
@@ -352,8 +354,11 @@ def _heads_alike(rotate: Callable[[Any], Any], x: Any, y: Any, sigma: Any) -> Si
 def follows_its_ids(f: Any, x: Any, p: Any, o: Any, sigma: Any, rho: Any) -> Sides:
     """Tokens, and rows, permuted with their ids before are permuted after.
 
-    The first row does not see the ids of the others; so no row does.
+    The first row does not see the ids of the others; so no row does.  Where all rows have the same
+    ids, only tokens are permuted.
     """
+    if f.shared:
+        return permuted(f.rotate, [x, p], sigma, [2, 1])
     own = array_namespace(x).concat((p[:1], o[1:]), axis=0)
     sides = [
         permuted(f.rotate, [x, p], sigma, [2, 1]),

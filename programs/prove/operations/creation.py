@@ -108,10 +108,14 @@ def arange(*bounds: Any, dtype: Any = None, **_: Any) -> Array:
         if known is None:
             raise Unread(f"arange with step {stride} to {end!r}")
         span = Array(blocks) + -(-int(known) // width)
-    found = xp.arange(length_of(span))
-    found = found if stride == 1 else found * stride
     first = _whole(start)
-    return found if isinstance(first, int) and first == 0 else found + first
+
+    def made(shape: tuple[Any, ...]) -> Array:
+        found = xp.arange(as_array(shape[0]))
+        found = found if stride == 1 else found * stride
+        return found if isinstance(first, int) and first == 0 else found + first
+
+    return _of_any_lengths(made, (length_of(span),))
 
 
 def _holds_counts(dtype: Any) -> None:
@@ -131,7 +135,18 @@ def _whole(value: Any) -> Any:
 def full(*given: Any, dtype: Any = None, **_: Any) -> Array:
     """One number everywhere, or one truth value."""
     shape, value = given[-2:]
-    return xp.broadcast_to(_in_dtype(value, dtype), tuple(sized(n) for n in shape))
+    one = _in_dtype(value, dtype)
+    return _of_any_lengths(
+        lambda lengths: xp.broadcast_to(one, lengths), tuple(sized(n) for n in shape)
+    )
+
+
+def _of_any_lengths(made: Callable[[tuple[Any, ...]], Array], shape: tuple[Any, ...]) -> Array:
+    """An array that is known at any lengths; where its own are numbers, its first rows are read."""
+    found = made(shape)
+    if all(isinstance(n, int) for n in shape):
+        notes().patterns[found.term] = made
+    return found
 
 
 def _in_dtype(value: Any, dtype: Any) -> Array:
@@ -208,8 +223,15 @@ def offsets(x: Array) -> Array:
 def _triangle(name: str, keeps: Callable[[Array, Array], Array]) -> None:
     def reading(x: Any, diagonal: int = 0) -> Array:
         a = constant(x)
-        wide = xp.broadcast_to(keeps(offsets(a), numeric(diagonal)), a.axes)
-        return wide & a if is_truth(a.term) else xp.where(wide, a, 0)
+
+        def kept(own: Array) -> Array:
+            wide = xp.broadcast_to(keeps(offsets(own), numeric(diagonal)), own.axes)
+            return wide & own if is_truth(own.term) else xp.where(wide, own, 0)
+
+        found, patterns = kept(a), notes().patterns
+        if a.term in patterns:
+            patterns[found.term] = lambda shape: kept(patterns[a.term](shape))
+        return found
 
     moves(name)(reading)
 

@@ -1,0 +1,251 @@
+"""Lengths at which code is traced anew and is the same function: its first graph is theirs as well.
+
+torch.export traces a length of 1 by itself, and ``mask[:n, :n]`` of a mask of 64 rows is another
+graph at n = 64, where nothing is cut off.  What such a graph gives is proved to be what the first
+one gives there, of any inputs and tables; what is proved of the first then holds there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import sympy
+from sympy import Eq
+from sympy.core.relational import GreaterThan, LessThan, StrictGreaterThan, StrictLessThan
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from attnproof.symbolic.array import Array, as_array
+from attnproof.symbolic.claim import equal
+from attnproof.symbolic.givens import Given
+from attnproof.symbolic.prove import Effort, decide
+from attnproof.symbolic.scalars import num, size
+from attnproof.symbolic.statement import Statement
+from attnproof.symbolic.terms import Term, substitute
+
+from .calls import Call
+from .comparison import given_for
+from .exporting import Exported, NotTraced
+from .guards import met
+from .least import TRACED
+from .nodes import unread_of
+from .operations import Unread
+from .parts import letters_of, resized
+from .program import Way
+from .stating import Graph, named_apart
+
+WAY: Way = "folded"
+SECONDS = 1.0  # in which one of these is proved
+TRACED_ANEW = 300  # operations, of all traces of lengths of 1 together
+ORDER = "BnrHG"  # letters of lengths that may be 1, those that most often are one first
+Lengths = Mapping[str, int]
+Traces = Callable[[Call], Exported]
+
+
+@dataclass(frozen=True)
+class _There:
+    """Another graph of the same code: each length of the first is a number there, or one of it.
+
+    ``conditions`` and ``ranges`` are those of the other, in the names of the first.
+    """
+
+    first: Graph
+    other: Graph
+    lengths: Mapping[str, int | str]
+    conditions: tuple[Any, ...]
+    ranges: Mapping[str, Any]
+
+
+def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> Graph:
+    """The graph, of further lengths at which the code is shown to be the same function.
+
+    ``elsewhere``: lengths that break a condition of the graph; where what runs there is one with
+    it, that is a condition no more.  Then lengths of 1: of as many as may be, each alone and all
+    together, which are traced under no other conditions than the graph has now.
+    """
+    merged = []
+    for at in elsewhere:
+        before, graph = graph, _beyond_a_branch(graph, at, traced)
+        merged += [at] if graph is not before else []
+    letters, own, count = letters_of(graph), graph.exported.ranges, 0
+    shown: list[str] = []
+    for symbol in sorted(own.keys() & letters.keys(), key=lambda s: ORDER.find(letters[s])):
+        also = [(*more, symbol) for k in range(len(shown) + 1) for more in combinations(shown, k)]
+        anew = count + len(also) * (1 + len(merged))
+        if letters[symbol] not in ORDER or anew * graph.exported.operations > TRACED_ANEW:
+            continue
+        count = anew
+        if all(_is_alike_at_one(graph, traced, ones, merged) for ones in also):
+            shown.append(symbol)
+    return _of_ranges(graph, {s: ValueRanges(1, own[s].upper) for s in shown})
+
+
+def _is_alike_at_one(
+    graph: Graph, traced: Traces, ones: Sequence[str], merged: Sequence[Lengths]
+) -> bool:
+    """Whether the code is the same function where these lengths are 1, whatever the others are."""
+    letters, ranges = letters_of(graph), graph.exported.ranges
+    if any(ranges[s].lower > TRACED for s in ones):
+        return False
+    alone = {letters[s]: 1 for s in ones}
+    first = {letters[s]: n for _, s, n in graph.axes if isinstance(s, str)}
+    other = _traced_at(graph, {**first, **alone}, traced)
+    for at in merged if other is not None else ():
+        if all(at[letter] > 1 for letter in alone):
+            other = _beyond_a_branch(other, {**at, **alone}, traced)
+    there = None if other is None else _there(graph, other)
+    if there is None or {s for s, n in there.lengths.items() if isinstance(n, int)} != set(ones):
+        return False
+    return _stands(there, graph.exported.conditions, ranges) and _is_same(there)
+
+
+def _of_ranges(graph: Graph, ranges: Mapping[str, Any]) -> Graph:
+    """The graph with these ranges of lengths."""
+    wider = {**graph.exported.wider, **ranges}
+    return replace(graph, exported=replace(graph.exported, wider=wider)) if ranges else graph
+
+
+def _traced_at(graph: Graph, at: Lengths, traced: Traces) -> Graph | None:
+    """The graph of the same call at these lengths, by letter; None where none can be read."""
+    call = resized(graph.call, graph, at)
+    try:
+        exported = traced(call)
+    except NotTraced:
+        return None
+    if unread_of(exported.nodes) or exported.place != graph.exported.place:
+        return None
+    return named_apart([(call, exported)])[0]
+
+
+def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
+    """The graph without the condition that lengths break, where all is one function beyond it."""
+    letters, own = letters_of(graph), graph.exported.conditions
+    if not set(letters.values()) <= set(at):
+        return graph
+    broken = [c for c in own if not met([c], {s: at[letter] for s, letter in letters.items()})]
+    other = _traced_at(graph, at, traced) if len(broken) == 1 else None
+    there = None if other is None else _there(graph, other)
+    if there is None:
+        return graph
+    outside = sympy.Not(broken[0])
+    fixed = {(s, n) for s, n in there.lengths.items() if isinstance(n, int)}
+    points = {(str(s), n) for s in outside.free_symbols for _, n in fixed if outside == Eq(s, n)}
+    others = tuple(c for c in own if c not in broken)
+    both, wider = graph.exported.ranges, {}
+    for symbol in outside.free_symbols if len(outside.free_symbols) == 1 else ():
+        here, beyond = both.get(str(symbol)), there.ranges.get(str(symbol))
+        least, most = _ends(outside, symbol)
+        if here is None or beyond is None or here.upper < least - 1 or here.lower > most + 1:
+            continue
+        both = {**both, str(symbol): ValueRanges(least, min(most, beyond.upper))}
+        wider[str(symbol)] = ValueRanges(
+            min(here.lower, beyond.lower), max(here.upper, beyond.upper)
+        )
+    if fixed != points or not _stands(there, (*others, outside), both) or not _is_same(there):
+        return graph
+    return _of_ranges(replace(graph, exported=replace(graph.exported, conditions=others)), wider)
+
+
+def _ends(condition: Any, symbol: Any) -> tuple[Any, Any]:
+    """The least and the greatest whole number at which a condition on one length can hold."""
+    least, most = sympy.Integer(1), int_oo
+    if isinstance(condition, LessThan | StrictLessThan | GreaterThan | StrictGreaterThan):
+        strict = isinstance(condition, StrictLessThan | StrictGreaterThan)
+        if condition.gts == symbol and condition.lts.is_Integer:
+            least = condition.lts + int(strict)
+        elif condition.lts == symbol and condition.gts.is_Integer:
+            most = condition.gts - int(strict)
+    return least, most
+
+
+def _stands(there: _There, conditions: Iterable[Any], ranges: Mapping[str, Any]) -> bool:
+    """Whether the other graph is the code's at all lengths of these conditions and ranges."""
+    at = {s: n for s, n in there.lengths.items() if isinstance(n, int)}
+    here = {c.subs({s: at[str(s)] for s in c.free_symbols if str(s) in at}) for c in conditions}
+    return (
+        sympy.false not in here
+        and set(there.conditions) <= here | {sympy.true}
+        and all(
+            r.lower <= max(TRACED, ranges[s].lower) and r.upper >= ranges[s].upper
+            for s, r in there.ranges.items()
+        )
+    )
+
+
+def _there(graph: Graph, other: Graph) -> _There | None:
+    """Another graph in the names of the first; None where it is of other lengths, or tables."""
+    exported = other.exported
+    lengths: dict[str, int | str] = {}
+    for own, beyond in zip(graph.exported.shapes, exported.shapes, strict=True):
+        for length, there in zip(own, beyond, strict=True):
+            if isinstance(length, int):
+                if there != length:
+                    return None
+            elif lengths.setdefault(length, there) != there:
+                return None
+    names = [there for there in lengths.values() if isinstance(there, str)]
+    if len(set(names)) < len(names):
+        return None
+    back = {there: s for s, there in lengths.items() if isinstance(there, str)}
+    known = {
+        symbol
+        for condition in (*exported.conditions, *graph.exported.conditions)
+        for symbol in condition.free_symbols
+    }
+    of_first = {str(symbol): symbol for symbol in known}
+    renamed = {
+        symbol: of_first.get(back[str(symbol)], sympy.Symbol(back[str(symbol)]))
+        for symbol in known
+        if str(symbol) in back
+    }
+    conditions = tuple(c.xreplace(renamed) for c in exported.conditions)
+    ranges = {back[s]: r for s, r in exported.ranges.items() if s in back}
+    pair = named_apart([(graph.call, graph.exported), (other.call, exported)])
+    here, elsewhere = (one.tables for one in pair)
+    if any(here[name] != elsewhere[name] for name in here.keys() & elsewhere.keys()):
+        return None  # tables of one name that are two
+    return _There(*pair, lengths, conditions, ranges)
+
+
+def _is_same(there: _There) -> bool:
+    """Whether it is proved that both graphs give the same at the lengths of the second.
+
+    Nothing may be assumed in reading the second that is not assumed in reading the first.
+    """
+    symbols = {s: size(letter, "size") for s, letter in letters_of(there.first).items()}
+    lengths: dict[str, Term] = {
+        letter: num(length) if isinstance(length, int) else symbols[length]
+        for letter, length, _ in there.first.axes
+    }
+    fixed = {symbols[s]: num(n) for s, n in there.lengths.items() if isinstance(n, int)}
+    at = {letter: fixed.get(length, length) for letter, length in lengths.items()}
+    try:
+        left, _ = _term(there.first, lengths)
+        right, givens = _term(there.other, at)
+    except (Unread, ValueError):
+        return False
+    for length, number in fixed.items():
+        left = substitute(left, length, number)
+    first, other = (one.ways[WAY].notes for one in (there.first, there.other))
+    if first.largest or other.largest or not first.readings.keys() >= other.readings.keys():
+        return False
+    if left is right:
+        return True
+    statement = Statement({**first.givens, **other.givens, **givens}, {"": equal(left, right)})
+    decided = decide(statement, effort=Effort(refuting=False, whole=SECONDS))
+    return decided.verdict == "proved" and not any(claim.readings for claim in decided.claims)
+
+
+def _term(graph: Graph, lengths: Mapping[str, Term]) -> tuple[Term, dict[str, Given]]:
+    """What a graph gives at these lengths by letter, and what it is given."""
+    givens = {
+        f"input_{k}": given_for(x)(*(Array(lengths[c]) for c in told.split()))
+        for k, (told, x) in enumerate(zip(graph.call.letters, graph.call.inputs, strict=True))
+    }
+    tables = {name: given.named(name) for name, given in graph.givens.items()}
+    call = graph.on(tables, WAY)
+    found = call(*(given.named(name) for name, given in givens.items()))
+    return as_array(found).term, {**givens, **graph.givens}

@@ -1,0 +1,161 @@
+"""Lengths of which a proof speaks beyond its graph: where other code runs that is one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.declarations import DeclaredAttention
+from attnproof.programs.finding import Finding
+from attnproof.programs.prove import prove
+from attnproof.programs.prove.calls import Call, calls_of, symbolic
+from attnproof.programs.prove.exporting import Exported, exported
+from attnproof.programs.prove.parts import lengths_elsewhere, stands_at
+from attnproof.programs.prove.stating import named_apart
+from attnproof.programs.prove.widening import widened
+from attnproof.programs.subjects import Attention, Layer
+
+MASK = torch.ones(12, 12).tril() == 0
+WIDTH = 4
+
+
+def found_of(call: Any, law: str = "causal") -> Finding:
+    subject = Attention(name="l", layer=call, embed=WIDTH, declared=DeclaredAttention(causal=True))
+    (found,) = prove(subject, (law,), seconds=5.0).findings
+    return found
+
+
+def lengths_of(found: Finding) -> str:
+    assert found.verdict == "holds", found.why
+    return "; ".join(one.text for one in found.assuming if one.kind == "for")
+
+
+def elsewhere(found: Finding) -> bool:
+    return any("runs elsewhere" in one.text for one in found.assuming)
+
+
+def attended(x: Tensor, hidden: Tensor) -> Tensor:
+    return (x @ x.mT).masked_fill(hidden, float("-inf")).softmax(-1) @ x
+
+
+def stored(x: Tensor) -> Tensor:
+    """At 12 tokens nothing is cut off the mask, and its graph has two operations less."""
+    n = x.shape[1]
+    return attended(x, MASK[:n, :n])
+
+
+def made_at_once(x: Tensor) -> Tensor:
+    n = x.shape[1]
+    return attended(x, (torch.ones(12, 12).tril() == 0)[:n, :n])
+
+
+def in_two_ways(x: Tensor) -> Tensor:
+    """One function, that is computed otherwise from 10 tokens on."""
+    n = x.shape[1]
+    scores = torch.einsum("bnd,bmd->bnm", x, x) if n >= 10 else x @ x.transpose(1, 2)
+    hidden = torch.ones(n, n).triu(1) == 1
+    return scores.masked_fill(hidden, float("-inf")).softmax(-1) @ x
+
+
+def alone_it_is_squeezed(x: Tensor) -> Tensor:
+    """One row is another graph, and the same function."""
+    return x.cumsum(1) if x.shape[0] > 1 else x.squeeze(0).cumsum(0)[None]
+
+
+@pytest.mark.parametrize(
+    ("call", "lengths"),
+    [
+        (stored, "T + T′ ≤ 12; E = 4"),
+        (made_at_once, "T + T′ ≤ 12; E = 4"),
+        (in_two_ways, "E = 4"),
+        (alone_it_is_squeezed, "E = 4"),
+        (nn.Linear(WIDTH, WIDTH), "E = 4"),
+    ],
+)
+def test_where_all_is_one_function_one_proof_is_of_all(call: Any, lengths: str) -> None:
+    found = found_of(call)
+    assert lengths_of(found) == lengths
+    assert not elsewhere(found)
+    assert "every run" not in str(found.assuming)  # its branches were run on both sides
+
+
+def other_at_12(x: Tensor) -> Tensor:
+    """The whole mask, and not the part of it: keys are hidden the other way round."""
+    n = x.shape[1]
+    return attended(
+        x, MASK[:n, :n].mT & (MASK[:n, :n].mT != MASK[:n, :n]) if n == 12 else MASK[:n, :n]
+    )
+
+
+def doubled_for_long(x: Tensor) -> Tensor:
+    return x.cumsum(1) * (2 if x.shape[1] >= 10 else 1)
+
+
+def doubled_for_one_row(x: Tensor) -> Tensor:
+    return x.cumsum(1) * (2 if x.shape[0] == 1 else 1)
+
+
+def doubled_for_one_token(x: Tensor) -> Tensor:
+    return x.cumsum(1) * (2 if x.shape[1] == 1 else 1)
+
+
+def doubled_for_one_token_of_one_row(x: Tensor) -> Tensor:
+    """Each of both lengths alone may be 1, and not both."""
+    return x.cumsum(1) * (2 if x.shape[0] * x.shape[1] == 1 else 1)
+
+
+def one_row_of_seven_is_doubled(x: Tensor) -> Tensor:
+    """One row is traced under a condition of its own, which no other rows have."""
+    return x.cumsum(1) * (2 if x.shape[0] == 1 and x.shape[1] == 7 else 1)
+
+
+def one_row_of_twelve_is_doubled(x: Tensor) -> Tensor:
+    """12 tokens are one function with others, and one row is, and both together are not."""
+    n = x.shape[1]
+    hidden = MASK[:n, :n]
+    return attended(x, hidden) * (2 if n == 12 and x.shape[0] == 1 else 1)
+
+
+def with_another_table(x: Tensor) -> Tensor:
+    """One row takes a table of the same shape that has other numbers."""
+    return x.cumsum(1) @ (ONE if x.shape[0] > 1 else OTHER)
+
+
+ONE, OTHER = torch.randn(2, WIDTH, WIDTH)
+
+
+def traced(call: Call) -> Exported:
+    return exported(call.code, call.inputs, symbolic(call), call.modules)
+
+
+@pytest.mark.parametrize(
+    ("call", "kept"),
+    [
+        (doubled_for_long, {"n": 10}),
+        (doubled_for_one_row, {"B": 1}),
+        (doubled_for_one_token, {"n": 1}),
+        (doubled_for_one_token_of_one_row, {"B": 1, "n": 1}),
+        (one_row_of_seven_is_doubled, {"B": 1, "n": 7}),
+        (with_another_table, {"B": 1}),
+        (other_at_12, {"n": 12}),
+        (one_row_of_twelve_is_doubled, {"B": 1, "n": 12}),
+    ],
+)
+def test_where_it_is_another_function_nothing_is_said(
+    call: Callable[[Tensor], Tensor], kept: dict[str, int]
+) -> None:
+    (one,) = calls_of(Layer(name="l", call=call, embed=WIDTH))
+    (graph,) = named_apart([(one, traced(one))])
+    found = widened(graph, traced, lengths_elsewhere(graph))
+    assert stands_at(found, {"B": 3, "n": 5})
+    assert not stands_at(found, {"B": 3, "n": 5, **kept})
+
+
+def test_other_code_beyond_a_branch_that_breaks_the_law_is_seen() -> None:
+    found = found_of(other_at_12)
+    assert found.verdict == "broken"
+    assert "T = 12, other code runs" in found.why
