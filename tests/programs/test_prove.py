@@ -43,12 +43,16 @@ def rotary(name: str) -> Rotary:
     return Rotary(name=name, rotate=getattr(code, name), width=code.WIDTH)
 
 
+# Where memory is written to, and where too much would have to be traced at one head, all is not.
+AT_LEAST = {"written_in_place": ("B, H, T ≥ 2",), "partial": ("H ≥ 2",)}
+
+
 @pytest.mark.parametrize("name", code.ROTARY)
 def test_rotary_code_is_proved_in_every_form(name: str) -> None:
     found = prove(rotary(name))
     assert not found.why
     assert verdicts(found) == dict.fromkeys(ROTATING, "holds")
-    assert set(found.guards) == {"B, H, T ≥ 2", "D = 16"}
+    assert set(found.guards) == {"D = 16", *AT_LEAST.get(name, ())}
 
 
 def test_positions_of_two_axes() -> None:
