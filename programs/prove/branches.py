@@ -314,7 +314,7 @@ def _stays(open_: Open, at: Lengths) -> bool:
     if holds is None or parts is None or len(parts) != 1:
         return False
     gap = parts[0](at)
-    return holds(0.0 if abs(gap) < CLOSE else gap, 0) == open_.answer
+    return bool(holds(0.0 if abs(gap) < CLOSE else gap, 0)) == open_.answer
 
 
 class Runs(Protocol):

@@ -363,8 +363,9 @@ class Proofs:
                 "so at any lengths that were tried",
             )
         if verdict == "proved":
-            graphs = self.widen(graphs)
-            lengths = self._lengths(graphs)
+            if not self.bounds:  # what is written by least lengths is shown of those alone
+                graphs = self.widen(graphs)
+                lengths = self._lengths(graphs)
             unlike = self._unlike(law, graphs)
             if unlike is not None:
                 return unlike

@@ -92,12 +92,11 @@ def prove(
             if gives_otherwise(call.code, call.inputs, first[call.name]):
                 proofs.drop(call.name)
         proofs.elsewhere = found.elsewhere(way)
-        if not isinstance(subject, Pair):  # whose lengths are written by least ones
-            proofs.widens = partial(
-                widened,
-                traced=lambda call: _exported(call, way, {}),
-                elsewhere=[at for at, _ in proofs.elsewhere[:MOST]],
-            )
+        proofs.widens = partial(
+            widened,
+            traced=lambda call: _exported(call, way, {}),
+            elsewhere=[at for at, _ in proofs.elsewhere[:MOST]],
+        )
         for name in dict.fromkeys(law.id for law in wanted):
             begin(name)
             for finding in proofs.of_all([law for law in wanted if law.id == name]):

@@ -93,8 +93,8 @@ def _is_alike_at_one(
     alone = {letters[s]: 1 for s in ones}
     first = {letters[s]: n for _, s, n in graph.axes if isinstance(s, str)}
     other = _traced_at(graph, {**first, **alone}, traced)
-    for at in merged if other is not None else ():
-        if all(at[letter] > 1 for letter in alone):
+    for at in merged:
+        if other is not None and all(at[letter] > 1 for letter in alone):
             other = _beyond_a_branch(other, {**at, **alone}, traced)
     there = None if other is None else _there(graph, other)
     if there is None or {s for s, n in there.lengths.items() if isinstance(n, int)} != set(ones):
@@ -203,11 +203,11 @@ def _there(graph: Graph, other: Graph) -> _There | None:
     }
     conditions = tuple(c.xreplace(renamed) for c in exported.conditions)
     ranges = {back[s]: r for s, r in exported.ranges.items() if s in back}
-    pair = named_apart([(graph.call, graph.exported), (other.call, exported)])
-    here, elsewhere = (one.tables for one in pair)
-    if any(here[name] != elsewhere[name] for name in here.keys() & elsewhere.keys()):
+    first, second = named_apart([(graph.call, graph.exported), (other.call, exported)])
+    named = first.tables.keys() & second.tables.keys()
+    if any(first.tables[name] != second.tables[name] for name in named):
         return None  # tables of one name that are two
-    return _There(*pair, lengths, conditions, ranges)
+    return _There(first, second, lengths, conditions, ranges)
 
 
 def _is_same(there: _There) -> bool:

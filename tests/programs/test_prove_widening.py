@@ -122,7 +122,8 @@ def one_row_of_twelve_is_doubled(x: Tensor) -> Tensor:
 
 def with_another_table(x: Tensor) -> Tensor:
     """One row takes the rows of a table of the same name and shape that has other numbers."""
-    return x.cumsum(1) + (ONE if x.shape[0] > 1 else OTHER)[: x.shape[1]]
+    table = ONE if x.shape[0] > 1 else OTHER
+    return x.cumsum(1) + table[: x.shape[1]]
 
 
 ONE, OTHER = torch.randn(2, 12, WIDTH)
