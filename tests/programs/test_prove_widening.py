@@ -126,7 +126,7 @@ def with_another_table(x: Tensor) -> Tensor:
     return x.cumsum(1) + table[: x.shape[1]]
 
 
-ONE, OTHER = torch.randn(2, 12, WIDTH)
+ONE, OTHER = torch.randn(2, 12, WIDTH).unbind()
 
 
 def traced(call: Call) -> Exported:
