@@ -152,6 +152,14 @@ def _attention(code: Code, at: At) -> Said:
         yield "causal", (whole[:, :, :n], f(*(x[:, :, :n] for x in (q, k, v)))), _cut(at)
 
 
+def _channels(f: Code, heads: int) -> Tensor:
+    """Where each channel went: composition is asked with the channels put back in their order."""
+    units = torch.eye(WIDTH, dtype=torch.float64).expand(1, heads, WIDTH, WIDTH)
+    found = f(units, torch.zeros(1, WIDTH, dtype=torch.int64))[0, 0].abs().argmax(-1)
+    each = torch.arange(WIDTH)
+    return found if torch.equal(found.sort()[0], each) else each
+
+
 def _rotary(code: Code, at: At) -> Said:
     draw = Draws(at)
     f, b, h, t, own = draw.given(code), at.rows, at.heads, at.tokens, _lengths(at)
@@ -168,7 +176,12 @@ def _rotary(code: Code, at: At) -> Said:
         (square(rotated) * square(x[:, :1, :1]), square(x) * square(rotated[:, :1, :1])),
         own,
     )
-    yield "composition", (f(rotated, n), f(f(x, m + n), 0 * m)), own
+    channels = _channels(f, h)
+
+    def again(a: Tensor, places: Tensor) -> Tensor:
+        return f(a, places)[..., channels]
+
+    yield "composition", (again(again(x, m), n), again(again(x, m + n), 0 * m)), own
     yield "linear", (f(2 * x + y, m), 2 * rotated + f(y, m)), own
     heads = torch.arange(h).roll(1)
     yield "every-head-alike", (f(x[:, heads], m), rotated[:, heads]), own
