@@ -3,7 +3,7 @@
 What is not rational in an expression becomes a symbol, with the relation that it obeys:
 
 =================  ==========================================================================
-exp(Σ k_i u_i)     Π E_i^{k_i}, E_i = exp(u_i) > 0; the u_i are different monomials
+exp(Σ k_i u_i)     Π E_i^{k_i}, E_i = exp(u_i) > 0; no u_i is a sum of multiples of the others
 cos, sin of Σ ..   polynomials in c_i = cos u_i and s_i = sin u_i, with s_i² = 1 − c_i²
 √p                 g >= 0 with g² = p; one for each prime number, squares taken out
 [p > 0], [p = 0]   h with h² = h; of them |p| = p (2h − 1), the larger of two numbers, cases
@@ -16,6 +16,7 @@ polynomial is 0 wherever its divisors are not.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import lcm
 from typing import Any
 
@@ -28,6 +29,20 @@ from ..budget import spend
 from .fractions import Fraction, Polynomials
 
 _PLAIN_PARTS_OF_PI = (1, 2, 3, 4, 6)
+Parts = dict[sp.Expr, sp.Rational]
+"""Monomials with their coefficients."""
+
+
+def symbols_of(expressions: Iterable[Any]) -> set[sp.Symbol]:
+    """The symbols in some expressions, each part of which is looked at once."""
+    seen: set[Any] = set()
+    waiting = list(expressions)
+    while waiting:
+        e = waiting.pop()
+        if e not in seen:
+            seen.add(e)
+            waiting += e.args
+    return {e for e in seen if e.is_Symbol}
 
 
 class Unreadable(ValueError):
@@ -57,26 +72,28 @@ class Generators:
         self.squares: dict[sp.Symbol, Any] = {}
         self.meaning: dict[sp.Symbol, Any] = {}
         self.relations: list[sp.Expr] = []
+        self._related: list[set[sp.Symbol]] = []
         self._made: dict[Any, sp.Symbol] = {}
         self._lowered: dict[Any, Any] = {}
         self._rings: dict[tuple[sp.Symbol, ...], Polynomials] = {}
         self._bases: dict[tuple[sp.Symbol, ...], list[PolyElement]] = {}
         self._number: dict[sp.Symbol, int] = {}
+        self._exponents: list[tuple[sp.Expr, Parts, sp.Expr]] = []
 
     # polynomials
 
     def polynomials(self, *lowered: sp.Expr) -> Polynomials:
         """The polynomials in all symbols of these rational expressions and of their relations."""
         found: set[sp.Symbol] = set()
-        waiting = {s for e in lowered for s in e.free_symbols}
+        waiting = symbols_of(lowered)
         while waiting:
             symbol = waiting.pop()
             found.add(symbol)
             if symbol in self.squares:
-                waiting |= self.squares[symbol].free_symbols - found
-            for relation in self.relations:
-                if symbol in relation.free_symbols:
-                    waiting |= relation.free_symbols - found
+                waiting |= symbols_of([self.squares[symbol]]) - found
+            for inside in self._related:
+                if symbol in inside:
+                    waiting |= inside - found
         symbols = tuple(sorted(found, key=self._order))
         if symbols not in self._rings:
             self._rings[symbols] = Polynomials(symbols, self.squares)
@@ -118,7 +135,7 @@ class Generators:
 
     def assume_zero(self, relations: list[sp.Expr]) -> None:
         """Take rational expressions as 0: polynomials by which everything is reduced."""
-        self.relations = relations
+        self.relations, self._related = relations, [symbols_of([r]) for r in relations]
         self.forget()
 
     def forget(self) -> None:
@@ -144,7 +161,7 @@ class Generators:
         p, q = self.quotient(lowered)
         return p.as_expr() / q.as_expr()
 
-    def _parts(self, lowered: sp.Expr) -> dict[sp.Expr, sp.Rational]:
+    def _parts(self, lowered: sp.Expr) -> Parts:
         """The monomials of an exponent or angle with their rational coefficients."""
         p, q = self.quotient(lowered)
         below, ring = q.as_expr(), p.ring
@@ -215,12 +232,28 @@ class Generators:
         return self._exponential(self.lower(exponent))
 
     def _exponential(self, lowered: sp.Expr) -> sp.Expr:
-        result = sp.S.One
-        for key, coefficient in self._parts(lowered).items():
-            power = self._units("exp", key, coefficient)
-            whole = key / self.units.get(("exp", key), 1)
-            result *= self._symbol("E", sp.exp(whole), "exp", key, positive=True) ** power
+        """The exponential over those met before: one more generator for an exponent at most.
+
+        One for each monomial would be true as well, and in a ring of hundreds of symbols.
+        """
+        result, rest = sp.S.One, self._parts(lowered)
+        for monomial, known, exponent in self._exponents:
+            if monomial in rest:
+                times = rest[monomial] / known[monomial]
+                result *= self._exponential_of(exponent, times)
+                rest = {m: c for m in {**rest, **known} if (c := _less(rest, known, times, m))}
+        if rest:
+            exponent = sp.Add(*(c * m for m, c in rest.items()))
+            self._exponents.append((next(iter(rest)), rest, exponent))
+            result *= self._exponential_of(exponent, sp.S.One)
         return result
+
+    def _exponential_of(self, exponent: sp.Expr, times: sp.Rational) -> sp.Expr:
+        power = self._units("exp", exponent, times)
+        if (symbol := self._made.get(("exp", exponent))) is None:
+            whole = exponent / self.units.get(("exp", exponent), 1)
+            symbol = self._symbol("E", sp.exp(whole), "exp", exponent, positive=True)
+        return symbol**power
 
     # angles
 
@@ -411,6 +444,11 @@ class Generators:
         forms = tuple(self.canonical(self.lower(arg)) for arg in call.args)
         symbol = self._symbol(str(call.func), call.func(*forms), str(call.func), forms)
         return self.lower(symbol)
+
+
+def _less(rest: Parts, known: Parts, times: sp.Rational, monomial: sp.Expr) -> sp.Rational:
+    """The coefficient of a monomial in rest − times · known."""
+    return rest.get(monomial, sp.S.Zero) - times * known.get(monomial, sp.S.Zero)
 
 
 def _both(a: tuple[sp.Expr, sp.Expr], b: tuple[sp.Expr, sp.Expr]) -> tuple[sp.Expr, sp.Expr]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -86,10 +87,20 @@ def _numbers(function: Any, *arrays: Any) -> Expressions:
     return each(function, *map(number_array, arrays))
 
 
+@lru_cache(1 << 10)
 def _exp(x: Any) -> Any:
     if isinstance(x, sp.Piecewise):
         return sp.Piecewise(*((_exp(value), condition) for value, condition in x.args))
-    return sp.exp(x)
+    return sp.exp(x, evaluate=False) if _stays(x) else sp.exp(x)
+
+
+def _stays(x: Any) -> Any:
+    """Whether SymPy leaves the exponential as it is, which it asks of each term by a long way."""
+    if x.is_Add or x.is_Mul:
+        return all(arg.is_Rational or _stays(arg) for arg in x.args)
+    if x.is_Pow and x.exp.is_Rational:
+        return _stays(x.base) or (x.base.is_Rational and x.base.is_positive)
+    return x.is_Symbol or isinstance(x, sp.cos | sp.sin)
 
 
 def _entrywise(name: str, function: Any, says: str, *, of_two: Any = False) -> Any:

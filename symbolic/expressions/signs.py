@@ -6,7 +6,7 @@ at least 0 because each of its factors is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any
 
@@ -14,7 +14,7 @@ import sympy as sp
 from flint import ctx, fmpq
 from sympy.core.function import AppliedUndef
 
-from ..certified_numbers import FUNCTIONS, Unclear, ball, finite, less, maximum, number, power, turn
+from ..certified_numbers import FUNCTIONS, Unclear, ball, finite, less, maximum, power, turn
 from .fractions import Undefined
 from .generators import Generators, Unreadable, nonnegative, positive
 
@@ -154,11 +154,12 @@ def certainly_not_zero(e: sp.Expr, generators: Generators) -> bool:
 _PRECISION = 200
 
 
-def certified_value(e: Any, values: Mapping[sp.Symbol, Any]) -> Any:
+def certified_value(e: Any, values: dict[Any, Any]) -> Any:
     """The value of an expression as an exact number or a ball that certainly holds it.
 
-    Raises ``Unclear`` for a case that the balls do not decide, and :class:`Unreadable` for
-    functions of which nothing is known.
+    ``values`` has those of the symbols, as fractions or balls, and is given those of all parts on
+    the way: entries of one array share most of theirs.  Raises ``Unclear`` for a case that the
+    balls do not decide, and :class:`Unreadable` for functions of which nothing is known.
     """
     kept, ctx.prec = ctx.prec, _PRECISION
     try:
@@ -167,14 +168,21 @@ def certified_value(e: Any, values: Mapping[sp.Symbol, Any]) -> Any:
         ctx.prec = kept
 
 
-def _value(e: Any, values: Mapping[sp.Symbol, Any]) -> Any:
+_NO_NUMBERS = (sp.oo, sp.S.NegativeInfinity, sp.zoo, sp.nan, sp.I)
+
+
+def _value(e: Any, values: dict[Any, Any]) -> Any:
+    if e not in values:
+        values[e] = _computed(e, values)
+    return values[e]
+
+
+def _computed(e: Any, values: dict[Any, Any]) -> Any:
     if e.is_Rational:
         return fmpq(int(e.p), int(e.q))
-    if e.is_Symbol:
-        return number(values[e])
-    if e in (sp.pi, sp.E):
+    if e is sp.pi or e is sp.E:
         return turn(fmpq(1)) if e is sp.pi else FUNCTIONS["exp"](fmpq(1))
-    if isinstance(e, AppliedUndef) or e in (sp.oo, -sp.oo, sp.zoo, sp.nan, sp.I):
+    if e.is_Symbol or isinstance(e, AppliedUndef) or any(e is x for x in _NO_NUMBERS):
         raise Unreadable(f"{e} has no value")
     args = [] if isinstance(e, sp.Piecewise) else [_value(arg, values) for arg in e.args]
     if e.is_Add:
@@ -199,7 +207,7 @@ def _function(name: str) -> Callable[[Any], Any]:
     return FUNCTIONS[name.lower()]
 
 
-def _holds(condition: Any, values: Mapping[sp.Symbol, Any]) -> bool:
+def _holds(condition: Any, values: dict[Any, Any]) -> bool:
     if condition in (sp.true, sp.false):
         return bool(condition)
     match type(condition).__name__:
