@@ -320,10 +320,12 @@ def derive(
     right: Term,
     assume: tuple[Equation, ...] = (),
     meeting: list[Meeting] | None = None,
+    refuted: Callable[[], bool] | None = None,
 ) -> Derivation:
     """A derivation of left = right, with some equations at hand.
 
-    ``meeting`` collects the normal form that both sides have at each index pattern.
+    ``meeting`` collects the normal form that both sides have at each index pattern.  Where the
+    first way to a normal form fails and nothing is at hand, ``refuted`` says whether to go on.
 
     Raises :class:`NotProved` with the two normal forms of the first entry where they differ.
     """
@@ -348,12 +350,29 @@ def derive(
                 failed = failed or NotProved(str(error))
                 continue
             return reverse(found) if back else found
-    for norm in normalisers(left, right, assume):
+    return _by_some_normal_form(left, right, assume, meeting, failed, refuted)
+
+
+def _by_some_normal_form(
+    left: Term,
+    right: Term,
+    assume: tuple[Equation, ...],
+    meeting: list[Meeting] | None,
+    failed: NotProved | None,
+    refuted: Callable[[], bool] | None,
+) -> Derivation:
+    ways = normalisers(left, right, assume)
+    try:
+        return _by_normal_forms(left, right, next(ways), meeting)
+    except NotProved as error:
+        failed = failed or error
+    if not assume and refuted is not None and refuted():
+        raise failed
+    for norm in ways:
         try:
             return _by_normal_forms(left, right, norm, meeting)
         except NotProved as error:
-            failed = error if norm.assume else failed or error
-    assert failed is not None
+            failed = error if norm.assume else failed
     raise failed
 
 

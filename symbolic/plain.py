@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from math import prod
 
 from .claim import Claim, Instance, Law
@@ -41,6 +42,7 @@ def _letter(taken: frozenset[Term], letters: str = _LETTERS) -> str:
     )
 
 
+@lru_cache(1 << 14)  # the steps of a proof have most of their parts in common
 def _text(t: Term, level: int) -> str:
     """The text of a term; level 1 needs parentheses around sums, 2 around products too."""
     if t.op in _FORMS:

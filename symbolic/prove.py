@@ -98,6 +98,9 @@ def _sign_of(told: Law) -> frozenset[tuple[str, Term]]:
     return frozenset({(SIGNS[claim.relation], difference(claim))})
 
 
+EARLY = 0.1  # seconds for a witness before a second way to a proof is tried
+
+
 @dataclass(frozen=True)
 class Effort:
     """How long a proof and a witness are looked for, in seconds of the thread.
@@ -223,6 +226,7 @@ def _decide(
     if leaves:
         return ClaimDecision(says, claim, "undecided", why=leaves), Shown()
     shown: Shown | None = None
+    early = _Early(claim, statement, effort)
     for guesses, seconds in _turns(claim, effort):
         witness, _ = _refuted(claim, statement, effort, guesses) if guesses else (None, "")
         if witness is not None:
@@ -230,7 +234,8 @@ def _decide(
             return ClaimDecision(says, claim, "refuted", witness=witness, seconds=took), Shown()
         try:
             with within(seconds):
-                shown = _by_laws(claim, statement, _at_hand(claim, statement, known))
+                at_hand = replace(_at_hand(claim, statement, known), refuted=early)
+                shown = _by_laws(claim, statement, at_hand)
         except (Refused, NotProved, RecursionError) as refused:
             shown = Shown((), None, str(refused))
         except OutOfTime as late:
@@ -244,8 +249,8 @@ def _decide(
             rests = settled(claim, statement, shown.proof)
         except Refused as refused:
             why = str(refused)
-    witness, fault = None, None
-    if rests is None and effort.refuting:
+    witness, fault = early.witness, None
+    if rests is None and witness is None and effort.refuting:
         witness, stopped = _refuted(claim, statement, effort)
         fault = stopped if isinstance(stopped, Fault) else None
         why = "; ".join(filter(None, (why, fault.told if fault is not None else str(stopped))))
@@ -352,6 +357,24 @@ def _refuted(
         told = f"the search for a witness stopped with {type(error).__name__}: {error}"
         return None, told if fault is None else fault
     return found, ""
+
+
+@dataclass
+class _Early:
+    """Whether a conclusion is refuted at a glance: asked when one way to prove it has failed."""
+
+    claim: Claim
+    statement: Statement
+    effort: Effort
+    looked: bool = False
+    witness: Witness | None = None
+
+    def __call__(self) -> bool:
+        if self.effort.refuting and not self.looked:
+            self.looked = True
+            brief = replace(self.effort, limit=min(EARLY, self.effort.limit))
+            self.witness, _ = _refuted(self.claim, self.statement, brief)
+        return self.witness is not None
 
 
 def _claimed(claim: Claim) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from .array import Array
@@ -43,12 +43,14 @@ from .terms import Term, make, substitute
 class AtHand:
     """What a conclusion may rest on: equations, facts on signs, and conclusions shown before.
 
-    ``lemmas`` holds, for the law that each is, its derivation and its variables.
+    ``lemmas`` holds, for the law that each is, its derivation and its variables.  ``refuted`` looks
+    for a witness against the conclusion, once one way to show it has failed.
     """
 
     equations: tuple[Equation, ...] = ()
     facts: frozenset[Assumption] = frozenset()
     lemmas: Mapping[Term, tuple[Derivation, tuple[Term, ...]]] = field(default_factory=dict)
+    refuted: Callable[[], bool] | None = None
 
     def finished(self, derivation: Derivation) -> Derivation:
         """The derivation, with the earlier conclusions it uses shown in it."""
@@ -105,19 +107,23 @@ def _replayed(derivation: Derivation, links: tuple[LinkProof, ...], at_hand: AtH
 
 def _direct(claim: Claim, at_hand: AtHand) -> Shown:
     steps = [(k.reason, k.term) for k in claim.links]
-    whole, links, why = _linked(claim.left, steps, at_hand.equations)
+    refuted = at_hand.refuted if len(steps) == 1 else None  # of several, one may hold
+    whole, links, why = _linked(claim.left, steps, at_hand.equations, refuted)
     return Shown(links, None, why) if whole is None else _replayed(whole, links, at_hand)
 
 
 def _linked(
-    first: Term, steps: list[tuple[str, Term]], equations: tuple[Equation, ...]
+    first: Term,
+    steps: list[tuple[str, Term]],
+    equations: tuple[Equation, ...],
+    refuted: Callable[[], bool] | None = None,
 ) -> tuple[Derivation | None, tuple[LinkProof, ...], str]:
     links: list[LinkProof] = []
     parts: list[Derivation] = []
     why = ""
     left = first
     for reason, right in steps:
-        link, told = _link(reason, left, right, equations)
+        link, told = _link(reason, left, right, equations, refuted)
         links.append(link)
         if link.derivation is None:
             why = why or (f"the step '{reason}': " if reason else "") + told
@@ -130,12 +136,16 @@ def _linked(
 
 
 def _link(
-    reason: str, left: Term, right: Term, equations: tuple[Equation, ...]
+    reason: str,
+    left: Term,
+    right: Term,
+    equations: tuple[Equation, ...],
+    refuted: Callable[[], bool] | None = None,
 ) -> tuple[LinkProof, str]:
     start = time.perf_counter()
     meeting: list[Meeting] = []
     try:
-        part = derive(left, right, equations, meeting)
+        part = derive(left, right, equations, meeting, refuted)
     except (NotProved, Refused) as failed:
         took = time.perf_counter() - start
         return LinkProof(reason, left, right, None, 0, {}, took, False, str(failed)), str(failed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from numbers import Rational
 from types import ModuleType
@@ -252,10 +253,10 @@ class Expressions:
         return _numbers(lambda x, y: y * x, self, other)
 
     def __truediv__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: x / y, self, other)
+        return _numbers(_over, self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: y / x, self, other)
+        return _numbers(lambda x, y: _over(y, x), self, other)
 
     def __floordiv__(self, other: Any) -> Any:
         return _numbers(lambda x, y: sp.floor(x / y), self, other)
@@ -386,6 +387,17 @@ def each(function: Callable[..., Any], *arrays: Any) -> Expressions:
     """The function of every entry, the shapes broadcast against each other."""
     parts = [as_expressions(a).entries for a in arrays]
     return Expressions(np.frompyfunc(function, len(parts), 1)(*parts))
+
+
+def _over(x: sp.Expr, y: sp.Expr) -> sp.Expr:
+    return x * _inverse(y) if y.is_Add else x / y
+
+
+@lru_cache(1 << 10)
+def _inverse(y: sp.Expr) -> sp.Expr:
+    """1/y of a sum; SymPy would ask whether one of two terms is infinite, which is long to tell."""
+    infinite = any(part in (sp.oo, sp.S.NegativeInfinity) for part in y.args)
+    return sp.Pow(y, -1, evaluate=bool(infinite or y.is_number))
 
 
 def _numbers(function: Callable[..., Any], *arrays: Any) -> Any:
