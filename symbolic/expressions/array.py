@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate
 from numbers import Rational
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -49,10 +49,11 @@ def short_sides(shown: Iterable[Sides]) -> Iterator[tuple[Sides, Printed, Printe
 
 
 def _is_long(entries: Any) -> bool:
-    """Whether it has more leaves than a text of the longest has characters."""
+    """Whether the names and numbers in it alone are longer than the longest text."""
     parts = (part for entry in entries.flat for part in sp.preorder_traversal(entry))
     leaves = (part for part in parts if not getattr(part, "args", ()))
-    return next(islice(leaves, LONGEST, None), None) is not None
+    letters = accumulate(len(leaf.name) if leaf.is_Symbol else 1 for leaf in leaves)
+    return any(count > LONGEST for count in letters)
 
 
 def _text(entries: Any) -> str:

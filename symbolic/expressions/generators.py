@@ -252,7 +252,8 @@ class Generators:
         power = self._units("exp", exponent, times)
         if (symbol := self._made.get(("exp", exponent))) is None:
             whole = exponent / self.units.get(("exp", exponent), 1)
-            symbol = self._symbol("E", sp.exp(whole), "exp", exponent, positive=True)
+            meaning = sp.exp(whole, evaluate=False)
+            symbol = self._symbol("E", meaning, "exp", exponent, positive=True)
         return symbol**power
 
     # angles

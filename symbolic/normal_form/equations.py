@@ -17,7 +17,7 @@ from ..budget import spend
 from ..derivation import Chain, Derivation, Inside, Reflexive, Reverse, Rewrite, Under
 from ..rules import ON_SIGNS, applied
 from ..signs import Asked
-from ..terms import Term, bind, free, instantiate, is_opened, make, opened, substitute
+from ..terms import Term, bind, free, instantiate, is_opened, make, opened
 from .polynomial import held
 
 if TYPE_CHECKING:
@@ -117,9 +117,14 @@ def reverse(part: Derivation) -> Derivation:
 
 def opened_index(t: Term, length: Term, skip: int = 0) -> Term:
     """The index for opening a binder: numbered by depth, so that equal terms open equally."""
+    return opened(length, f"•{_deepest(t) + 1 + skip}")
+
+
+@cache
+def _deepest(t: Term) -> int:
     names = [str(v.data) for v in free(t) if v.op == "index" and is_opened(v)]
     depths = [int(name[1:]) for name in names if name[0] == "•" and name[1:].isdigit()]
-    return opened(length, f"•{max(depths, default=0) + 1 + skip}")
+    return max(depths, default=0)
 
 
 def flat(t: Term) -> tuple[Term, ...]:
@@ -166,13 +171,8 @@ def exchanged(t: Term, k: int) -> Derivation:
 
 def renamed(t: Term, names: dict[Term, Term]) -> Term:
     """All the names replaced at once, so that they may be exchanged."""
-    holders = {old: opened(old.args[0], f"»{k}") for k, old in enumerate(names)}
-    for old, holder in holders.items():
-        spend()
-        t = substitute(t, old, holder)
-    for old, holder in holders.items():
-        t = substitute(t, holder, names[old])
-    return t
+    spend()
+    return instantiate(bind(t, *names), *names.values()) if names else t
 
 
 # The order of nested sums, chosen without looking at any accidental name
@@ -207,19 +207,15 @@ def _orders(norm: Normaliser, indices: list[Term], body: Term) -> Iterator[tuple
     """Orders of the indices: by what each is tied to, and all orders among ties."""
     factors = body.args if body.op == "mul" else (body,)
     colours: list[tuple[bytes, ...]] = []
+    alike = Counter(j.args[0] for j in indices)
     for j in indices:
         names = {i: opened(i.args[0], "?" if i is not j else "!") for i in indices}
-        seen = Counter(norm(_anonymous(f, names)).right.key for f in factors if j in free(f))
-        colours.append((j.args[0].key, *sorted(seen.elements())))
+        tied = [f for f in factors if j in free(f)] if alike[j.args[0]] > 1 else []
+        seen = sorted(norm(renamed(f, names)).right.key for f in tied)
+        colours.append((j.args[0].key, *seen))
     groups: dict[tuple[bytes, ...], list[int]] = {}
     for k, colour in enumerate(colours):
         groups.setdefault(colour, []).append(k)
     ties = [permutations(groups[colour]) for colour in sorted(groups)]
     for choice in product(*ties):
         yield tuple(k for group in choice for k in group)
-
-
-def _anonymous(t: Term, names: dict[Term, Term]) -> Term:
-    for old, new in names.items():
-        t = substitute(t, old, new)
-    return t
