@@ -40,8 +40,10 @@ def internal_errors(record: object) -> Iterator[str]:
     if fields is not None:
         if getattr(record, "traceback", ""):
             yield str(getattr(record, "error", "") or getattr(record, "why", ""))
-        for name in fields:
-            yield from internal_errors(getattr(record, name))
+        parts = (getattr(record, name) for name in fields)
+        for part in parts:
+            if not isinstance(part, str | int | float):  # most are
+                yield from internal_errors(part)
     elif isinstance(record, dict):
         yield from internal_errors(tuple(record.values()))
     elif isinstance(record, tuple | list):

@@ -10,9 +10,10 @@ skipped says nothing either way.  So it is in finite fields: an exact check of a
 may not be violated, and of a false one some check must be, unless a conclusion of it has no
 reading there.  SymPy speaks against a statement said to be true if it found numbers at which a
 conclusion certainly fails, which comes first because the kernel proved it, and against one said
-to be false if it derived it in all cases at sizes that cross each other: at one size only a false
-statement may be true.  What SymPy could not derive says nothing.  A statement expected to be
-ill-typed must not build: its shapes do not fit, and there is nothing to measure.
+to be false if it derived it in all cases at sizes that cross each other, those that the witness
+has apart among them: where two lengths are always one, a false statement may be true. What SymPy
+could not derive says nothing. A statement expected to be ill-typed must not build: its shapes do
+not fit, and there is nothing to measure.
 
 A theorem is ok when nothing speaks against it and nothing against its negative control, whose
 expectation is the opposite: true for one that is refuted or ill-typed.  Undecided is never as
@@ -22,7 +23,8 @@ either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import assert_never
 
 from .document import short
@@ -33,6 +35,7 @@ from .evidence import (
     InternalErrorEvidence,
     MeasuredEvidence,
     MisreadEvidence,
+    RefutedEvidence,
     UndecidedEvidence,
     Verdict,
 )
@@ -98,12 +101,22 @@ def _derived_false(evidence: Iterable[Evidence]) -> list[str]:
     ]
 
 
-def _derived_true(evidence: Iterable[Evidence]) -> list[str]:
+def _derived_true(evidence: Sequence[Evidence]) -> list[str]:
+    witnesses = [e.witness.sizes for e in evidence if isinstance(e, RefutedEvidence)]
     return [
         "SymPy derived it at small sizes, and should have refused it"
         for e in evidence
         if isinstance(e, DerivedEvidence) and e.status == "derived" and _in_general(e)
+        if not any(_apart(sizes, e) for sizes in witnesses)
     ]
+
+
+def _apart(witness: Mapping[str, int], e: DerivedEvidence) -> bool:
+    """Whether a witness has two lengths that differ, and SymPy was only asked where they do not."""
+    return any(
+        witness[a] != witness[b] and all(sizes[a] == sizes[b] for sizes in e.sizes)
+        for a, b in combinations((n for n in (e.sizes or ({},))[0] if n in witness), 2)
+    )
 
 
 def _in_general(e: DerivedEvidence) -> bool:

@@ -341,7 +341,10 @@ def theorem_key(entry: Entry, options: Options) -> tuple[Key, tuple[Stamp, ...]]
 
 
 def demonstration_keys(files: Mapping[str, Path]) -> dict[str, tuple[Key, tuple[Stamp, ...]]]:
-    """The key of each demonstration, which depends on the files beside its own."""
+    """The key of each demonstration, which depends on the files beside its own.
+
+    What they print is numpy's on this processor; torch and what is calibrated of it are no part.
+    """
     return {
         name: (_demonstration_key(name, _beside(path)), stamps(_beside(path)))
         for name, path in files.items()
@@ -349,7 +352,7 @@ def demonstration_keys(files: Mapping[str, Path]) -> dict[str, tuple[Key, tuple[
 
 
 def _demonstration_key(name: str, beside: tuple[Path, ...]) -> Key:
-    told = {"id": name, "source": source_digest(beside), **_surroundings("cpu")}
+    told = {"id": name, "source": source_digest(beside), **_surroundings(""), "on": processor()}
     return Key("demonstration", name, json.dumps(told, sort_keys=True))
 
 

@@ -413,6 +413,18 @@ def test_nothing_is_taken_that_was_made_otherwise(
     another()
 
 
+def test_a_demonstration_depends_on_the_processor_and_on_nothing_of_torch(
+    write_demonstration: WriteDemonstration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"two-and-two": write_demonstration()}
+    found = kept.demonstration_keys(files)["two-and-two"][0]
+    monkeypatch.setattr(kept, "calibration", lambda _: "another")
+    monkeypatch.setattr(kept, "device_name", lambda _: "another")
+    assert kept.demonstration_keys(files)["two-and-two"][0] == found
+    monkeypatch.setattr(kept, "processor", lambda: "another")
+    assert kept.demonstration_keys(files)["two-and-two"][0] != found
+
+
 def test_another_calibration_is_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     from attnproof.numeric.calibration import store as in_force
 

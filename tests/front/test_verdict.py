@@ -11,7 +11,14 @@ import pytest
 from attnproof.catalogue import Source
 from attnproof.checking import VACUOUS, Options, check
 from attnproof.claims import Findings, derive
-from attnproof.evidence import DerivedEvidence, MeasuredEvidence, Status, UndecidedEvidence, Verdict
+from attnproof.evidence import (
+    DerivedEvidence,
+    MeasuredEvidence,
+    RefutedEvidence,
+    Status,
+    UndecidedEvidence,
+    Verdict,
+)
 from attnproof.judgement import against, opposite
 from attnproof.ledger import VERDICTS, ClaimEntry, ClaimVerdict
 from attnproof.page import page
@@ -284,6 +291,25 @@ def test_a_false_statement_that_is_true_at_one_size_does_not_speak_against_itsel
     found: DerivedEvidence,
 ) -> None:
     assert not against("refuted", "refuted", (found,))
+
+
+def test_lengths_that_sympy_has_never_apart_are_apart_in_a_witness() -> None:
+    paired = [{"n": a, "c": b, "d": b} for a, b in ((2, 2), (3, 2), (2, 3), (1, 1))]
+    found = derived("derived", *paired)
+    witness = {"values": {}, "text": "", "place": (), "left": "1", "right": "0", "gap": "1"}
+    together, apart = (
+        RefutedEvidence.model_validate(
+            {
+                "says": "",
+                "witness": {**witness, "sizes": sizes, "certified_by": "balls"},
+                "seconds": 0.0,
+            }
+        )
+        for sizes in ({"n": 1, "c": 2, "d": 2}, {"n": 1, "c": 1, "d": 2})
+    )
+    assert against("refuted", "refuted", (found,))
+    assert against("refuted", "refuted", (found, together))
+    assert not against("refuted", "refuted", (found, apart))
 
 
 # The line of a verdict leaves no condition out, and says each once.

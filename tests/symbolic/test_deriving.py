@@ -25,6 +25,7 @@ from attnproof.symbolic import (
     real,
     sizes,
 )
+from attnproof.symbolic.expressions import judging
 from attnproof.symbolic.expressions.array import entry_lines
 from attnproof.symbolic.expressions.deriving import Derivation, derive, sides
 from attnproof.symbolic.expressions.generators import Generators
@@ -247,3 +248,16 @@ def test_a_case_has_no_hypothesis_of_the_case_before_it() -> None:
 
     assert derived_from(lambda m, x, y: [((m + 1) * (x - y), 0 * x)]) == "derived"
     assert derived_from(lambda m, x, y: [((m - 3) * (x - y), 0 * x)]) != "derived"
+
+
+def test_what_is_false_at_the_first_numbers_is_not_normalised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*_: object) -> str:
+        raise AssertionError("this was not to be tried")
+
+    monkeypatch.setattr(judging._Judge, "why_not", never)
+    given = {"x": real(), "y": real()}
+    assert derived(lambda x, y: equal((x + y) ** 2, x**2 + y**2), **given).status == "refused"
+    with pytest.raises(AssertionError, match="not to be tried"):
+        derived(lambda x, y: equal((x + y) * (x - y), x**2 - y**2), **given)

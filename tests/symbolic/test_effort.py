@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from attnproof.symbolic import equal, exists, injection, prove, real, sizes
+from attnproof.symbolic import chain, derive, equal, exists, injection, prove, real, sizes
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.budget import Budget, OutOfTime, spend, within
 from attnproof.symbolic.claim import Claim
@@ -100,3 +100,22 @@ def test_a_named_array_is_shown_before_it_is_doubted(monkeypatch: pytest.MonkeyP
     assert decided(claim, QUICK).verdict == "proved"
     with pytest.raises(AssertionError, match="not to be tried"):
         decided(TRUE, QUICK)
+
+
+def test_a_witness_saves_the_second_way_to_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    masked = [xp.where(xp.arange(N) < 1, x, b) for x in (a, b, a - b)]
+    ways: list[object] = []
+    plainly = derive._by_normal_forms
+    monkeypatch.setattr(
+        derive, "_by_normal_forms", lambda *args: (ways.append(args[2]), plainly(*args))[1]
+    )
+    found = decided(equal(masked[0], masked[1])).claims[0]
+    assert (found.verdict, len(ways)) == ("refuted", 1)
+    assert found.witness == decided(equal(masked[0], masked[1])).claims[0].witness
+    ways.clear()
+    assert decided(equal(masked[0], masked[1]), Effort(refuting=False)).verdict == "undecided"
+    assert len(ways) > 1
+    ways.clear()
+    both = chain(masked[0], ("false", masked[1]), ("false", masked[2]))
+    assert decided(both).verdict == "refuted"
+    assert len(ways) > 2  # of several steps each may hold

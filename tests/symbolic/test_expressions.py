@@ -14,7 +14,7 @@ import sympy as sp
 from attnproof.symbolic.bodies import Code
 from attnproof.symbolic.expressions import namespace as xp
 from attnproof.symbolic.expressions.array import Expressions, Length, as_expressions, symbols
-from attnproof.symbolic.expressions.generators import Finer, Generators
+from attnproof.symbolic.expressions.generators import Finer, Generators, Unreadable
 from attnproof.symbolic.expressions.judging import Impossible, use
 from attnproof.symbolic.expressions.signs import certain_sign, certified_value
 from attnproof.theorems.definitions.attention import attention, causal_self_attention, softmax
@@ -192,6 +192,48 @@ def test_a_change_of_a_true_identity_is_not_derived(identity: Any) -> None:
     if isinstance(identity, sp.Add):
         first = identity.args[0]
         assert not is_zero(identity + first)
+
+
+def test_an_exponent_has_one_generator_and_those_that_follow_from_it_none() -> None:
+    generators = Generators()
+    both = generators.lower(sp.exp(x + y * t))
+    assert len(generators.meaning) == 1
+    first, second = (generators.lower(sp.exp(exponent)) for exponent in (x, y * t))
+    assert first * second == both
+    assert first**2 * second != both
+    assert len(generators.meaning) == 2
+    with pytest.raises(Finer):  # a root of what is left
+        generators.lower(sp.exp(x + y * t / 2))
+    generators.begin_again()
+    half, both, first = (generators.lower(sp.exp(x + y * t * k)) for k in (sp.S.Half, 1, 0))
+    assert half**2 == both * first
+
+
+@pytest.mark.parametrize(
+    "exponent",
+    [
+        x, -x, x + y, 2 * x * y / 3, x / sp.sqrt(2) + 1, sp.cos(x) * y, (x + y) ** 2, x + sp.log(p),
+        sp.log(p) / 2, sp.S.Zero, sp.S.One, sp.Rational(1, 2), -sp.oo, x - sp.oo, sp.sqrt(x**2),
+    ],
+)  # fmt: skip
+def test_exponentials_are_as_sympy_has_them(exponent: Any) -> None:
+    assert xp.exp(Expressions(exponent)).item() == sp.exp(exponent)
+
+
+@pytest.mark.parametrize("divisor", [x + y, x + y + 1, 1 + sp.sqrt(2), x, 2 * x, 1 + sp.exp(x)])
+def test_quotients_are_as_sympy_has_them(divisor: Any) -> None:
+    assert (Expressions(t) / Expressions(divisor)).item() == t / divisor
+    assert (1 / Expressions(divisor)).item() == 1 / divisor
+
+
+def test_values_of_parts_are_computed_once() -> None:
+    from flint import fmpq
+
+    values: dict[Any, Any] = {x: fmpq(2)}
+    assert certified_value((x + 1) ** 2 + 1 / (x + 1), values) == fmpq(28, 3)
+    assert values[x + 1] == 3
+    with pytest.raises(Unreadable):
+        certified_value(y, values)
 
 
 def test_signs_are_those_of_the_form() -> None:
