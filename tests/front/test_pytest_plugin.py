@@ -44,18 +44,6 @@ def test_the_header_has_one_line(pytester: pytest.Pytester) -> None:
     result.assert_outcomes(passed=1)
 
 
-def test_verdicts_are_properties_of_the_test(pytester: pytest.Pytester, tmp_path: Path) -> None:
-    pytester.makepyfile(TEST)
-    xml = tmp_path / "junit.xml"
-    result = inside(
-        pytester, "-s", "--attnproof-seed", "4", "--attnproof-dtype", "float64", f"--junitxml={xml}"
-    )
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["*4 float64 cpu*"])
-    found = {one.get("name"): one.get("value") for one in ET.parse(xml).getroot().iter("property")}
-    assert found == {"attnproof.rope.norm": "measured", "attnproof.rope.linear": "measured"}
-
-
 FAILING = """
 import logging
 from attnproof.programs.subjects import Rotary
@@ -77,16 +65,23 @@ def test_law():
 """
 
 
-def test_a_failure_shows_the_law_and_nothing_that_torch_writes_of_its_graphs(
-    pytester: pytest.Pytester,
+def test_verdicts_are_properties_and_a_failure_shows_the_law_alone(
+    pytester: pytest.Pytester, tmp_path: Path
 ) -> None:
-    pytester.makepyfile(FAILING)
-    result = inside(pytester)
-    result.assert_outcomes(failed=2)
+    """Nothing that torch writes of its graphs is shown."""
+    pytester.makepyfile(test_good=TEST, test_bad=FAILING)
+    xml = tmp_path / "junit.xml"
+    told = ("--attnproof-seed", "4", "--attnproof-dtype", "float64", f"--junitxml={xml}")
+    result = inside(pytester, "-rP", *told)
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*4 float64 cpu*"])
     result.stdout.fnmatch_lines(["*rope breaks a law of rotary code", "kept: True"])
     result.stdout.fnmatch_lines(["*got 'liner'; nearest: linear*"])
     result.stdout.no_fnmatch_line("*torch.__trace:*")
     result.stdout.no_fnmatch_line("*def known_laws*")
+    (good,) = (one for one in ET.parse(xml).iter("testcase") if one.get("classname") == "test_good")
+    found = {one.get("name"): one.get("value") for one in good.iter("property")}
+    assert found == {"attnproof.rope.norm": "measured", "attnproof.rope.linear": "measured"}
 
 
 def test_a_seed_that_is_none_is_a_usage_error(pytester: pytest.Pytester) -> None:

@@ -132,9 +132,20 @@ def test_the_store_stands_in_the_cache_of_the_user(monkeypatch: pytest.MonkeyPat
     assert default_place() == Path.home() / ".cache" / "attnproof" / "store.sqlite"
 
 
-def test_five_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
+@pytest.fixture
+def quick(write_theorem: WriteTheorem, true_theorem: str) -> tuple[str, ...]:
+    """Twelve theorems that take no time, for no kill waits for more."""
+    head, _, one = true_theorem.partition("@theorem")
+    several = [f"@theorem{one}".replace("statement", f"theorem_{k}") for k in range(12)]
+    text = head + "\n\n".join(several)
+    return "twelve", "--theorems", str(write_theorem("twelve", text).parent)
+
+
+def test_five_kills_lose_nothing_and_count_nothing_twice(
+    tmp_path: Path, quick: tuple[str, ...]
+) -> None:
     told: list[tuple[int, str]] = []
-    kills = Kills(tmp_path, selection=("softmax",), seed=3, tell=lambda *now: told.append(now))
+    kills = Kills(tmp_path, selection=quick, seed=3, tell=lambda *now: told.append(now))
     kills.run(5)
     assert (kills.killed, kills.wrong) == (5, [])
     assert kills.wholes >= 1
@@ -145,8 +156,10 @@ def test_five_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("fault", "told"), [("late", "lost: "), ("twice", "twice: ")])
-def test_kills_find_a_fault_of_the_store(tmp_path: Path, fault: str, told: str) -> None:
-    kills = Kills(tmp_path, selection=("softmax",), fault=fault, seed=3)
+def test_kills_find_a_fault_of_the_store(
+    tmp_path: Path, quick: tuple[str, ...], fault: str, told: str
+) -> None:
+    kills = Kills(tmp_path, selection=quick, fault=fault, seed=3)
     kills.run(5)
     assert kills.wrong
     assert kills.wrong[0].startswith(told)

@@ -24,7 +24,7 @@ from attnproof.sweeping.store import Store
 from attnproof.sweeping.sweep import Asked, planned, sweep
 from attnproof.sweeping.work import LARGEST, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
-from tests.front.outputs import begun, conforms, python
+from tests.front.outputs import begun, conforms
 from tests.front.swept import ATTENTION, SOFTMAX, asked, held, plan_of
 
 
@@ -316,7 +316,9 @@ def test_a_limit_of_memory_is_kept_and_taken_back() -> None:
     assert not spent_memory("ValueError: shapes do not fit")
 
 
-def test_a_sweep_that_is_killed_goes_on_where_it_was(root: Path, tmp_path: Path) -> None:
+def test_a_sweep_that_is_killed_goes_on_where_it_was(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     place = tmp_path / "store.sqlite"
     asked = f"sweep {SOFTMAX} --dtype float32 --device cpu --seeds 0:120".split()
     words = [*asked, "--store", str(place)]
@@ -327,9 +329,10 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(root: Path, tmp_path: Path)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     kept = _rows(place)
-    done = python("-m", "attnproof", *words, cwd=root)
-    assert f"{kept} of 120 found in the store" in done.stdout
-    assert "120 cells: 120 held" in done.stdout
+    assert cli.main([*words, "--engine", "threading"]) == 0
+    printed = capsys.readouterr().out
+    assert f"{kept} of 120 found in the store" in printed
+    assert "120 cells: 120 held" in printed
     assert _rows(place) == 120
 
 
