@@ -135,6 +135,8 @@ CASES: dict[str, list[Case]] = {
     "aten.conj.default": [on(Z)],
     "aten._conj.default": [on(Z)],
     "aten.cat.default": [on([X, Y]), on([X, BITS], 1), on([BITS, BITS], 0)],
+    "aten.concat.default": [on([X, Y]), on([X, BITS], 1)],
+    "aten.concatenate.default": [on([X, Y]), on([X, BITS], 1)],
     "aten.stack.default": [on([X, Y]), on([X, Y], -1), on([BITS, BITS], 1), on([Z, Z], -1)],
     "aten.repeat.default": [on(X, [2, 3]), on(X, [M, 1, 2])],
     "aten.repeat_interleave.self_int": [on(X, 2, 1), on(X, 3, 0)],

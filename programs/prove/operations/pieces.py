@@ -146,7 +146,7 @@ def roll(x: Any, shifts: Sequence[int], axes: Sequence[int] = ()) -> Any:
     return x
 
 
-@moves("aten.cat.default")
+@moves("aten.cat.default", "aten.concat.default", "aten.concatenate.default")
 def concatenated(parts: Sequence[Any], axis: int = 0) -> Any:
     """One after the other along an axis; empty parts are left out."""
     if any(isinstance(part, Pair) for part in parts):
