@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
@@ -18,6 +19,7 @@ from attnproof.programs.prove import Traced, prove
 from attnproof.programs.subjects import Attention
 from attnproof.verdict_line import Condition
 
+gates = import_module("attnproof.programs.prove.gate")  # its function has its name
 SECONDS = 6.0
 CAUSAL = DeclaredAttention(causal=True)
 BLOCKS = Condition("the blocks of a block mask are those of its function", "where")
@@ -27,6 +29,13 @@ TABLE = nn.Parameter(torch.linspace(-3, 4, 516).reshape(4, 129).sin())
 ROWS = nn.Parameter(torch.linspace(0, 2, 12).reshape(4, 3))
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def few_calls(lengths: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that makes its mask of blocks takes a twentieth of a second: few are made."""
+    del lengths  # which says how many at most
+    monkeypatch.setattr(gates, "SECONDS", 0.05)
 
 
 def interpreted(*given: Any, **named: Any) -> Any:
