@@ -19,6 +19,8 @@ from ...numeric.devices import one_thread
 from ..exact import exact
 from ..finding import UNLIKE, Finding, Seen
 from ..prove import prove
+from ..prove.comparison import CHANGES
+from ..prove.gate import OVERWRITES
 from ..prove.proving import Traced
 from ..response import CANCELLED
 from ..settings import given_back
@@ -33,6 +35,11 @@ SameVerdict = Literal[
     "proved", "exact", "measured", "undecided", "counterexample", "internal error"
 ]
 SECONDS = 20.0
+NO_FUNCTION = (
+    UNLIKE,
+    CHANGES,
+    OVERWRITES,
+)  # what is said of code that is no function of its inputs
 FEATURES = "DEFCPVd"  # letters of lengths that code often fixes
 
 
@@ -95,7 +102,7 @@ def compare(
         begin("run")
         both, looked = _with_tables(both, seed)
         found = _found(both, looked, _How(seed, seconds, begin))
-    remarks = [*both.notes, looked.raises, looked.overflows, looked.unsteady]
+    remarks = [*both.notes, looked.raises, looked.overflows]
     if found.verdict != "counterexample":
         remarks.append(at_hidden_rows(both))
     return replace(
@@ -137,6 +144,8 @@ def _found(both: Two, looked: Looked, how: _How) -> Verdict:
         return Verdict(
             both, "undecided", "there are no lengths at which both could be run", looked=looked
         )
+    if looked.unsteady:
+        return Verdict(both, "undecided", looked.unsteady, looked=looked)
     how.begin("proof")
     subject = both.subject()
     tried, made = _proof(both, subject, how)
@@ -146,9 +155,10 @@ def _found(both: Two, looked: Looked, how: _How) -> Verdict:
     if made is not None and made.verdict == "broken":
         return Verdict(both, "counterexample", made.why, seen=made.witness, **more)
     if made is not None and made.verdict == "holds":
-        return Verdict(both, "proved", made.why, (*_conditions(both), *_all(tried)), **more)
+        said = (*_conditions(both, proved=True), *_all(tried))
+        return Verdict(both, "proved", made.why, said, **more)
     why = made.why if made is not None else tried.why
-    if UNLIKE in why:
+    if any(told in why for told in NO_FUNCTION):
         return Verdict(both, "undecided", why, **more)
     more["parted"] = parted(both)
     how.begin("finite fields")
@@ -193,12 +203,14 @@ def ways(both: Two) -> Sequence[str]:
     return tuple(dict.fromkeys(("", features, features + heads, features + heads + rows)))
 
 
-def _conditions(both: Two) -> tuple[Condition, ...]:
+def _conditions(both: Two, *, proved: bool = False) -> tuple[Condition, ...]:
+    """What is the same of both beside the arrays: a proof is of all weights, a call of its own."""
     found = []
     if both.table is not ANY:
         found.append(Condition(both.table.says, "where"))
     if both.weights:
-        found.append(Condition("the weights of both are the same, whatever they are", "where"))
+        which = "whatever they are" if proved else "and as they are now"
+        found.append(Condition(f"the weights of both are the same, {which}", "where"))
     if any(one.numel() for module in both.modules for one in module.buffers()):
         told = "stored tables that hold the same numbers now are the same"
         found.append(Condition(told, "where"))
@@ -211,6 +223,7 @@ def _all(traced: Traced) -> tuple[Condition, ...]:
 
 def _differ(both: Two, looked: Looked) -> str:
     at = ", ".join(f"{c} = {n}" for c, n in looked.at.items())
+    at += f", {looked.how}" if looked.how else ""
     which = f"result {looked.result + 1} of " if both.count > 1 else ""
     if looked.error == float("inf") and not looked.bound:
         return (

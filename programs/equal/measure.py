@@ -8,7 +8,8 @@ programs may be apart by the sum of what both are allowed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
@@ -21,8 +22,9 @@ from ..arranging import arranged
 from ..draw import Draw
 from ..finding import Seen
 from ..prove.running import seen_of, shrunk
+from ..prove.ways import HOW, called_in, flat_weights_drawn, given_in, trained, zeroed
 from ..response import CANCELLED, Unsteady, allowance, moved_inside
-from ..source_numbers import numbers_in
+from ..source_numbers import constants_in, numbers_of
 from .inputs import drawn
 from .pair import Two
 from .sides import LENGTH, Shared
@@ -30,13 +32,17 @@ from .sides import LENGTH, Shared
 FORMATS = (torch.float64, torch.float32)
 LONG = (16, 33, 70)  # tokens; code may do otherwise from a length on
 NAMED, LONGEST = 24, 600  # lengths of the source that are tried
+NUMBERS, MOST_INPUT = 8, 1e30  # numbers of the source that are tried as inputs
+WEIGHTS = 12  # of which each is 0 by itself
 TOKENS = "nrm"
+LARGE, ZEROS = "large inputs", "inputs that are 0"
 
 
 @dataclass
 class Looked:
     """What was seen: the largest difference and its bound, and where they differ, if they do.
 
+    ``how``: in which way they were called there, or with which weights, where that is no plain one.
     ``tried``: how many calls of both were compared, ``formats`` in which.  ``raises``: lengths at
     which one program alone raises, and what.  ``overflows``: which one alone gives what is no
     number of large inputs, which says nothing of the function.  ``cancels``: somewhere numbers
@@ -48,6 +54,7 @@ class Looked:
     seen: Seen | None = None
     at: dict[str, int] = field(default_factory=dict)
     dtype: str = ""
+    how: str = ""
     result: int = 0
     tried: int = 0
     formats: tuple[str, ...] = ()
@@ -59,11 +66,15 @@ class Looked:
 
 @dataclass(frozen=True)
 class Both:
-    """One result of both programs, on arrays by name; what a witness is made small with."""
+    """One result of both programs, on arrays by name; what a witness is made small with.
+
+    ``way``: how both are called.
+    """
 
     two: Two
     k: int
     draw: Draw
+    way: str = "plain"
 
     def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
         """Both results; None where one raises."""
@@ -71,9 +82,7 @@ class Both:
         for side in ("first", "second"):
             try:
                 with torch.no_grad():
-                    found.append(
-                        self.two.results_of_copies(side, self._given(values))[self.k].double()
-                    )
+                    found.append(self._result(side, self._given(values)).double())
             except Exception:  # noqa: BLE001 (the code may raise anything)
                 return None
         return found[0], found[1]
@@ -105,7 +114,7 @@ class Both:
                 placed = list(given)
                 for n, x in zip(moved, floats, strict=True):
                     placed[n] = x
-                return self.two.results_of_copies(side, placed)[self.k]
+                return self._result(side, placed)
 
             with torch.no_grad():
                 floats = [given[n] for n in moved]
@@ -114,8 +123,24 @@ class Both:
                     inside += CANCELLED * moved_inside(call, *floats, draw=self.draw)
         return max(total, inside), total < off <= inside
 
+    def _result(self, side: str, given: Sequence[Tensor]) -> Tensor:
+        return results_in(self.way, self.two, side, given)[self.k]
+
     def _given(self, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         return tuple(x.to(self.draw.dtype) if x.is_floating_point() else x for x in values.values())
+
+
+def results_in(way: str, both: Two, side: str, values: Sequence[Tensor]) -> list[Tensor]:
+    """All results of one program, called in some way; it may write into what it is given."""
+    if way == "plain":
+        return both.results_of_copies(side, values)
+    given = given_in(way, values, rows_of(both))
+    return list(called_in(way, lambda *own: both.results(side, own), given, both.modules))
+
+
+def rows_of(both: Two) -> list[int | None]:
+    """Along which axis of each array the rows of a batch lie."""
+    return [one.letters.index("B") if "B" in one.letters else None for one in both.given]
 
 
 def apart(here: Tensor, there: Tensor) -> Tensor:
@@ -150,29 +175,114 @@ def lengths_tried(both: Two) -> list[dict[str, int]]:
     return sorted(unique.values(), key=lambda one: math.prod(one.values()))
 
 
+def _constants(both: Two) -> list[float]:
+    """The numbers of the source of either program."""
+    return constants_in([side.program.call for side in (both.first, both.second)])
+
+
 def _named(both: Two) -> list[int]:
     """Lengths that the source of either program names, and their neighbours."""
-    roots = [side.program.call for side in (both.first, both.second)]
-    named = dict.fromkeys(n + k for n in numbers_in(roots) for k in (-1, 0, 1))
+    named = dict.fromkeys(n + k for n in numbers_of(_constants(both)) for k in (-1, 0, 1))
     return [n for n in named if 3 < n <= LONGEST][:NAMED]
 
 
 def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> Looked:
-    """Run both at many lengths in each format; the smallest inputs at which they differ."""
+    """Run both at many lengths in each format, then on what code may ask for by itself.
+
+    That is inputs and weights that are 0 or numbers of the source, far larger or smaller ones, and
+    calls in other ways.  Kept are the smallest inputs at which they differ.
+    """
     found = Looked()
     for dtype in formats:
-        name = name_of(dtype)
-        with arranged(SimpleNamespace(module=nn.ModuleList(both.modules)), dtype):
+        with _arranged(both, dtype):
             before = found.tried
             for at in lengths_tried(both):
-                for k, scale in ((0, 1.0), (1, 8.0)):
-                    _at(both, at, seed + k, scale, dtype, found)
+                for k, of in ((0, ""), (1, LARGE)):
+                    values = _drawn(both, at, Draw(seed + k, dtype))
+                    values = _scaled(values, 8.0) if of else values
+                    _at(both, at, values, Draw(seed + k, dtype), found, of=of)
                     if found.seen is not None:
-                        found.dtype = name
                         return found
             if found.tried > before:
-                found.formats = (*found.formats, name)
+                found.formats = (*found.formats, name_of(dtype))
+    if found.tried:
+        with _arranged(both, formats[0]):
+            _look_closer(both, seed, formats[0], found)
     return found
+
+
+def _drawn(both: Two, at: Mapping[str, int], draw: Draw) -> tuple[Tensor, ...]:
+    """Arrays of these lengths; none where the lengths do not go together."""
+    try:
+        return drawn(both.given, at, draw.seed, draw.dtype)
+    except Exception:  # noqa: BLE001 (a half of an odd length)
+        return ()
+
+
+def _arranged(both: Two, dtype: torch.dtype) -> AbstractContextManager[float]:
+    return arranged(SimpleNamespace(module=nn.ModuleList(both.modules)), dtype)
+
+
+def _look_closer(both: Two, seed: int, dtype: torch.dtype, found: Looked) -> None:
+    """Run both at one length on inputs, with weights and in ways that are no ordinary ones."""
+    at, draw = dict(both.lengths), Draw(seed, dtype)
+    given = _drawn(both, at, draw)
+    for of, values in _unusual(both, given):
+        _at(both, at, values, draw, found, of=of)
+        if found.seen is not None:
+            return
+    tokens = [c for c in at if c in TOKENS]
+    square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
+    for way in dict.fromkeys(("apart", *HOW)):
+        lengths = square if way == "one" else at  # inputs that are one array have one shape
+        values = _drawn(both, lengths, draw)
+        if values:
+            values = given_in(way, values, rows_of(both))
+        _at(both, lengths, values, draw, found, way=way)
+        if found.seen is not None:
+            found.how = HOW[way]
+            return
+    with flat_weights_drawn(both.modules) as drawn_anew:
+        if drawn_anew:
+            _at(both, at, given, draw, found)
+    if found.seen is not None:
+        found.how = "with other weights where these are all one number"
+        return
+    weights = trained(both.modules)
+    for some in (weights, *([one] for one in weights[:WEIGHTS])) if weights else ():
+        with zeroed(some):
+            _at(both, at, given, draw, found, of="weights that are 0")
+        if found.seen is not None:
+            found.how = "with weights that are 0"
+            return
+
+
+def _unusual(both: Two, given: Sequence[Tensor]) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
+    """Inputs of which code may do otherwise, and what they are, where they are no ordinary ones."""
+    yield ZEROS, _scaled(given, 0.0)
+    for place, x in enumerate(given):
+        if x.is_floating_point():
+            yield ZEROS, (*given[:place], torch.zeros_like(x), *given[place + 1 :])
+    yield LARGE, _scaled(given, 100.0)
+    yield "small inputs", _scaled(given, 1e-3)
+    constants = _constants(both)
+    reals = [c for c in constants if 0 < abs(c) < MOST_INPUT and c != int(c)]
+    for number in (1.0, -1.0, *reals[:NUMBERS]):
+        yield (
+            "inputs that are all one number",
+            tuple(torch.full_like(x, number) if x.is_floating_point() else x for x in given),
+        )
+    for n in [n for n in numbers_of(constants) if n > LONG[-1]][:NUMBERS]:
+        moved = tuple(
+            x + n if one.kind == "positions" else x
+            for one, x in zip(both.given, given, strict=True)
+        )
+        if any(one.kind == "positions" for one in both.given):
+            yield "", moved
+
+
+def _scaled(values: Sequence[Tensor], scale: float) -> tuple[Tensor, ...]:
+    return tuple(x * scale if x.is_floating_point() else x for x in values)
 
 
 def _values(shared: Sequence[Shared], drawings: Sequence[Tensor]) -> dict[str, Tensor]:
@@ -180,25 +290,31 @@ def _values(shared: Sequence[Shared], drawings: Sequence[Tensor]) -> dict[str, T
 
 
 def _at(
-    both: Two, at: Mapping[str, int], seed: int, scale: float, dtype: torch.dtype, found: Looked
+    both: Two,
+    at: Mapping[str, int],
+    values: Sequence[Tensor],
+    draw: Draw,
+    found: Looked,
+    *,
+    of: str = "",
+    way: str = "plain",
 ) -> None:
-    """Compare at these lengths; the first difference is made small and kept."""
-    try:
-        values = [
-            x * scale if x.is_floating_point() else x for x in drawn(both.given, at, seed, dtype)
-        ]
-    except Exception:  # noqa: BLE001 (lengths that do not go together)
+    """Compare on these values, called in some way; the first difference is made small and kept.
+
+    ``of``: what the values are where they are no ordinary ones: there what is not finite is noted.
+    """
+    if not values:
         return
     results: dict[str, Any] = {}
     for side in ("first", "second"):
         try:
             with torch.no_grad():
-                results[side] = both.results_of_copies(side, values)
+                results[side] = results_in(way, both, side, values)
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
             results[side] = error
     wrong = {side: x for side, x in results.items() if isinstance(x, Exception)}
     if wrong:
-        if len(wrong) == 1 and not found.raises and dtype is torch.float32:
+        if len(wrong) == 1 and not found.raises and draw.dtype is torch.float32:
             ((side, raised),) = wrong.items()
             where = ", ".join(f"{c} = {n}" for c, n in at.items())
             found.raises = (
@@ -208,21 +324,25 @@ def _at(
         return
     found.tried += 1
     for k, (here, there) in enumerate(zip(results["first"], results["second"], strict=True)):
-        run = Both(both, k, Draw(seed, dtype))
-        if _overflows(both, here, there, dtype, scale, found):
+        run = Both(both, k, draw, way)
+        if _overflows(both, here, there, draw.dtype, of, found):
             continue
         told = _gap(run, _values(both.given, values), here.double(), there.double(), found)
         if told is not None:
-            found.result, found.at = k, dict(at)
-            found.seen = _smallest(run, both, at, seed, told)
-            found.error, found.bound = found.seen.difference, found.seen.allowed
+            try:
+                seen = _smallest(run, both, at, told)
+            except Unsteady as error:
+                found.unsteady = str(error)
+                return
+            found.result, found.at, found.dtype = k, dict(at), name_of(draw.dtype)
+            found.seen, found.error, found.bound = seen, seen.difference, seen.allowed
             return
 
 
 def _overflows(
-    both: Two, here: Tensor, there: Tensor, dtype: torch.dtype, scale: float, found: Looked
+    both: Two, here: Tensor, there: Tensor, dtype: torch.dtype, of: str, found: Looked
 ) -> bool:
-    """Whether the results are not finite at different entries because numbers grew too large.
+    """Whether the results are not finite at different entries because of what numbers they are of.
 
     So it is of large inputs, and where a finite entry is larger than what can be squared, as in a
     recurrence that grows.  It is noted which program's it is.
@@ -233,15 +353,15 @@ def _overflows(
     if not off.numel() or not off.isinf().any():
         return False
     largest = max(_largest(x) for x in (here, there))
-    if scale == 1 and largest <= torch.finfo(dtype).max ** 0.5:
+    if not of and largest <= torch.finfo(dtype).max ** 0.5:
         return False
     finite = [bool(x.isfinite().all()) for x in (here, there)]
     name = name_of(dtype)
     side = both.second if finite[0] else both.first
     found.overflows = found.overflows or (
-        f"of large inputs {side.program.name} is not finite in {name}, the other is"
+        f"of {of or LARGE} {side.program.name} is not finite in {name}, the other is"
         if any(finite)
-        else f"of large inputs the two are not finite in {name} at different entries"
+        else f"of {of or LARGE} the two are not finite in {name} at different entries"
     )
     return True
 
@@ -274,13 +394,12 @@ def _gap(
     return None
 
 
-def _smallest(
-    run: Both, both: Two, at: Mapping[str, int], seed: int, values: dict[str, Tensor]
-) -> Seen:
+def _smallest(run: Both, both: Two, at: Mapping[str, int], values: dict[str, Tensor]) -> Seen:
     """The witness with as many zeros as can be, in small whole numbers where those show it."""
     for attempt in range(3):
         small = _values(
-            both.given, drawn(both.given, at, seed + attempt, run.draw.dtype, small=True)
+            both.given,
+            drawn(both.given, at, run.draw.seed + attempt, run.draw.dtype, small=True),
         )
         told = run.gap(small)
         if told is not None and told[0] > 4 * told[1]:
@@ -295,7 +414,9 @@ def _smallest(
             math.inf,
         )
     else:
-        seen = seen_of(run, shrunk(run, values))
+        least = shrunk(run, values)
+        given = given_in(run.way, list(least.values()), rows_of(both))  # inputs that are one array
+        seen = seen_of(run, _values(both.given, given))
     one, other = both.first.program.name, both.second.program.name
     place = seen.here[0].removeprefix("left side")
     if one == other:

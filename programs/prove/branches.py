@@ -213,7 +213,7 @@ def _zeros(part: Polynomial, at: Sequence[Lengths], *, equal: bool) -> Iterator[
             base = {**last, **dict(zip(rest, values, strict=True))}
             near = [
                 {**base, pivot: n + d}
-                for n in _roots(part, base, pivot)
+                for n in roots(part, base, pivot)
                 for d in (0, 1, -1)
                 if 1 <= n + d < LARGEST
             ]
@@ -224,13 +224,17 @@ def _zeros(part: Polynomial, at: Sequence[Lengths], *, equal: bool) -> Iterator[
                 break
 
 
-def _roots(part: Polynomial, base: Lengths, pivot: str) -> list[int]:
-    """The whole numbers nearest to the zeros of a polynomial in one length."""
+def roots(part: Callable[[Lengths], float], base: Lengths, pivot: str) -> list[int]:
+    """The whole numbers nearest to the zeros of a polynomial, of degree 2 at most, in one length.
+
+    >>> roots(lambda at: at["r"] - 3 * at["n"] - 40, {"n": 7, "r": 5}, "r")
+    [61]
+    """
     zero, one, two = (part({**base, pivot: n}) for n in (0, 1, 2))
     square = (two - 2 * one + zero) / 2
     line = one - zero - square
-    roots = np.roots([square, line, zero]) if square else [-zero / line] if line else []
-    return [round(float(r.real)) for r in map(complex, roots) if abs(r.imag) < CLOSE]
+    found = np.roots([square, line, zero]) if square else [-zero / line] if line else []
+    return [round(float(r.real)) for r in map(complex, found) if abs(r.imag) < CLOSE]
 
 
 def _together(parts: Sequence[Polynomial], base: Lengths) -> list[dict[str, int]]:
@@ -241,8 +245,8 @@ def _together(parts: Sequence[Polynomial], base: Lengths) -> list[dict[str, int]
             own = [letter for letter in part.letters() if letter not in known]
             if not own:
                 continue
-            roots = [n for n in _roots(part, at, own[0]) if 1 <= n < LARGEST]
-            at[own[0]] = roots[0] if roots else at[own[0]]
+            zeros = [n for n in roots(part, at, own[0]) if 1 <= n < LARGEST]
+            at[own[0]] = zeros[0] if zeros else at[own[0]]
             known |= set(part.letters())
         if all(abs(part(at)) < CLOSE for part in parts):
             return [at]

@@ -12,13 +12,11 @@ from __future__ import annotations
 import math
 import resource
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +25,7 @@ from attnproof.verdict_line import Condition
 
 from ..source_numbers import constants_in, functions_in, is_own, numbers_of
 from .branches import Search
-from .comparison import CHANGES, apart, run_of, runs_of
+from .comparison import CHANGES, run_of, runs_of
 from .environment import asked_elsewhere
 from .exporting import modules_in
 from .guards import met
@@ -35,6 +33,7 @@ from .lengths import Lengths, every, named, pairs, small
 from .parts import letters_of
 from .stating import Graph
 from .watching import Executed, Watch, functions_of, marked
+from .ways import ALL, HOW, called_in, flat_weights_drawn, given_in
 from .work import work_of
 
 Results = tuple[Tensor, ...]
@@ -62,25 +61,6 @@ WAYS = (
     "plain",
     "apart",
 )
-HOW = {
-    "gradients": "with gradients wanted",
-    "trained": "with parameters as inputs",
-    "apart": "with inputs that are not contiguous",
-    "inference": "in inference mode",
-    "one": "with one parameter, which is not contiguous, for all inputs of its shape",
-    "repeated": "with one row repeated without copies",
-    "int32": "with int32 positions",
-    "enabled": "with gradients enabled",
-    "computed": "with inputs that were computed with gradients",
-    "view": "with inputs that are a part of others, which were written to",
-    "made": "with inputs that were made in inference mode",
-    "subclass": "with inputs of a subclass of Tensor",
-    "first": "with gradients wanted of the first input alone, which is not contiguous",
-    "rest": "with gradients wanted of all but the first input, which are not contiguous",
-    "frozen": "with no gradients wanted of parameters",
-}
-ALL = ("plain", *HOW)
-GRADIENTS = ("gradients", "trained", "one", "enabled", "computed", "first", "rest", "frozen")
 OVERWRITES = "a later call of the code writes over what an earlier one gave"
 
 
@@ -183,7 +163,7 @@ class _Run:
         if work > MOST_WORK or not self.allowed(at):
             return True
         given = self.inputs(at, self.count) if inputs is None else inputs
-        given = self.given(given, way)
+        given = given_in(way, given, self.row)
         self.done += work
         want = self.of_graph(given)
         if want is None:
@@ -203,21 +183,7 @@ class _Run:
         """Run the code alone, in this way."""
         self.count += 1
         self.done += self.work(self.known(at))
-        self.of_code(self.given(self.inputs(at, self.count), way), way)
-
-    def given(self, inputs: tuple[Tensor, ...], way: str) -> tuple[Tensor, ...]:
-        """The numbers of a call in some way: rows that are all alike, inputs that are one."""
-        if way == "one":  # those of one shape are one array, as in self-attention
-            first: dict[torch.Size, Tensor] = {}
-            return tuple(
-                first.setdefault(x.shape, x) if x.is_floating_point() else x for x in inputs
-            )
-        if way == "repeated":
-            return tuple(
-                x if row is None else x.narrow(row, 0, 1).expand(x.shape)
-                for x, row in zip(inputs, self.row, strict=True)
-            )
-        return inputs
+        self.of_code(given_in(way, self.inputs(at, self.count), self.row), way)
 
     def of_graph(self, inputs: tuple[Tensor, ...]) -> Results | None:
         """What the graph gives; None where it raises."""
@@ -229,19 +195,8 @@ class _Run:
 
     def of_code(self, inputs: tuple[Tensor, ...], way: str = "plain") -> Results | None:
         """What the code gives, called in this way; None where it raises."""
-        modes: list[Any] = [torch.set_grad_enabled(way in GRADIENTS)]
-        modes += [torch.inference_mode()] if way in ("inference", "made") else []
-        inside = way in ("computed", "made", "first", "rest")
         try:
-            copies = {} if inside else _copies(inputs, way)
-            with ExitStack() as stack:
-                for mode in modes:
-                    stack.enter_context(mode)
-                if way == "frozen":
-                    stack.enter_context(_frozen(self.graph))
-                copies = copies or _copies(inputs, way)
-                found = self.code(*(copies[id(x)] for x in inputs))
-                return tuple(x.detach().clone() for x in found)
+            return called_in(way, self.code, inputs, _modules(self.graph))
         except Exception:  # noqa: BLE001 (code may raise anything)
             return None
 
@@ -269,78 +224,9 @@ def _pool() -> Tensor:
     return torch.randn(POOL, generator=torch.Generator().manual_seed(0)).repeat(2)
 
 
-def _copies(inputs: tuple[Tensor, ...], way: str) -> dict[int, Tensor]:
-    """The inputs as a call in some way has them, by the ids of what they are made from."""
-    if way in ("first", "rest"):
-        own = [(k == 0) == (way == "first") for k in range(len(inputs))]
-        return {
-            id(x): _copied(apart(x) if other else x, "computed" if other else "plain")
-            for x, other in zip(inputs, own, strict=True)
-        }
-    return {id(x): _copied(x, way) for x in inputs}  # one array stays one
-
-
-class _Own(Tensor):
-    """A subclass of Tensor, as libraries have them."""
-
-
-@contextmanager
-def _frozen(graph: Graph) -> Iterator[None]:
-    """No parameter wants a gradient."""
-    modules = (*graph.call.modules, *modules_in(graph.call.code))
-    wanted = {id(p): p for module in modules for p in module.parameters() if p.requires_grad}
-    try:
-        for p in wanted.values():
-            p.requires_grad_(False)
-        yield
-    finally:
-        for p in wanted.values():
-            p.requires_grad_(True)
-
-
-def _copied(x: Tensor, way: str) -> Tensor:
-    """An input as a call in some way has it."""
-    if not x.is_floating_point():
-        return x.int() if way == "int32" and x.dtype == torch.int64 else x.clone()
-    if way == "repeated":  # its rows are one in memory, behind other numbers
-        kept = torch.cat((x.new_zeros(1), x.as_strided((_stored(x),), (1,)).clone()))
-        return kept.as_strided(x.shape, x.stride(), 1)
-    if way in ("trained", "one"):
-        return nn.Parameter(apart(x))
-    if way == "computed":
-        return x.clone().requires_grad_() * 1
-    if way == "view":
-        return torch.cat((x.new_zeros(1), x.flatten())).mul_(1)[1:].view(x.shape)
-    if way == "subclass":
-        return x.clone().as_subclass(_Own)
-    return apart(x) if way == "apart" else x.clone().requires_grad_(way == "gradients")
-
-
-def _stored(x: Tensor) -> int:
-    """How many numbers there are from the first of an array to its last, in memory."""
-    return 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
-
-
-@contextmanager
-def _parameters_drawn(graph: Graph) -> Iterator[None]:
-    """Parameters that are one number everywhere, as zeros before training, are any numbers."""
-    modules = (*graph.call.modules, *modules_in(graph.call.code))
-    flat = {id(p): p for module in modules for p in module.parameters() if _is_flat(p)}
-    before = [(p, p.detach().clone()) for p in flat.values()]
-    generator = torch.Generator().manual_seed(5)
-    try:
-        for p, _ in before:
-            drawn = torch.rand(p.shape, generator=generator) + 0.5
-            p.data.copy_(drawn / math.sqrt(p.shape[-1]) if p.dim() > 1 else drawn)
-        yield
-    finally:
-        for p, kept in before:
-            p.data.copy_(kept)
-
-
-def _is_flat(p: nn.Parameter) -> bool:
-    fine = p.is_floating_point() and p.device.type == "cpu" and p.numel() > 0
-    return fine and bool((p.detach() == p.detach().flatten()[0]).all())
+def _modules(graph: Graph) -> tuple[nn.Module, ...]:
+    """The modules of a call."""
+    return (*graph.call.modules, *modules_in(graph.call.code))
 
 
 def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
@@ -350,7 +236,7 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
     """
     run = _Run(graph, letters_of(graph), *_results(graph, whole=whole))
     letters = list(dict.fromkeys(run.letters.values()))
-    with _parameters_drawn(graph):
+    with flat_weights_drawn(_modules(graph)):
         if letters:
             _run_beside(run, letters, seed)
         else:

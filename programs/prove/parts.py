@@ -8,15 +8,18 @@ said of a law is said part by part.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import torch
+from sympy.core.relational import Relational
 from torch import Tensor
 
+from .branches import roots
 from .calls import Call
 from .comparison import result_of
-from .guards import met
+from .guards import compiled, met
 from .stating import Graph
 
 MOST = 2  # other sides that are traced; the code is run on every one
@@ -36,7 +39,7 @@ def lengths_elsewhere(graph: Graph) -> list[dict[str, int]]:
             continue
         breaking = (
             at
-            for at in _tried(condition, first)
+            for at in (*_tried(condition, first), *_turning(letters, condition, first))
             if _ranges(graph, letters, at) and not _met(letters, condition, at)
         )
         at = next(breaking, None)
@@ -110,3 +113,24 @@ def _tried(condition: Any, first: Mapping[str, int]) -> Iterator[dict[str, int]]
     for n in sizes:
         for letter in sorted(first, key=lambda one: one not in "nr"):
             yield {**first, letter: n}
+
+
+def _turning(
+    letters: Mapping[str, str], condition: Any, first: Mapping[str, int]
+) -> Iterator[dict[str, int]]:
+    """Lengths around those at which both sides of a condition are equal, solved for one length."""
+    if not isinstance(condition, Relational):
+        return
+    names, gap = compiled(condition.lhs - condition.rhs)
+
+    def off(at: Mapping[str, int]) -> float:
+        return float(gap(*(at[letters[name]] for name in names)))
+
+    for letter in sorted(first, key=lambda one: one not in "nr"):
+        with suppress(KeyError, NameError, TypeError, ArithmeticError):
+            yield from (
+                {**first, letter: n + more}
+                for n in roots(off, first, letter)
+                for more in (0, 1, -1)
+                if 2 <= n + more <= LONGEST
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -209,6 +210,90 @@ def test_a_branch_on_a_length_is_found() -> None:
         return fused(q, k, v) if k.shape[2] <= 129 else fused(q, k[:, :, 1:], v[:, :, 1:])
 
     assert equal(attend, long).verdict in ("counterexample", "undecided")
+
+
+# Attention, and twice as much where a call is made in one way, or of such numbers.
+ELSEWHERE: dict[str, tuple[Callable[..., bool], str]] = {
+    "not contiguous": (lambda q, *_: not q.is_contiguous(), "not contiguous"),
+    "of another stride": (lambda q, *_: q.stride(-1) != 1, "not contiguous"),
+    "wants gradients": (lambda q, *_: q.requires_grad, "with gradients wanted"),
+    "gradients enabled": (lambda *_: torch.is_grad_enabled(), "with gradients"),
+    "inference": (lambda *_: torch.is_inference_mode_enabled(), "in inference mode"),
+    "one array": (lambda q, k, _: q is k, "with one parameter"),
+    "one place": (lambda q, k, _: q.data_ptr() == k.data_ptr(), "with one parameter"),
+    "a subclass": (lambda q, *_: type(q) not in (Tensor, nn.Parameter), "of a subclass"),
+    "zeros": (lambda q, *_: not bool(q.any()), ""),
+    "large": (lambda *given: bool(given[2].abs().max() > 50), ""),
+    "many more queries than keys": (lambda q, k, _: q.shape[2] > 3 * k.shape[2] + 40, "r = 62"),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_differs_by_how_it_is_called_has_a_counterexample(name: str) -> None:
+    asks, told = ELSEWHERE[name]
+
+    def elsewhere(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return attend(q, k, v) * (2 if asks(q, k, v) else 1)
+
+    found = equal(attend, elsewhere)
+    assert found.verdict == "counterexample"
+    assert told in found.why
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.001])
+def test_what_draws_random_numbers_is_no_function(rate: float) -> None:
+    found = equal(attend, lambda q, k, v: functional.dropout(attend(q, k, v), rate))
+    assert found.verdict in ("undecided", "counterexample")
+
+
+class Scaled(nn.Module):
+    """What is added begins as nothing: its scale is 0 before training."""
+
+    def __init__(self, added: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.linear, self.scale, self.added = nn.Linear(6, 6), nn.Parameter(torch.zeros(6)), added
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scaled, and added."""
+        return x + self.scale * self.added(self.linear(x))
+
+
+class Unless(nn.Linear):
+    """Twice as much where the bias is 0."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """The same elsewhere."""
+        return super().forward(input) * (1 if self.bias.any() else 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        (Scaled(torch.relu), Scaled(torch.erf), "with other weights"),
+        (nn.Linear(6, 6), Unless(6, 6), "with weights that are 0"),
+    ],
+    ids=["a scale of 0", "a bias of 0"],
+)
+def test_weights_that_hide_a_difference_are_others_too(
+    first: nn.Module, second: nn.Module, told: str
+) -> None:
+    before = {name: p.clone() for name, p in first.named_parameters()}
+    found = equal(first, second, "x: B n 6 -> B n 6")
+    assert found.verdict == "counterexample"
+    assert told in found.why
+    assert all(torch.equal(p, before[name]) for name, p in first.named_parameters())
+
+
+def test_what_is_not_finite_of_zeros_alone_is_a_remark() -> None:
+    """0/0 of one program and 0 of the other, of zeros: they are one elsewhere."""
+    line = "x: B n -> B n"
+
+    def divided(x: Tensor) -> Tensor:
+        return x * x / x
+
+    looked = look(two(Told(divided, "divided", line), Told(lambda x: x, "plain", line)))
+    assert looked.seen is None
+    assert "of inputs that are 0 divided is not finite" in looked.overflows
 
 
 def test_what_overflows_alone_is_no_counterexample() -> None:

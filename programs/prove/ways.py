@@ -1,0 +1,179 @@
+"""The ways in which a call can be made that its numbers do not tell.
+
+Code may ask whether gradients are wanted, how its inputs lie in memory, whether two of them are one
+array, or whether its weights are zeros, as they are before training.  A function of its inputs
+gives the same in every way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from .comparison import apart
+
+HOW = {
+    "gradients": "with gradients wanted",
+    "trained": "with parameters as inputs",
+    "apart": "with inputs that are not contiguous",
+    "inference": "in inference mode",
+    "one": "with one parameter, which is not contiguous, for all inputs of its shape",
+    "repeated": "with one row repeated without copies",
+    "int32": "with int32 positions",
+    "enabled": "with gradients enabled",
+    "computed": "with inputs that were computed with gradients",
+    "view": "with inputs that are a part of others, which were written to",
+    "made": "with inputs that were made in inference mode",
+    "subclass": "with inputs of a subclass of Tensor",
+    "first": "with gradients wanted of the first input alone, which is not contiguous",
+    "rest": "with gradients wanted of all but the first input, which are not contiguous",
+    "frozen": "with no gradients wanted of parameters",
+}
+ALL = ("plain", *HOW)
+GRADIENTS = ("gradients", "trained", "one", "enabled", "computed", "first", "rest", "frozen")
+
+
+def given_in(way: str, inputs: Sequence[Tensor], rows: Sequence[int | None]) -> tuple[Tensor, ...]:
+    """The numbers of a call in some way: rows that are all alike, inputs that are one.
+
+    ``rows``: the axis of each input along which the rows of a batch lie, if it has one.
+    """
+    if way == "one":  # those of one shape are one array, as in self-attention
+        first: dict[torch.Size, Tensor] = {}
+        return tuple(first.setdefault(x.shape, x) if x.is_floating_point() else x for x in inputs)
+    if way == "repeated":
+        return tuple(
+            x if row is None else x.narrow(row, 0, 1).expand(x.shape)
+            for x, row in zip(inputs, rows, strict=True)
+        )
+    return tuple(inputs)
+
+
+def called_in(
+    way: str,
+    code: Callable[..., Iterable[Tensor]],
+    inputs: Sequence[Tensor],
+    modules: Iterable[nn.Module] = (),
+) -> tuple[Tensor, ...]:
+    """What some code gives of copies of these inputs, called in some way.  Raises what it raises.
+
+    >>> double = lambda x: (x + x if x.is_contiguous() else x,)
+    >>> [called_in(way, double, [torch.ones(2, 2)])[0].sum().item() for way in ("plain", "apart")]
+    [8.0, 4.0]
+    """
+    inside = way in ("computed", "made", "first", "rest")
+    copies = {} if inside else _copies(inputs, way)
+    with ExitStack() as stack:
+        stack.enter_context(torch.set_grad_enabled(way in GRADIENTS))
+        if way in ("inference", "made"):
+            stack.enter_context(torch.inference_mode())
+        if way == "frozen":
+            stack.enter_context(_frozen(modules))
+        copies = copies or _copies(inputs, way)
+        found = code(*(copies[id(x)] for x in inputs))
+        return tuple(x.detach().clone() for x in found)
+
+
+def _copies(inputs: Sequence[Tensor], way: str) -> dict[int, Tensor]:
+    """The inputs as a call in some way has them, by the ids of what they are made from."""
+    if way in ("first", "rest"):
+        own = [(k == 0) == (way == "first") for k in range(len(inputs))]
+        return {
+            id(x): _copied(apart(x) if other else x, "computed" if other else "plain")
+            for x, other in zip(inputs, own, strict=True)
+        }
+    return {id(x): _copied(x, way) for x in inputs}  # one array stays one
+
+
+class _Own(Tensor):
+    """A subclass of Tensor, as libraries have them."""
+
+
+@contextmanager
+def _frozen(modules: Iterable[nn.Module]) -> Iterator[None]:
+    """No parameter wants a gradient."""
+    wanted = {id(p): p for module in modules for p in module.parameters() if p.requires_grad}
+    try:
+        for p in wanted.values():
+            p.requires_grad_(False)
+        yield
+    finally:
+        for p in wanted.values():
+            p.requires_grad_(True)
+
+
+def _copied(x: Tensor, way: str) -> Tensor:
+    """An input as a call in some way has it."""
+    if not x.is_floating_point():
+        return x.int() if way == "int32" and x.dtype == torch.int64 else x.clone()
+    if way == "repeated":  # its rows are one in memory, behind other numbers
+        kept = torch.cat((x.new_zeros(1), x.as_strided((_stored(x),), (1,)).clone()))
+        return kept.as_strided(x.shape, x.stride(), 1)
+    if way in ("trained", "one"):
+        return nn.Parameter(apart(x))
+    if way == "computed":
+        return x.clone().requires_grad_() * 1
+    if way == "view":
+        return torch.cat((x.new_zeros(1), x.flatten())).mul_(1)[1:].view(x.shape)
+    if way == "subclass":
+        return x.clone().as_subclass(_Own)
+    return apart(x) if way == "apart" else x.clone().requires_grad_(way == "gradients")
+
+
+def _stored(x: Tensor) -> int:
+    """How many numbers there are from the first of an array to its last, in memory."""
+    return 1 + sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True))
+
+
+@contextmanager
+def flat_weights_drawn(modules: Iterable[nn.Module]) -> Iterator[bool]:
+    """Parameters that are one number everywhere, as zeros before training, are any numbers.
+
+    Yields whether there are such.
+    """
+    flat = {id(p): p for module in modules for p in module.parameters() if _is_flat(p)}
+    generator = torch.Generator().manual_seed(5)
+
+    def drawn(p: nn.Parameter) -> Tensor:
+        numbers = torch.rand(p.shape, generator=generator) + 0.5
+        return numbers / math.sqrt(p.shape[-1]) if p.dim() > 1 else numbers
+
+    with _filled(flat.values(), drawn):
+        yield bool(flat)
+
+
+def trained(modules: Iterable[nn.Module]) -> list[nn.Parameter]:
+    """The parameters of some modules that are numbers and are trained, each once."""
+    found = {id(p): p for module in modules for p in module.parameters() if _is_number(p)}
+    return [p for p in found.values() if p.requires_grad]
+
+
+def zeroed(parameters: Collection[nn.Parameter]) -> AbstractContextManager[None]:
+    """These parameters are 0 for a while."""
+    return _filled(parameters, torch.zeros_like)
+
+
+@contextmanager
+def _filled(
+    parameters: Collection[nn.Parameter], numbers: Callable[[nn.Parameter], Tensor]
+) -> Iterator[None]:
+    before = [(p, p.detach().clone()) for p in parameters]
+    try:
+        for p, _ in before:
+            p.data.copy_(numbers(p))
+        yield
+    finally:
+        for p, kept in before:
+            p.data.copy_(kept)
+
+
+def _is_number(p: nn.Parameter) -> bool:
+    return p.is_floating_point() and p.device.type == "cpu" and p.numel() > 0
+
+
+def _is_flat(p: nn.Parameter) -> bool:
+    return _is_number(p) and bool((p.detach() == p.detach().flatten()[0]).all())
