@@ -207,11 +207,11 @@ class Array(ArrayApiOnly):
         numbers(self)
         to = as_array(exponent)
         times = number_of(to.term)
-        if times is None or (times.denominator != 1 and times not in (HALF, -HALF)):
+        if times is None or not _by_roots(self.term, times):
             return _exponential(self, to)
         if times.denominator != 1:
-            root = Array(unary("sqrt", self.term))
-            return root if times > 0 else root**-1
+            root: Array = Array(unary("sqrt", self.term)) ** (times * 2)
+            return root
         if not times:
             return broadcast_to(as_array(1), self.axes)
         value = number_of(self.term)
@@ -280,12 +280,23 @@ class Array(ArrayApiOnly):
 HALF = Fraction(1, 2)
 
 
+def _by_roots(base: Term, times: Fraction) -> bool:
+    """Whether a power is one of roots: ±1/2, and other quarters of lengths and of any numbers.
+
+    Of what is positive by its form these are exponentials, as other powers of it are.
+    """
+    if times.denominator == 1 or times in (HALF, -HALF):
+        return True
+    is_length = is_count(base) and number_of(base) is None
+    return times.denominator in (2, 4) and (is_length or sign(base)[0] != 2)
+
+
 def _exponential(base: Array, exponent: Array) -> Array:
     """base^exponent as exp(exponent·log base)."""
     if sign(base.term)[0] != 2:
         raise TypeError(
-            f"an exponent other than an integer or ±0.5 wants a base that is positive by its form, "
-            f"such as 2 or exp(x); the base is {base!r}, the exponent {exponent!r}"
+            "an exponent other than a whole number of quarters wants a base that is positive by "
+            f"its form, such as 2 or exp(x); the base is {base!r}, the exponent {exponent!r}"
         )
     return Array(unary("exp", (exponent * Array(unary("log", base.term))).term))
 

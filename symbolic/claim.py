@@ -309,7 +309,7 @@ def _named(
     own = {term for _, term in bound.values()}
     taken = {name for name, _ in claim.variables}
     for term in claim.terms():
-        taken |= {_name_of(v) for v in free(term) - own}
+        taken |= {name_of(v) for v in free(term) - own}
         taken |= {str(t.data[0]) for t in postorder(term) if t.op == "call"}
     named: list[tuple[str, Given]] = []
     for name, (given, term) in bound.items():
@@ -321,8 +321,8 @@ def _named(
     return claim, tuple(named)
 
 
-def _name_of(v: Term) -> str:
-    """The name of a variable, an index or a size."""
+def name_of(v: Term) -> str:
+    """The name of a variable, an index or a size: all of it, which an index has as its data."""
     return str(v.data if v.op == "index" else v.data[0])
 
 

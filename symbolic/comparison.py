@@ -283,11 +283,6 @@ def bound_variables(claim: Claim, said: ConcreteClaim) -> Iterator[tuple[Term, A
         yield claim.variable, said.unknown.value
 
 
-def called(variable: Term) -> str:
-    """The name under which a term's evaluation looks for a variable."""
-    return str(variable.data if variable.op == "index" else variable.data[0])
-
-
 def compared(claim: Claim, said: ConcreteClaim, read: TermValues) -> Iterator[str]:
     """The parts that met a finite number; raises where a claim as run and its terms part."""
     binders = [given.kind for _, given in claim.variables]

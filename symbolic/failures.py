@@ -33,7 +33,7 @@ from .admissible import Assumptions, obeys
 from .balls import Balls, ReadsOutside
 from .candidates import Candidate, draw
 from .certified_numbers import NotANumber, Unclear, ball, certified_gap, finite, number
-from .claim import Claim, Law
+from .claim import Claim, Law, name_of
 from .givens import NUMBERS, Given
 
 # Certificates that an equation, linear in an unknown array, has no solution
@@ -98,7 +98,7 @@ def equations(claim: Claim, candidates: Sequence[Candidate]) -> list[Equation]:
     linear in the unknown.
     """
     assert claim.variable is not None
-    name: str = claim.variable.data[0]
+    name = name_of(claim.variable)
     result = []
     for trial, candidate in enumerate(candidates):
         empty = Balls(candidate.sizes, {})

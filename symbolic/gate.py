@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .bodies import Unlinked
-from .claim import Claim
+from .claim import Claim, name_of
 from .comparison import (
     Draw,
     NotRun,
@@ -30,7 +30,6 @@ from .comparison import (
     Parted,
     TermValues,
     bound_variables,
-    called,
     compared,
     crossing,
     shown,
@@ -273,7 +272,7 @@ class _Look:
                 return None
             self.ran = True
             for says, one, claim, said in _pairs(self.statement, ran):
-                bound = {called(v): value for v, value in bound_variables(claim, said)}
+                bound = {name_of(v): value for v, value in bound_variables(claim, said)}
                 read = TermValues(np, sizes, {**values, **bound}) if bound else free_read
                 try:
                     self.unmet -= {(says, one, part) for part in compared(claim, said, read)}

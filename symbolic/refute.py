@@ -35,13 +35,13 @@ from .admissible import Assumptions, certain, opened, settle
 from .balls import Balls
 from .budget import Budget, OutOfTime, now, within
 from .candidates import POOL, Candidate, array_of, draw, outcomes, simpler
-from .claim import Claim, Law, equal
+from .claim import Claim, Law, equal, name_of
 from .decision import Witness
 from .failures import PRECISIONS, Failure, failure_of
 from .givens import NUMBERS, Given
 from .scalars import length_value
 from .terms import Term, free, postorder
-from .witness_text import name_of, witness_of
+from .witness_text import witness_of
 
 FARTHEST = 256  # the largest size that is tried where smaller ones are excluded
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .array import as_array
 from .bodies import Code
-from .claim import NO_CONTRADICTION, Claim, Law, counted_anew
+from .claim import NO_CONTRADICTION, Claim, Law, counted_anew, name_of
 from .givens import Given
 from .refusals import arrays_only, demand
 from .terms import Term, free, is_opened
@@ -263,10 +263,10 @@ def require_names(place: str, given: Mapping[str, Given], claims: Iterable[Claim
     lengths = [n for g in given.values() for n in g.lengths]
     for claim in claims:
         lengths += [claim.left, *([claim.right] if claim.right is not None else [])]
-        if claim.variable is not None and claim.variable.data[0] in given:
+        if claim.variable is not None and name_of(claim.variable) in given:
             raise TypeError(
                 f"{place}: what is said to exist is called "
-                f"{claim.variable.data[0]}, as a given is; call it by another name"
+                f"{name_of(claim.variable)}, as a given is; call it by another name"
             )
         for name, own in claim.variables:
             other = names.setdefault(name, own)

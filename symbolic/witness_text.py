@@ -11,10 +11,9 @@ import numpy as np
 from flint import arb
 
 from .certified_numbers import ball, fraction, number
-from .claim import Claim
+from .claim import Claim, name_of
 from .decision import Witness
 from .failures import Failure
-from .terms import Term
 
 _GREEK = {
     "alpha": "α",
@@ -148,11 +147,6 @@ def written(sizes: Mapping[str, int], values: Mapping[str, Any]) -> str:
         for name, v in values.items()
     ]
     return ", ".join([*large, *rest, *given])
-
-
-def name_of(term: Term) -> str:
-    """The name of a variable or an index."""
-    return str(term.data if term.op == "index" else term.data[0])
 
 
 def witness_of(claim: Claim, failure: Failure, used: set[str]) -> Witness:

@@ -65,7 +65,10 @@ def _latex(entries: Any) -> str:
         return str(sp.latex(entries.item()))
     if entries.ndim > 2:
         return str(sp.latex(sp.Array(entries.tolist())))
-    return str(sp.latex(sp.Matrix(np.atleast_2d(entries).tolist())))
+    table = np.atleast_2d(entries).tolist()
+    if any(not isinstance(one, sp.Expr) for row in table for one in row):  # truth values
+        return str(sp.latex(sp.Array(table)))
+    return str(sp.latex(sp.Matrix(table)))
 
 
 def entry_lines(side: Sides) -> Iterator[str]:

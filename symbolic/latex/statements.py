@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from ..claim import Claim, Instance, Law
+from ..claim import Claim, Instance, Law, name_of
 from ..givens import Given
 from ..scalars import index
 from ..statement import Statement
@@ -300,9 +300,11 @@ def rows(claim: Claim) -> list[str]:
 
 def _exists(claim: Claim, printer: Printer) -> str:
     assert claim.variable is not None
-    kind = claim.variable.data[1]
-    shape = [printer(n) for n in claim.variable.shape]
-    text = rf"\exists\, {membership(claim.variable.data[0], kind, shape)}"
+    variable = claim.variable
+    kind = "index" if variable.op == "index" else variable.data[1]
+    shape = [printer(n) for n in variable.shape]
+    below = printer(variable.args[0]) if variable.args else ""
+    text = rf"\exists\, {membership(name_of(variable), kind, shape, below)}"
     if claim.free_of:
         text += rf" \text{{ independent of }} {', '.join(printer(t) for t in claim.free_of)}"
     return text + r":\quad "

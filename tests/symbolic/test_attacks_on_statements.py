@@ -173,6 +173,16 @@ def test_what_is_said_to_exist_is_not_called_like_a_given() -> None:
         stated(meaning_another, x=real())
 
 
+def test_an_index_that_exists_has_its_whole_name() -> None:
+    """Its first letter was once taken for its name, and a page of it raised an error."""
+
+    def body(j: Array) -> Claim:
+        return exists(index_below(n), "jk", lambda jk: equal(jk, j), witness=j)
+
+    claimed = stated(body, j=index_below(n))
+    assert decide(claimed).verdict == "undecided"  # only what is real is shown to exist
+
+
 @pytest.mark.parametrize("given", [natural(), real(), index_below(d), real(d)])
 def test_a_given_is_not_called_like_a_length(given: Given) -> None:
     """m − i >= 1 for i below a natural number m was once refuted by a size m."""
@@ -233,6 +243,27 @@ def test_random_numbers_have_outcomes_and_no_rows(rows_: Any) -> None:
     with pytest.raises(TypeError, match="wants a probability_space first"):
         standard(rows_, d)
     assert standard(probability_space("Ω"), d).kind == "standard"
+
+
+def test_an_expectation_is_a_sum_and_no_mean() -> None:
+    """Numpy's mean of the outcomes is not their sum: what was written came out misread."""
+    outcomes = real(probability_space("Ω")).named("Z")
+    with pytest.raises(TypeError, match=r"written as their sum, xp\.sum\(x, axis=0\)"):
+        xp.mean(outcomes)
+    assert verdict(equal(xp.sum(outcomes, axis=0) * 2, xp.sum(2 * outcomes, axis=0))) == "proved"
+
+
+def test_fourth_roots_of_lengths_and_of_any_numbers_are_roots() -> None:
+    """A scale is put on queries and on keys by half; of exponentials they stay exponentials."""
+    half, of_any = n**-0.25, (y * y) ** 0.25
+    for claim, expected in (
+        (equal(half * half, n**-0.5), "proved"),
+        (equal(half * half, n**-0.75), "undecided"),
+        (equal(of_any * of_any, abs(y)), "proved"),
+        (equal(of_any * of_any, y), "undecided"),
+        (equal(xp.exp(y) ** 0.25, xp.exp(y / 4)), "proved"),
+    ):
+        assert verdict(claim) == expected
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from attnproof.symbolic.claim import (
 from attnproof.symbolic.divisors import conditions
 from attnproof.symbolic.givens import (
     function,
+    index_below,
     natural,
     nonnegative,
     probability_space,
@@ -213,6 +214,11 @@ CLAIMS: dict[str, tuple[Claim, str, str]] = {
         for_all({"m": natural()}, lambda m: exists(real(d), "v", lambda v: equal(v, x * m))).claim,
         r"\text{for all } m \in \mathbb{N}:\quad \exists\, v \in \mathbb{R}^{d}:\quad v = m x",
         "for all m ∈ \u2115: there is v with v = x·m",
+    ),
+    "some index": (
+        exists(index_below(l), "jk", lambda j: equal(j * s, s)),
+        r"\exists\, \mathrm{jk} \in \{0, \dots, \ell - 1\}:\quad \mathrm{jk}\,s = s",
+        "there is jk with jk·s = s",
     ),
     "expectation, by entries": (
         equal(mean(z * s), xp.zeros(l)),

@@ -28,7 +28,7 @@ from .reading import (
     standing,
 )
 
-HALF = 0.5
+ROOTS = (0.5, -0.5, 0.25, -0.25)
 
 
 @reads("aten.sym_size.int")
@@ -81,9 +81,9 @@ def ratio(a: Any, b: Any) -> Array:
 @reads("pow")
 def root(a: Any, b: Any) -> Array:
     """A root, or a whole power, of lengths."""
-    if isinstance(b, Array) or b not in (0.5, -0.5, 1, 2, 3, -1):
+    if isinstance(b, Array) or b not in (*ROOTS, 1, 2, 3, -1):
         raise Unread(f"{a!r} to the power {b!r}")
-    return numeric(a) ** (b if isinstance(b, float) and abs(b) == HALF else int(b))
+    return numeric(a) ** (b if b in ROOTS else int(b))
 
 
 @reads("sym_int", "mod", "sym_max", "sym_min", "sym_not")

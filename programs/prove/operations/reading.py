@@ -203,8 +203,12 @@ def _named(value: float) -> Array:
 def recognised(value: float) -> tuple[str, Array] | None:
     """What a number of float64 is the nearest one to: a root of a fraction, or log 2, or of π.
 
+    Roots are square ones, and fourth ones, of which queries and keys each get one.
+
     >>> recognised(8**-0.5)[0], recognised(1.4426950408889634)[0], recognised(0.3000001)
     ('1/√8', '1/log 2', None)
+    >>> recognised(8**-0.25)[0]
+    '1/⁴√8'
     """
     size = abs(value)
     sign = "-" if value < 0 else ""
@@ -215,17 +219,35 @@ def recognised(value: float) -> tuple[str, Array] | None:
                 told = text if factor == 1 else f"{factor}·{text}"
                 found = made * factor
                 return f"{sign}{told}", found if value > 0 else -found
-    square = Fraction(size * size).limit_denominator(MOST_ROOT)
-    if 0 < square < MOST_ROOT and (math.sqrt(square) == size or 1 / math.sqrt(1 / square) == size):
-        tops, bottoms = (
-            as_array(1) if n == 1 else xp.sqrt(as_array(n))
-            for n in (square.numerator, square.denominator)
-        )
-        root = tops / bottoms
-        top = f"√{square.numerator}" if square.numerator > 1 else "1"
-        text = top if square.denominator == 1 else f"{top}/√{square.denominator}"
-        return f"{sign}{text}", root if value > 0 else -root
+    for root, times in (("√", 1), ("⁴√", 2)):
+        square = Fraction(size ** (2 * times)).limit_denominator(MOST_ROOT)
+        if 0 < square < MOST_ROOT and size in (
+            _rooted(square, times),
+            1 / _rooted(1 / square, times),
+        ):
+            parts = (
+                as_array(1) if n == 1 else _root_of(n, times) for n in square.as_integer_ratio()
+            )
+            found = next(parts) / next(parts)
+            top = f"{root}{square.numerator}" if square.numerator > 1 else "1"
+            text = top if square.denominator == 1 else f"{top}/{root}{square.denominator}"
+            return f"{sign}{text}", found if value > 0 else -found
     return None
+
+
+def _rooted(number: Fraction, times: int) -> float:
+    """The square root of a number, taken so many times."""
+    found = float(number)
+    for _ in range(times):
+        found = math.sqrt(found)
+    return found
+
+
+def _root_of(n: int, times: int) -> Array:
+    found: Any = as_array(n)
+    for _ in range(times):
+        found = xp.sqrt(found)
+    return as_array(found)
 
 
 def _numbers() -> tuple[tuple[str, float, Array], ...]:
