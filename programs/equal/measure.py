@@ -8,7 +8,7 @@ programs may be apart by the sum of what both are allowed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -24,18 +24,13 @@ from ..finding import Seen
 from ..prove.running import seen_of, shrunk
 from ..prove.ways import HOW, called_in, flat_weights_drawn, given_in, trained, zeroed
 from ..response import CANCELLED, Unsteady, allowance, moved_inside
-from ..source_numbers import constants_in, numbers_of
 from .inputs import drawn
 from .pair import Two
 from .sides import LENGTH, Shared
+from .tried import LARGE, TOKENS, lengths_tried, scaled, unusual
 
 FORMATS = (torch.float64, torch.float32)
-LONG = (16, 33, 70)  # tokens; code may do otherwise from a length on
-NAMED, LONGEST = 24, 600  # lengths of the source that are tried
-NUMBERS, MOST_INPUT = 8, 1e30  # numbers of the source that are tried as inputs
 WEIGHTS = 12  # of which each is 0 by itself
-TOKENS = "nrm"
-LARGE, ZEROS = "large inputs", "inputs that are 0"
 
 
 @dataclass
@@ -149,43 +144,6 @@ def apart(here: Tensor, there: Tensor) -> Tensor:
     return off.masked_fill((here == there) | (here.isnan() & there.isnan()), 0.0)
 
 
-def lengths_tried(both: Two) -> list[dict[str, int]]:
-    """Lengths at which both are run: as they stand, small, equal, and long; short ones first."""
-    base = dict(both.lengths)
-    letters = [c for c in base if any(c in one.letters for one in both.given)]
-    tokens = [c for c in letters if c in TOKENS]
-    found = [base]
-    even = [c for c in base if c in "DE"]  # channels may go in pairs
-    for size in (1, 2, 3):
-        least = {**dict.fromkeys(base, size), **dict.fromkeys(even, 2 * size)}
-        found += [least, {**least, **{c: base[c] for c in even}}]
-        found.append({**base, **dict.fromkeys(tokens, size)})
-        found += [{**base, c: size} for c in letters if c not in "HGDE"]
-    found += [{**base, "n": a, "r": b} for a, b in ((2, 5), (5, 2), (6, 6)) if "r" in base]
-    for n in LONG:
-        found.append({**base, **dict.fromkeys(tokens, n)})
-    if {"H", "G"} <= set(letters):
-        found += [{**base, "H": h, "G": g} for h, g in ((6, 2), (4, 4), (4, 1))]
-    found += [{**base, c: n} for c in "HDE" for n in (2, 4, 6) if c in letters]
-    for n in _named(both):
-        found.append(
-            {**dict.fromkeys(base, 2), **{c: base[c] for c in even}, **dict.fromkeys(tokens, n)}
-        )
-    unique = {tuple(sorted(one.items())): one for one in found}
-    return sorted(unique.values(), key=lambda one: math.prod(one.values()))
-
-
-def _constants(both: Two) -> list[float]:
-    """The numbers of the source of either program."""
-    return constants_in([side.program.call for side in (both.first, both.second)])
-
-
-def _named(both: Two) -> list[int]:
-    """Lengths that the source of either program names, and their neighbours."""
-    named = dict.fromkeys(n + k for n in numbers_of(_constants(both)) for k in (-1, 0, 1))
-    return [n for n in named if 3 < n <= LONGEST][:NAMED]
-
-
 def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> Looked:
     """Run both at many lengths in each format, then on what code may ask for by itself.
 
@@ -199,7 +157,7 @@ def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> 
             for at in lengths_tried(both):
                 for k, of in ((0, ""), (1, LARGE)):
                     values = _drawn(both, at, Draw(seed + k, dtype))
-                    values = _scaled(values, 8.0) if of else values
+                    values = scaled(values, 8.0) if of else values
                     _at(both, at, values, Draw(seed + k, dtype), found, of=of)
                     if found.seen is not None:
                         return found
@@ -227,7 +185,7 @@ def _look_closer(both: Two, seed: int, dtype: torch.dtype, found: Looked) -> Non
     """Run both at one length on inputs, with weights and in ways that are no ordinary ones."""
     at, draw = dict(both.lengths), Draw(seed, dtype)
     given = _drawn(both, at, draw)
-    for of, values in _unusual(both, given):
+    for of, values in unusual(both, given):
         _at(both, at, values, draw, found, of=of)
         if found.seen is not None:
             return
@@ -255,34 +213,6 @@ def _look_closer(both: Two, seed: int, dtype: torch.dtype, found: Looked) -> Non
         if found.seen is not None:
             found.how = "with weights that are 0"
             return
-
-
-def _unusual(both: Two, given: Sequence[Tensor]) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
-    """Inputs of which code may do otherwise, and what they are, where they are no ordinary ones."""
-    yield ZEROS, _scaled(given, 0.0)
-    for place, x in enumerate(given):
-        if x.is_floating_point():
-            yield ZEROS, (*given[:place], torch.zeros_like(x), *given[place + 1 :])
-    yield LARGE, _scaled(given, 100.0)
-    yield "small inputs", _scaled(given, 1e-3)
-    constants = _constants(both)
-    reals = [c for c in constants if 0 < abs(c) < MOST_INPUT and c != int(c)]
-    for number in (1.0, -1.0, *reals[:NUMBERS]):
-        yield (
-            "inputs that are all one number",
-            tuple(torch.full_like(x, number) if x.is_floating_point() else x for x in given),
-        )
-    for n in [n for n in numbers_of(constants) if n > LONG[-1]][:NUMBERS]:
-        moved = tuple(
-            x + n if one.kind == "positions" else x
-            for one, x in zip(both.given, given, strict=True)
-        )
-        if any(one.kind == "positions" for one in both.given):
-            yield "", moved
-
-
-def _scaled(values: Sequence[Tensor], scale: float) -> tuple[Tensor, ...]:
-    return tuple(x * scale if x.is_floating_point() else x for x in values)
 
 
 def _values(shared: Sequence[Shared], drawings: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -246,6 +246,30 @@ def test_what_draws_random_numbers_is_no_function(rate: float) -> None:
     assert found.verdict in ("undecided", "counterexample")
 
 
+def test_heads_that_the_source_names_are_tried() -> None:
+    def grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+    def tiled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return grouped(q, k, v) * (2 if q.shape[1] // k.shape[1] == 24 else 1)
+
+    found = equal(grouped, tiled, "q: B H r D, k: B G n D, v: B G n D -> B H r D")
+    assert found.verdict == "counterexample"
+    assert "H = 24" in found.why
+
+
+@pytest.mark.parametrize("hidden", [-1e4, -1e9])
+def test_a_mask_of_finite_numbers_is_one_where_scores_are_no_larger(hidden: float) -> None:
+    def added(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(q, k, v, (1 - mask.to(q.dtype)) * hidden)
+
+    def keeps(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    found = equal(keeps, added, QKV.replace(" ->", ", mask: B 1 r n keep ->"))
+    assert found.verdict in ("proved", "exact", "measured")
+
+
 class Scaled(nn.Module):
     """What is added begins as nothing: its scale is 0 before training."""
 
