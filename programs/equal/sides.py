@@ -218,7 +218,7 @@ class Side:
         if alone and letters_in(axes) == shared.letters and kind == shared.kind:
             return lambda given, _: given[name]
         return lambda given, sizes: as_kind(
-            arranged(given[name], shared.letters, axes, sizes), shared.kind, kind
+            arranged(given[name], shared.letters, axes, sizes), shared.kind, kind, _format(given)
         )
 
 
@@ -288,8 +288,13 @@ def _order(letters: Sequence[str], wanted: Sequence[str]) -> list[int]:
     return found
 
 
-def as_kind(x: Tensor, kind: str, wanted: str) -> Tensor:
-    """A mask of one kind as one of another; anything else is what it is."""
+def _format(given: Arrays) -> torch.dtype:
+    """The format of the numbers of a call."""
+    return next((x.dtype for x in given.values() if x.is_floating_point()), torch.float32)
+
+
+def as_kind(x: Tensor, kind: str, wanted: str, dtype: torch.dtype = torch.float32) -> Tensor:
+    """A mask of one kind as one of another, numbers in this format; else what it is."""
     if kind == wanted or kind not in KEPT or wanted not in KEPT or kind == "add":
         return x
     keeps = (
@@ -305,7 +310,7 @@ def as_kind(x: Tensor, kind: str, wanted: str) -> Tensor:
         return ~keeps
     if wanted == "ones":
         return keeps.long()
-    return torch.zeros(keeps.shape).masked_fill(~keeps, -torch.inf)
+    return torch.zeros(keeps.shape, dtype=dtype).masked_fill(~keeps, -torch.inf)
 
 
 def matched(

@@ -83,6 +83,17 @@ def test_masks_of_either_polarity_are_turned_into_each_other() -> None:
     assert equal(keeps, hides, line("keep"), line("keep")).verdict == "counterexample"
 
 
+def test_a_mask_to_add_has_the_format_of_the_queries() -> None:
+    """Torch's kernels read a mask of float32 beside queries of float64 as other numbers."""
+
+    def masked(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    keep, add = (QKV.replace(" ->", f", mask: B 1 r n {kind} ->") for kind in ("keep", "add"))
+    looked = look(two(Told(masked, "keep", keep), Told(masked, "add", add)))
+    assert looked.seen is None
+
+
 def test_what_a_hidden_row_reads_is_a_remark() -> None:
     def zeros(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
         scores = (q @ k.transpose(-1, -2)).masked_fill(~mask, -torch.inf)
