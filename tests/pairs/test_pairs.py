@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from attnproof.programs.equal import measure
+from attnproof.programs.equal import measure, tried
 from attnproof.programs.equal.deciding import Verdict, compare
 from attnproof.programs.equal.pair import Two
 from attnproof.programs.equal.sides import Told
@@ -32,7 +32,7 @@ def told(thing: Callable[..., Any], call: str) -> Told:
     return Told(thing, getattr(thing, "__name__", type(thing).__name__), call)
 
 
-every_length = measure.lengths_tried
+every_length = tried.lengths_tried
 
 
 def some_lengths(both: Two) -> list[dict[str, int]]:
