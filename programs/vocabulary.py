@@ -12,6 +12,7 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -203,34 +204,64 @@ def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
     for aims in ("", *found):
         whole = OnVectors(model, path, name, int(plain[len(plain) // 2]), aims)
         try:
-            _require_alone(whole, plain)
+            _require_alone(whole, plain, _bands(model, words, plain))
         except DoesNotFit as error:
             failed = error
             continue
-        return whole, [word for word in special if _means_more(whole, _with(plain, word))]
+        return whole, _odd(whole, plain, special)
     raise failed
 
 
 def _special(model: nn.Module, words: int) -> list[int]:
     """Ids that may mean something: the first and the last, of padding, and numbers of the code.
 
-    Of a small vocabulary most such numbers are ids, and mean none: half of it is left.
+    Such a number may count from the end as well.  Of a small vocabulary most are ids, and mean
+    none: half of it is left.
     """
     padding = (getattr(part, "padding_idx", None) for part in model.modules())
-    found = [words - 1, 0, *(word for word in padding if word is not None), *numbers_in([model])]
+    numbers = numbers_in([model])
+    found = [words - 1, 0, *(word for word in padding if word is not None), *numbers]
+    found += [words - n for n in numbers]
     return list(dict.fromkeys(word for word in found if 0 <= word < words))[: words // 2]
 
 
+def _bands(model: nn.Module, words: int, plain: Tensor) -> list[Tensor]:
+    """Plain ids between any two numbers at which code may tell a kind of words from another.
+
+    These are its own numbers and the powers of two, from both ends.
+    """
+    powers = (2**k for k in range(words.bit_length()))
+    numbers = [n for n in (*numbers_in([model]), *powers) if 0 < n < words]
+    edges = sorted({0, words, *numbers, *(words - n for n in numbers)})
+    bands = (plain[(low <= plain) & (plain < high)] for low, high in pairwise(edges))
+    return [band for band in bands if len(band)]
+
+
+def _odd(whole: OnVectors, plain: Tensor, special: Sequence[int]) -> list[int]:
+    """Of special ids those that mean more than their vectors, alone, repeated or beside others."""
+    known: list[int] = []
+    odd: list[int] = []
+    for word in special:
+        rows = _with(plain, word)
+        tries = (torch.cat((rows, _beside(plain, word, known))), *rows[:, None])
+        (known if all(_is_alone(whole, ids) for ids in tries) else odd).append(word)
+    return odd
+
+
 def _with(plain: Tensor, word: int) -> Tensor:
-    """Rows of ids in which a word stands first, last and between others."""
-    ids = plain[torch.arange(3 * TOKENS) % len(plain)].reshape(3, TOKENS).clone()
+    """Rows of ids in which a word stands first, last, between others, and more than once."""
+    ids = plain[torch.arange(4 * TOKENS) % len(plain)].reshape(4, TOKENS).clone()
     ids[0, 0] = ids[1, TOKENS // 2] = ids[2, -1] = word
+    ids[3, 1::2] = word
     return ids
 
 
-def _means_more(whole: OnVectors, ids: Tensor) -> bool:
-    """Whether some row of ids, by itself or among the others, gives what its vectors do not."""
-    return not all(_is_alone(whole, rows) for rows in (ids, *(row[None] for row in ids)))
+def _beside(plain: Tensor, word: int, others: Sequence[int]) -> Tensor:
+    """Rows of ids in which a word stands after each of the others, and before it."""
+    ids = plain[torch.arange(2 * len(others) * TOKENS) % len(plain)].reshape(-1, 2, TOKENS).clone()
+    ids[:, 0, 1] = ids[:, 1, -2] = torch.tensor(others, dtype=torch.int64)
+    ids[:, 0, -2] = ids[:, 1, 1] = word
+    return ids.flatten(0, 1)
 
 
 def _is_alone(whole: OnVectors, ids: Tensor) -> bool:
@@ -247,13 +278,20 @@ def _require_own(whole: OnVectors, ids: Tensor) -> None:
         raise DoesNotFit(f"what {whole.path} gives for an id depends on the other ids")
 
 
-def _require_alone(whole: OnVectors, plain: Tensor) -> None:
-    """Refuse a model that reads ids by more than its embedding, or in which tokens never meet."""
+def _require_alone(whole: OnVectors, plain: Tensor, bands: Sequence[Tensor]) -> None:
+    """Refuse a model that reads ids by more than its embedding, or in which tokens never meet.
+
+    ``bands``: ids of one kind each, if code tells kinds of words by their numbers.
+    """
     generator = torch.Generator().manual_seed(5)
+
+    def drawn(among: Tensor, rows: int, tokens: int) -> Tensor:
+        return among[torch.randint(len(among), (rows, tokens), generator=generator)]
+
     beyond = [n + 1 for n in numbers_in([whole.model]) if TOKENS < n < LONGEST][:MORE]
     few = ((ROWS, n) for n in (1, 2, TOKENS, *LONGER, *beyond))
     for rows, tokens in (*few, (1, TOKENS), *((n, 2) for n in (*LONGER, *beyond))):
-        ids = plain[torch.randint(len(plain), (rows, tokens), generator=generator)]
+        ids = drawn(plain, rows, tokens)
         _require_own(whole, ids)
         try:
             alone = _is_alone(whole, ids)
@@ -263,6 +301,11 @@ def _require_alone(whole: OnVectors, plain: Tensor) -> None:
             continue  # it may take no more
         if not alone:
             raise DoesNotFit(f"it reads {whole.name} by more than {whole.path}")
+    kinds = torch.stack([drawn(band, TOKENS, TOKENS) for band in bands])
+    mixed = torch.randint(len(bands), (len(bands), TOKENS), generator=generator)
+    of_all = kinds[mixed, 0, torch.arange(TOKENS)]
+    if not all(_is_alone(whole, ids) for ids in (*kinds, of_all)):
+        raise DoesNotFit(f"it reads {whole.name} by more than {whole.path}")
     ids = plain[torch.randint(len(plain), (ROWS, TOKENS), generator=generator)]
     first, other = whole.of_ids(ids), ids.clone()
     other[:, TOKENS // 2] = plain[(plain == ids[0, TOKENS // 2]).int().argmin()]

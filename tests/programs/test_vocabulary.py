@@ -107,6 +107,48 @@ class BigramsOfManyRows(Model):
         return self.head(self.mixed(x))
 
 
+class SeesPictures(Model):
+    """The last words are pictures, which see each other, also later ones."""
+
+    def pictures(self, idx: Tensor) -> Tensor:
+        return idx >= self.words.num_embeddings - 10
+
+    def __init__(self, words: int = 5000) -> None:
+        super().__init__(words)
+
+    def forward(self, idx: Tensor) -> Any:
+        x, seen = self.words(idx), self.pictures(idx)
+        x = x + self.places(torch.arange(idx.shape[1]))
+        q, k, v = (y[:, None] for y in self.qkv(self.norm(x)).chunk(3, -1))
+        mask = torch.ones(len(q[0, 0]), len(q[0, 0]), dtype=torch.bool).tril()
+        mask = mask | (seen[:, :, None] & seen[:, None])
+        return self.head(scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None])[:, 0])
+
+
+class SeesAMiddleKind(SeesPictures):
+    """Pictures are words between two numbers, which it holds."""
+
+    low, high = 3000, 3040
+
+    def pictures(self, idx: Tensor) -> Tensor:
+        return (self.low <= idx) & (idx < self.high)
+
+
+class SeesOneWord(SeesPictures):
+    """Each of one word sees all others of it."""
+
+    def pictures(self, idx: Tensor) -> Tensor:
+        return idx == 4321
+
+
+class SeesTwoWords(SeesPictures):
+    """A beginning sees its end, a later word."""
+
+    def pictures(self, idx: Tensor) -> Tensor:
+        both = (idx == 77).any(1, keepdim=True) & (idx == 78).any(1, keepdim=True)
+        return both & ((idx == 77) | (idx == 78))
+
+
 class Centred(nn.Embedding):
     """Vectors less their mean over the text."""
 
@@ -207,10 +249,11 @@ def test_all_that_is_returned_for_each_word_is_looked_at() -> None:
     assert record.law("causal").verdict == "broken"
 
 
-def test_an_id_that_is_read_elsewhere_is_named() -> None:
-    conditions = adapted_as(Padded).conditions
+@pytest.mark.parametrize(("model", "word"), [(Padded, 7), (SeesOneWord, 4321), (SeesTwoWords, 78)])
+def test_an_id_that_is_read_elsewhere_is_named(model: Any, word: int) -> None:
+    conditions = adapted_as(model).conditions
     assert (
-        "idx is int64 and acts through words alone, as in every run, in which no id was 7"
+        f"idx is int64 and acts through words alone, as in every run, in which no id was {word}"
         in conditions
     )
 
@@ -223,6 +266,8 @@ def test_an_id_that_is_read_elsewhere_is_named() -> None:
         (OfCentred, "what words gives for an id depends on the other ids"),
         (OfCounted, "what words gives for an id depends on the other ids"),
         (Bigrams, "it reads idx by more than words"),
+        (SeesPictures, "it reads idx by more than words"),
+        (SeesAMiddleKind, "it reads idx by more than words"),
         (Twice, "2 of its embeddings are given idx, and one is wanted"),
         (Alone, "no token of it reads another"),
     ],
