@@ -347,6 +347,7 @@ def _gap(
 
 DROPOUT = 0.3
 CALLS = ((1, 2), (3, 6), (5, 5))  # rows and tokens, small first
+SELDOM = 100  # further calls, that a number is seen of which one in a thousand is dropped
 MANY = 24  # one number that is dropped or not is the same in all of them once in 5000 draws
 
 
@@ -362,7 +363,12 @@ def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
             torch.manual_seed(draw.seed)
             set_dropout(one, DROPOUT)
             for b, t in CALLS:
+                before = torch.get_rng_state()
                 first, second = (call(b, t).detach().double().cpu() for _ in range(2))
+                if torch.equal(first, second) and not torch.equal(before, torch.get_rng_state()):
+                    # something is drawn, and may seldom be seen
+                    more = (call(b, t).detach().double().cpu() for _ in range(SELDOM))
+                    second = next((x for x in more if not torch.equal(x, first)), second)
                 at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
                 seen = compared(
                     second,

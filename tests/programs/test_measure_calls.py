@@ -84,6 +84,14 @@ def test_a_fault_of_training_is_refused_in_any_layer() -> None:
     assert found(any_layer(drops), "evaluation-repeats").verdict == "broken"
 
 
+def test_what_is_seldom_dropped_is_seen() -> None:
+    class Drops(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return nn.functional.dropout(x, 0.0002)
+
+    assert found(any_layer(Drops()), "evaluation-repeats").verdict == "broken"
+
+
 def test_one_token_at_a_time_does_not_see_a_mask_that_prefill_lacks() -> None:
     one = found(cached("no-mask"), "step-by-step")
     assert one.witness is not None
