@@ -11,6 +11,7 @@ from attnproof.verdict_line import Condition
 METHODS = ("traced", "exact", "measured")
 GUESSED = "broken as it was guessed to be called"  # and not as another line that fits says
 NOT_MEASURED = "not measured: the output is not finite"  # begins what is said of other laws
+LEFT_OPEN = "left open in finite fields"  # before what they say nothing of
 UNLIKE = "the code differs from its graph"  # at lengths that are told before it
 VERDICTS = ("holds", "broken", "undecided", "not asked", "internal error")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..programs.as_read import mask_as_read
 from ..programs.declared_laws import Compared, compared_by
-from ..programs.finding import GUESSED, NOT_MEASURED, UNLIKE, Finding
+from ..programs.finding import GUESSED, LEFT_OPEN, NOT_MEASURED, UNLIKE, Finding
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from ..verdict_line import Condition, clauses, verdict_line
@@ -30,7 +30,9 @@ BEST = ("traced", "exact", "measured")
 VERDICTS: dict[str, LawVerdict] = {"traced": "proved", "exact": "exact", "measured": "measured"}
 NOBODY = "nothing here looks at it"
 BREAKS = "breaks in floating point"
-ELSEWHERE = "and not where it was run in {} (rounding, or a call that no proof is of)"
+NOT_THERE = "and not where it was run in {}"
+ELSEWHERE = f"{NOT_THERE} (rounding, or a call that no proof is of)"
+IN_FIELDS = "holds in finite fields, at other inputs"
 FORMATS = ("float64", "float32", "float16", "bfloat16")  # the finer first
 SHOWN = "broken in exact arithmetic and in floating point, at other inputs than were measured"
 
@@ -120,7 +122,11 @@ def _unasked(law: CodeLaw, findings: Sequence[FindingRecord]) -> str:
 
 def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
     """Why it is broken, and what other methods say to that."""
-    exactly = [other for other in holding if other.method in ("traced", "exact")]
+    exactly = [
+        other
+        for other in holding
+        if other.method in ("traced", "exact") and LEFT_OPEN not in other.why
+    ]
     if UNLIKE in one.why:
         return one.why
     if one.method == "measured" and exactly:
@@ -129,6 +135,8 @@ def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
         finer = FORMATS[: FORMATS.index(one.dtype)] if one.dtype in FORMATS else ()
         if any(other.method == "measured" and other.dtype in finer for other in holding):
             return f"holds in exact arithmetic{where}, {BREAKS} ({one.dtype}): {one.why}"
+        if all(other.method == "exact" for other in exactly):
+            return f"{IN_FIELDS}, {NOT_THERE.format(one.dtype)}: {one.why}"
         return f"holds in exact arithmetic{where}, {ELSEWHERE.format(one.dtype)}: {one.why}"
     if one.method != "measured" and any(other.method == "measured" for other in holding):
         shown = isinstance(one.error, float) and isinstance(one.bound, float)

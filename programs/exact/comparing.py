@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import name_of
-from ..finding import Seen
+from ..finding import LEFT_OPEN, Seen
 from ..subjects import Subject
 from .laws import Sides
 from .session import Field, Lost, NoMeaning, Pair, Session
@@ -190,7 +190,7 @@ def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
     if asked.error > asked.bound:
         why += f"; the numbers differ by {asked.error:.1e}, which is rounding"
     if asked.unsaid:
-        why += f"; left open in finite fields: {', '.join(asked.unsaid)}"
+        why += f"; {LEFT_OPEN}: {', '.join(asked.unsaid)}"
     return "holds", why
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.finding import UNLIKE
+from attnproof.programs.finding import LEFT_OPEN, UNLIKE
 from attnproof.programs.subjects import Attention
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import combined
@@ -73,6 +73,11 @@ def test_floating_point_is_not_blamed_for_what_no_format_holds(
     assert "broken in float32" not in told
     assert "in float32 (rounding, or a call that no proof is of): seen so" in told
     assert ("holds in exact arithmetic for T ≥ 2, and not" in told) == bool(assuming)
+
+
+def test_what_finite_fields_leave_open_is_not_held_against_a_run() -> None:
+    half = found("exact", "holds", why=f"7 entries agree exactly; {LEFT_OPEN}: gradients")
+    assert why(half, found("measured", "broken")) == "seen so"
 
 
 def test_the_line_of_a_proof_has_every_condition() -> None:
