@@ -186,10 +186,11 @@ def accused(
         if kind.split()[0] in ("position", "place", "shift", "step")
         and torch.as_tensor(values[name]).numel() <= 4
     ]
-    why = ", ".join((_apart(found, formula), *where))
+    now = letters_of(formula, lengths_now(formula, values, lengths))
+    why = ", ".join((_apart(found, formula, now.get("r", 0), now.get("n", 0)), *where))
     if math.isfinite(found.off) and found.allowed > NO_PART * found.off:
         why += f"; rounding explains {found.allowed:.2g}"
-    return broken(why, seen, **letters_of(formula, lengths_now(formula, values, lengths)))
+    return broken(why, seen, **now)
 
 
 def _tensors(values: Values) -> list[Tensor]:
@@ -217,15 +218,18 @@ def place_of(formula: Formula, found: Apart) -> dict[str, int]:
     return dict(zip(axes, found.at, strict=True)) if len(axes) == len(found.at) else {}
 
 
-def _apart(found: Apart, formula: Formula) -> str:
-    """That two sides differ, by how much and where."""
+def _apart(found: Apart, formula: Formula, queries: int = 0, keys: int = 0) -> str:
+    """That two sides differ, by how much and where; of so many queries and keys, where known."""
     (one, here), (other, there) = zip(found.names, (found.here, found.there), strict=True)
     at = ", ".join(f"{axis} {n}" for axis, n in place_of(formula, found).items())
     where = f" in {at}" if at else ""
     if formula.call in SEEN and at:
-        *_, query, key = "the last query", *(f"query {n}" for n in found.at[-2:-1]), found.at[-1]
-        sees = f"{query} sees key {key}, and should not"
-        return sees if found.here else f"{query} does not see key {key}, and should"
+        query = "the last query" if len(found.at) < 2 else f"query {found.at[-2]}"
+        key = f"key {found.at[-1]}"
+        if 0 < queries < keys:  # the last query stands at the last key, and none at its own number
+            query, key = f"{query} of {queries}", f"{key} of {keys}"
+        sees = f"{query} sees {key}, and should not"
+        return sees if found.here else f"{query} does not see {key}, and should"
     if math.isfinite(found.off):
         return f"{one} and {other} differ by {found.off:.3g}{where}"
     if not found.at:
@@ -253,7 +257,7 @@ def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple
             half = (length + 1) // 2
             for part in (slice(0, half), slice(half, None), slice(0, length - 1)):
                 fewer = _part(formula, values, letter, part)
-                if _of_padding_alone(formula, fewer):
+                if _of_padding_alone(formula, fewer) or _before_all_keys(formula, fewer):
                     continue
                 try:
                     now, _ = look.differ(formula, fewer)
@@ -275,6 +279,12 @@ def _of_padding_alone(formula: Formula, values: Values) -> bool:
         if told.split()[0] in ("padding", "keep")
     )
     return not all(bool(one.any(-1).all()) for one in masks)
+
+
+def _before_all_keys(formula: Formula, values: Values) -> bool:
+    """Whether there are more queries than keys, of which the first stand before every key."""
+    now = lengths_now(formula, values, {})
+    return formula.call in SEEN and now.get("r", 0) > now.get("n", math.inf)
 
 
 def _part(formula: Formula, values: Values, letter: str, part: slice) -> Values:

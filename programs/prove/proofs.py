@@ -22,6 +22,7 @@ from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition, clauses
 
+from ..applicable_laws import read_of_few
 from ..finding import UNLIKE, Finding, Seen, speaks_of_gradients
 from ..identify.applicability import no_formula
 from ..running import fault_in
@@ -201,7 +202,12 @@ class Proofs:
             seen = None
         if seen is None:
             return _found(law, "undecided", told)
-        return _found(law, "broken", f"{told}, and breaks the law", seen, sizes=dict(at[0]))
+        return self._broken(law, f"{told}, and breaks the law", seen, sizes=dict(at[0]))
+
+    def _broken(self, law: Formula, why: str, seen: Seen, **more: Any) -> Finding:
+        """Broken; undecided where it is a law of what was read of few tokens, and no fault."""
+        few = read_of_few(law.id, self.subject)
+        return _found(law, "undecided", few) if few else _found(law, "broken", why, seen, **more)
 
     def _witness(self, law: Formula, graphs: Mapping[str, Graph], **where: Any) -> Seen | None:
         """Inputs for which the code itself breaks the law; raises where a length is fixed."""
@@ -401,9 +407,8 @@ class Proofs:
                 seen = None
             where = self._at(at)
             if seen is not None:
-                return _found(
+                return self._broken(
                     law,
-                    "broken",
                     f"proved {', '.join(proved)}; elsewhere, as at "
                     f"{where}, other code runs, and breaks it",
                     seen,
@@ -651,7 +656,7 @@ class Proofs:
                 else _found(law, "undecided", self._no_proof(graphs, why))
             )
         why = "the terms of both sides differ, and the code shows it"
-        return _found(law, "broken", why, seen)
+        return self._broken(law, why, seen)
 
     def _named_in(self, graphs: Mapping[str, Graph]) -> list[int]:
         """Lengths that the code names, and one more: what it does beyond may break a law."""

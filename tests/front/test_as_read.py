@@ -114,6 +114,19 @@ def test_a_rule_that_more_tokens_change_is_no_fault_but_where_it_is_declared() -
     assert told.law("window-as-declared").verdict == "broken"
 
 
+def test_a_window_that_is_wider_than_what_was_read_is_no_fault_by_any_method() -> None:
+    def wide(seq_len: int) -> Tensor:
+        i = torch.arange(seq_len)
+        return (i[None] <= i[:, None]) & (i[:, None] - i[None] < 200)
+
+    record = check_mask(wide)
+    assert exit_code(record) == 0
+    assert not record.broken
+    declared = check_mask(wide, declared="mask:causal=true")
+    assert {law.law for law in declared.broken} == {"past-is-used", "alignment"}
+    assert "query 0 of 1 does not see key 0 of 260" in declared.law("past-is-used").why
+
+
 def test_where_the_last_query_stands_is_not_guessed() -> None:
     """Of a mask with no simple rule it is not read, and fewer queries than keys show later keys."""
 

@@ -218,6 +218,12 @@ def test_alignment_is_a_convention_where_nothing_is_declared() -> None:
     assert one.why == "no causal mask is declared"
 
 
+def test_a_witness_has_no_query_before_all_keys() -> None:
+    """Such a query sees no key by declaration, which nobody meant."""
+    one = found(code("no-mask", CAUSAL, causal=True), "alignment")
+    assert one.sizes["r"] <= one.sizes["n"]
+
+
 def test_nan_in_hidden_values_is_told() -> None:
     one = found(code(declared=FULL), "hidden-keys-do-nothing")
     assert "NaN in a hidden value comes through" in one.why
@@ -229,6 +235,16 @@ def square(t: int, s: int) -> Tensor:
 
 def numbers(fill: float) -> Callable[[int, int], Tensor]:
     return lambda t, s: torch.zeros(t, s).masked_fill(~square(t, s), fill)[None, None]
+
+
+def narrow(kind: torch.dtype) -> Mask:
+    """Tokens are compared by numbers of a format in which those of late ones are rounded."""
+
+    def made(t: int, s: int) -> Tensor:
+        i = torch.arange(s).to(kind)
+        return i[None] <= i[s - t :, None]
+
+    return Mask(name=str(kind), mask=made, declared=CAUSAL)
 
 
 @pytest.mark.parametrize(
@@ -262,6 +278,7 @@ def test_correct_masks_are_quiet(right: Mask) -> None:
     ("law", "wrong"),
     [
         ("causal", Mask(name="late", mask=lambda t, s: square(t, s + 1)[:, :s], declared=CAUSAL)),
+        *(("causal", narrow(kind)) for kind in (torch.uint8, torch.bfloat16, torch.float16)),
         ("causal", Mask(name="tiny", mask=numbers(-1e-9), declared=CAUSAL)),
         ("true-means-visible", Mask(name="tiny", mask=numbers(-1e-9), declared=CAUSAL)),
         (
