@@ -86,17 +86,26 @@ def away(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _drawn(
-    law: Formula, letters: Axes, axes: int, sizes: Mapping[str, int], seed: int, whole: bool
+    law: Formula,
+    letters: Axes,
+    axes: int,
+    sizes: Mapping[str, int],
+    seed: int,
+    whole: bool,
+    *,
+    far: bool = False,
 ) -> dict[str, Tensor]:
-    """Small whole numbers for every given."""
+    """Small whole numbers for every given; two tokens change places, neighbours or ``far``."""
     generator = torch.Generator().manual_seed(seed)
     found = {}
     for name, told in law.given.items():
         shape = tuple(length_value(n, dict(sizes)) for n in lengths_of(told, letters, axes))
         kind = told.split()[0]
         if kind == "permutation":
-            order = torch.arange(shape[0])  # the first two change places: no shift of all tokens
-            found[name] = torch.cat((order[:2].flip(0), order[2:]))
+            order = torch.arange(shape[0])  # no shift of all tokens
+            other = -1 if far else min(1, shape[0] - 1)
+            order[[0, other]] = order[[other, 0]]
+            found[name] = order
         elif kind in ("position", "shift"):
             drawn = torch.randint(0, 6, shape, generator=generator)
             found[name] = drawn if whole else drawn.double()
@@ -186,7 +195,8 @@ def witness_of(
     usual = () if alone else _sizes(law, letters, axes)
     for sizes in (*_sizes_at(law, letters, axes, at, alone), *usual, *last):
         for attempt in range(1 if sizes in last else 3):
-            values = _drawn(law, letters, axes, sizes, seed * 31 + attempt, whole)
+            far = attempt == 1 or sizes in last  # of many tokens the last may be of another block
+            values = _drawn(law, letters, axes, sizes, seed * 31 + attempt, whole, far=far)
             told = run.gap(values)
             if told is not None and told[0] > told[1]:
                 return seen_of(run, shrunk(run, values))

@@ -35,6 +35,7 @@ ONCE_PROVED = [
     ("length.py::alibi_bias", "bias", "offset-only", None),
     ("remainder.py::seventh", "layer", "permutation", "T mod 97 ≠ 0"),
     ("fill.py::attention", "attention:causal", "causal", "scores stay within ±2.5e+08"),
+    ("blocks.py::attention", "attention", "order-of-keys", None),
 ]
 
 
