@@ -22,11 +22,13 @@ from ..applicable_laws import declared_of
 from ..draw import Draw
 from ..identify.calls import NotAsked
 from ..rotary_matrices import lengths_of, matrices, point, rounding_for
+from ..source_numbers import numbers_in
 from ..subjects import Additive, Attention, Layer, Rotary, Subject
 from .roundings import exact
 from .sides import Beyond, Look, Values
 
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2, "c": 8}
+FEW, MANY = 6, 130  # tokens of other inputs; of which a number in the source may be
 OTHERS = ("o",)  # positions that are as many as others, whatever they are
 
 
@@ -72,10 +74,25 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
             Inputs(lengths={"B": 3, "r": 6, "n": 6, "H": h, "G": g})
             for h, g in other_heads(subject)
         )
+    if of_call and isinstance(subject, Attention | Layer):
+        more += tuple(
+            Inputs(lengths={"B": 1, "A": 1, "r": n, "n": n}, named=True) for n in _beyond(subject)
+        )
     axes = getattr(subject, "axes", 0) if "shift" in formula.given.values() else 0
     for inputs in (*(formula.inputs or of_call), *more):
         for axis in (None, *range(axes)) if axes > 1 else (None,):
             yield inputs, axis
+
+
+def _beyond(subject: Attention | Layer) -> list[int]:
+    """One more than the least and the largest number of tokens that the code may mean by a number.
+
+    With so many, blocks of a fixed size are more than one.
+    """
+    calls = (subject.call,) if isinstance(subject, Layer) else (subject.attend, subject.layer)
+    roots = [one for one in (*calls, subject.module) if one is not None]
+    named = [n for n in numbers_in(roots) if FEW < n <= MANY]
+    return sorted({1 + n for n in (min(named), max(named))}) if named else []
 
 
 def entries(law: Law, subject: Any) -> int:

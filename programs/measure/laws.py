@@ -164,7 +164,7 @@ def _at(
     except Unsteady:
         raise
     except REFUSALS as error:
-        met.refused = met.refused or error
+        met.refused = met.refused or (None if inputs.named else error)
         return None
     if found is not None:
         return accused(look, formula, values, found, lengths)

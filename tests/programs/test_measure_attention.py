@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
@@ -49,6 +50,24 @@ def fused(groups: int = 2) -> Attention:
     )
 
 
+def blocks(*, rescaled: bool = True) -> Attention:
+    """A softmax over blocks of 16 keys: fewer do not show that a sum is not rescaled."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, _: Any = None) -> Tensor:
+        most = torch.full_like(q[..., :1], -math.inf)
+        total, out = torch.zeros_like(most), torch.zeros_like(q)
+        for keys, values in zip(k.split(16, -2), v.split(16, -2), strict=True):
+            scores = q @ keys.mT / q.shape[-1] ** 0.5
+            now = torch.maximum(most, scores.amax(-1, keepdim=True))
+            less, most = (most - now).exp(), now
+            weights = (scores - now).exp()
+            total = total * (less if rescaled else 1) + weights.sum(-1, keepdim=True)
+            out = out * less + weights @ values
+        return out / total
+
+    return Attention(name="blocks", attend=attend, heads=4, groups=4, width=5, declared=FULL)
+
+
 RIGHT: dict[str, Callable[[], Subject]] = {
     "eager": lambda: code(declared=FULL),
     "groups": lambda: code(declared=FULL, groups=2),
@@ -61,6 +80,7 @@ RIGHT: dict[str, Callable[[], Subject]] = {
     "encoder": encoder,
     "split": split,
     "cached": cached,
+    "blocks": blocks,
     "any layer": lambda: any_layer(nn.TransformerEncoderLayer(20, 4, 24, batch_first=True)),
 }
 
@@ -79,6 +99,8 @@ def test_correct_code_is_quiet(name: str, dtype: torch.dtype) -> None:
         ("rows-sum-to-one", code("queries", FULL)),
         ("rows-sum-to-one", split("queries")),
         ("rows-sum-to-one", split("queries", heads=1)),
+        ("rows-sum-to-one", blocks(rescaled=False)),
+        ("order-of-keys", blocks(rescaled=False)),
         ("shift-of-scores", code("unstable", FULL)),
         ("groups-of-heads", code("tiled", FULL, groups=2)),
         ("groups-of-heads", code("head-of-values", FULL, groups=2)),

@@ -27,6 +27,7 @@ class Inputs:
     exponential of a product with them is beyond all numbers of the format.  Of a short format it
     is less, where products would overflow.
     ``window``: the lengths of a window.  ``left``: padding stands at the left of the tokens.
+    ``named``: a length is one that the code names, and one more; it may take no more.
     """
 
     at: Mapping[str, Any] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class Inputs:
     scale: Mapping[str, float] = field(default_factory=dict)
     window: tuple[int, ...] = ()
     left: bool = False
+    named: bool = False
 
 
 def _lengths(letters: str, *rows: Sequence[int | str]) -> tuple[Inputs, ...]:
