@@ -181,6 +181,20 @@ class Triangle(nn.Module):
         return torch.softmax(x @ x.mT + self.mask[:n, :n], -1) @ x
 
 
+class Ones(nn.Module):
+    """Causal attention with a stored mask of ones, which is made Boolean before it is cut."""
+
+    def __init__(self, later: int = 1) -> None:
+        super().__init__()
+        self.mask: Tensor
+        self.register_buffer("mask", torch.triu(torch.ones(64, 64), later))
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = x.shape[1]
+        hidden = self.mask.bool()[:n, :n]
+        return torch.softmax((x @ x.mT).masked_fill(hidden, -torch.inf), -1) @ x
+
+
 TOLD: dict[str, tuple[Callable[[], Subject], str, str]] = {
     "a stored mask": (lambda: causal(Triangle(-1e9)), "causal", "-1e+09"),
     "positions in 32 bits": (lambda: rotary(wrapping(torch.int32)), "relative", "int32"),
@@ -211,6 +225,7 @@ TRUE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: layer(Weight(torch.ones(4), lambda x, w: x * torch.full((4,), 0.1) * w)),
         "permutation",
     ),
+    "a mask that is made Boolean and then cut": (lambda: causal(Ones()), "causal"),
     "a matrix and itself": (lambda: rotary(made := Corner(torch.eye(4)), key=made), "relative"),
 }
 
@@ -219,3 +234,9 @@ TRUE: dict[str, tuple[Callable[[], Any], str]] = {
 def test_their_harmless_neighbours_are_proved(name: str) -> None:
     make, law = TRUE[name]
     only(prove(make(), (law,), seconds=SECONDS), law)
+
+
+def test_a_mask_that_is_made_boolean_shows_what_it_shows() -> None:
+    found = prove(causal(Ones(2)), ("causal",), seconds=SECONDS)
+    assert found.why or found.findings
+    assert [f for f in found.findings if f.verdict == "holds"] == []
