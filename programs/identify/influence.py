@@ -114,8 +114,10 @@ def _mask(code: Attention, rule: Pattern, told: str) -> Part:
         "ahead": rule.ahead,
     }
     if "context" in code.given:
+        alone = rule.name == "empty" or (rule.before, rule.after) == (0, 0)
+        more = " alone" if alone else ", and other tokens"
         return Part(
-            "mask", {"rule": "context"}, "cross-attention: a token reads the context alone", told
+            "mask", {"rule": "context"}, f"cross-attention: a token reads the context{more}", told
         )
     words, sure = rule.words, rule.name != "irregular"
     made, left_out = code.given.get("mask", ""), code.given.get("no mask", "")

@@ -316,6 +316,13 @@ class OfContext(nn.Module):
         return found
 
 
+class OfContextAndTokens(OfContext):
+    """The same of tokens that have met, as in the layer of a decoder."""
+
+    def forward(self, x: Tensor, context: Tensor | None = None) -> Tensor:
+        return super().forward(x + x.mean(1, keepdim=True), context)
+
+
 class Noisy(nn.Module):
     """Attention with dropout of its own, drawn in training by a generator that it keeps."""
 

@@ -150,11 +150,20 @@ def test_a_context_may_have_a_default_and_other_features() -> None:
     assert "--call 'x: B r E tokens, context: B n 24 tokens -> B r E'" in subject.adapted
     assert not_asked("causal", subject).startswith("keys and values are of a context")
     assert isinstance(subject, Attention)
-    with torch.no_grad():
-        (mask,) = (one for one in layer_parts(subject, Draw()) if one.name == "mask")
-    assert mask.words == "cross-attention: a token reads the context alone"
     found = {one.law: one.verdict for one in prove(subject, ["permutation"]).findings}
     assert found == {"permutation": "holds"}
+
+
+@pytest.mark.parametrize(
+    ("made", "more"),
+    [(code.OfContext, " alone"), (code.OfContextAndTokens, ", and other tokens")],
+)
+def test_whether_the_context_alone_is_read_is_seen(made: Any, more: str) -> None:
+    line = "x: B r E tokens, context: B n 24 tokens -> B r E"
+    subject: Any = adapted_as(made(), line, kind="attention")
+    with torch.no_grad():
+        (mask,) = (one for one in layer_parts(subject, Draw()) if one.name == "mask")
+    assert mask.words == f"cross-attention: a token reads the context{more}"
 
 
 def test_a_generator_of_the_code_is_no_array() -> None:
