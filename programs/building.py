@@ -50,6 +50,7 @@ def _built(cls: type[Any], name: str, options: Options) -> Code:
     with _marked():
         holder, given = tried(cls, given, options)
     if isinstance(holder, nn.Module):
+        _require_hashes(holder)
         return _module(_drawn(holder), name, options, given)
     return _instance(holder, name, options, given)
 
@@ -88,7 +89,22 @@ def _drawn(module: nn.Module) -> nn.Module:
     return module
 
 
+def _require_hashes(module: nn.Module) -> None:
+    """Raises ``DoesNotFit`` for a module in which torch does not find its weights.
+
+    A class that says what ``==`` is, and no hash, has none.
+    """
+    try:
+        list(module.modules())
+    except TypeError as error:
+        raise DoesNotFit(
+            f"torch cannot go through its parts, as for its parameters: {error} (a class with "
+            "__eq__ needs a __hash__)"
+        ) from None
+
+
 def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, Any]) -> Code:
+    _require_hashes(module)
     kept = _copy_of(module).eval()
     if type(module).__module__.startswith("transformers."):
         from .pretrained import layer_types

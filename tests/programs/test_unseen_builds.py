@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
@@ -323,3 +324,59 @@ def test_what_an_object_without_a_call_has_is_told_without_what_every_module_has
 
     with pytest.raises(NoAdapter, match=r"method NAME': it has made\n"):
         adapted_as(Holder)
+
+
+class ChosenForward(nn.Module):
+    """Attention whose ``__init__`` chooses which of its methods is ``forward``."""
+
+    def __init__(self, whole: bool = True) -> None:
+        super().__init__()
+        self.forward = self.attend if whole else self.attend_twice
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return scaled_dot_product_attention(q, k, v)
+
+    def attend_twice(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return 2 * scaled_dot_product_attention(q, k, v)
+
+
+class KindOfAttention(ChosenForward):
+    """A kind that says nothing of what it inherits."""
+
+
+def test_a_method_that_is_made_forward_is_called() -> None:
+    for whole, verdict in ((True, "holds"), (False, "broken")):
+        subject: Any = adapted_as(ChosenForward, kind="attention", settings={"whole": whole})
+        assert subject.line == "q: B H r D, k: B H n D, v: B H n D -> B H r D"
+        (seen,) = examine(subject, (Draw(),), ("rows-sum-to-one",))
+        assert seen.verdict == verdict
+
+
+def test_what_a_kind_inherits_as_forward_is_not_its_own() -> None:
+    with pytest.raises(NoAdapter, match="objects of KindOfAttention cannot be called"):
+        adapted_as(KindOfAttention)
+
+
+class Compared(nn.Module):
+    """Attention that says when it is equal to another, and has no hash."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Compared)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return scaled_dot_product_attention(q, k, v)
+
+
+class Holds(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Compared()
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return self.part(q, k, v)
+
+
+@pytest.mark.parametrize("code", [Compared, Holds])
+def test_a_module_without_a_hash_is_said_to_have_none(code: Any) -> None:
+    with pytest.raises(NoAdapter, match="needs a __hash__"):
+        adapted_as(code)
