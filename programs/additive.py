@@ -115,11 +115,12 @@ def _in_rows(
 
 
 def _made(
-    code: Code, signature: Signature, width: int, *, within: bool = False
+    code: Code, signature: Signature, width: int, *, within: bool = False, word: int = WORD
 ) -> Callable[[Tensor], Tensor]:
     """Tokens (B, T, E) -> what the code gives for them, (B or 1, T, E).
 
-    ``within``: its coordinates lie in [0, 1), as those of an image often do.
+    ``within``: its coordinates lie in [0, 1), as those of an image often do; ``word``: the id of
+    each token, if it takes ids.
     """
     if grid_of(signature):
         return _in_rows(_of_grid(code, signature), grid_of(signature))
@@ -142,7 +143,7 @@ def _made(
             raise SignatureError(f"wanted at most {count} tokens, of {signature}, got {asked}")
         x = torch.cat((x, x.new_zeros(rows, count - asked, x.shape[2])), 1)
         lengths = lengths_of(signature, B=rows, n=count, p=0, **{here[2]: width})
-        arrays = {one.name: _array(one, x, here, lengths) for one in signature.arrays}
+        arrays = {one.name: _array(one, x, here, lengths, word) for one in signature.arrays}
         for one in signature.arrays:
             if within and role(one) == "coordinates":
                 arrays[one.name] = arrays[one.name] / count
@@ -156,7 +157,13 @@ def _made(
     return call
 
 
-def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, int]) -> Tensor:
+def _array(
+    one: Argument,
+    x: Tensor,
+    here: tuple[str, ...],
+    lengths: dict[str, int],
+    word: int = WORD,
+) -> Tensor:
     axes, count = one.axes or (), x.shape[1]
     if role(one) in ROTATED and here[-1] not in one.letters:
         return torch.zeros(one.shape(lengths), dtype=x.dtype, device=x.device)  # its size matters
@@ -169,7 +176,7 @@ def _array(one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, i
     if role(one) == "lengths":
         return torch.full(one.shape(lengths), count, device=x.device)
     if role(one) == "ids":
-        return torch.full(one.shape(lengths), WORD, device=x.device)
+        return torch.full(one.shape(lengths), word, device=x.device)
     if role(one) in ("constant", "scale"):
         return torch.ones(one.shape(lengths), dtype=x.dtype, device=x.device)
     if is_mask(one):
@@ -205,6 +212,8 @@ def additive(
     at_zero, at_one = call(zero), call(one)
     if at_zero.is_complex():
         raise SignatureError(_rotates(code, signature, "complex numbers"))
+    if guessed and any(role(one) == "ids" for one in signature.arrays):
+        _require_places(code, signature, width, at_zero)
     adds = not torch.equal(at_zero, at_one)
     of_offsets = {OFFSETS: "n - 1 to 0", SIGNED: "0 to n - 1"}
     read = (
@@ -258,6 +267,18 @@ def additive(
     )
 
 
+def _require_places(code: Code, signature: Signature, width: int, found: Tensor) -> None:
+    """Raises :class:`SignatureError` where what it gives is of the ids, as of a model of words."""
+    try:
+        other = _made(code, signature, width, word=WORD + 1)(torch.zeros(*found.shape[:2], width))
+    except Exception as error:
+        raise SignatureError(f"with other ids: {raised(code, error)}") from error
+    if not torch.equal(other, found):
+        raise SignatureError(
+            f"wanted a table of places, and what {code.name} gives is of the ids that it is given"
+        )
+
+
 def _rotates(code: Code, signature: Signature, what: str) -> str:
     """Why a table of rotations is refused, and the line to write for it."""
     return (
@@ -298,7 +319,7 @@ def widths(code: Code) -> tuple[int, ...]:
     module: Any = code.module
     tables = [*module.buffers(), *module.parameters()] if module is not None else []
     tables.sort(key=lambda one: one.dim() < 2)  # the weights of a norm come last
-    known = [*built, *(one.shape[-1] for one in tables if one.dim())]
+    known = [*built, *(one.shape[-1] for one in tables if one.dim() and one.shape[-1])]
     known += [n for r in ("embed", "width") for n in sizes_of(code.call, r)]
     return tuple(dict.fromkeys([told] if told else [*known, SIZES["E"], 8, 32, 64]))
 

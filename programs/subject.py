@@ -82,10 +82,36 @@ def subject_of(
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")
     Program(code.call, signature, code.name)  # refuses names that are not parameters
     if [role(one) for one in signature.arrays] == ["ids"]:
-        whole, _ = of_words(code, kind or None, _GUESSED)
+        whole, why = of_words(code, kind or None, _GUESSED)
         if whole is not None:
             return whole
+        if not kind and _is_of_words(signature):
+            raise SignatureError(f"{code.name} is no model of ids: {why or 'it has no embedding'}")
+    elif not kind and _is_of_words(signature):
+        beside = ", ".join(one.name for one in signature.arrays if role(one) != "ids")
+        raise SignatureError(
+            f"wanted ids alone: vectors stand in for them, and nothing is given beside; "
+            f"got {beside}"
+        )
     return _MADE[told](code, signature)
+
+
+def _is_of_words(signature: Signature) -> bool:
+    """Whether it takes ids and no features, and gives each of them a row, as no table would.
+
+    >>> _is_of_words(parse("x: B n ids -> B n 50"))
+    True
+    >>> _is_of_words(parse("x: B n ids, mask: B n keep -> B n E"))
+    True
+    >>> _is_of_words(parse("x: B n ids -> B n E")), _is_of_words(parse("x: B n ids -> B n n keep"))
+    (False, False)
+    """
+    back = next((one for one in signature.results if one.axes is not None), None)
+    axes = [str(one) for one in back.axes or ()] if back is not None else []
+    told = {role(one) for one in signature.arrays}
+    bare = not any({"D", "E"} & set(one.letters) for one in signature.arrays)
+    row = axes[:2] == ["B", "n"] and len(axes) == 3 and axes[2] != "n"
+    return "ids" in told and bare and row and (axes[2] != "E" or bool(told & {*MASKS, "mask"}))
 
 
 def adapted_as(

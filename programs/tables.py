@@ -614,7 +614,7 @@ def widths_of(code: Code) -> list[int]:
             found += [2 * tensor.shape[-1], tensor.shape[-1]]
     found += [w for w in sizes_of(holder, "embed") if w <= 512]
     held = vars(holder).values() if hasattr(holder, "__dict__") else ()
-    found += [2 * v.shape[-1] for v in held if isinstance(v, Tensor) and v.dim()]
+    found += [2 * v.shape[-1] for v in held if isinstance(v, Tensor) and v.dim() and v.shape[-1]]
     likely = [code.options.likely["width"]] if "width" in code.options.likely else []
     return list(dict.fromkeys([*found, *likely, *WIDTHS]))
 

@@ -464,7 +464,8 @@ def widths_of_tokens(code: Code) -> list[int]:
     linear = [m.in_features for m in parts if isinstance(m, nn.Linear) and m.in_features]
     known = [n for part in parts for r in ("embed", "width") for n in sizes_of(part, r)]
     held = code.module.parameters() if code.module else ()
-    shapes = [p.shape[-1] for p in held if not isinstance(p, UninitializedParameter) and p.dim()]
+    held = (p for p in held if not isinstance(p, UninitializedParameter))
+    shapes = [p.shape[-1] for p in held if p.dim() and p.shape[-1]]
     return list(dict.fromkeys([*linear[:1], *known, *shapes[:2], SIZES["E"], 8, 32, 64]))
 
 

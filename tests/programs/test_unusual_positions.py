@@ -280,3 +280,25 @@ def test_fast_waves_are_undecided_and_other_faults_are_seen() -> None:
 
     wrong = Additive(name="two", added=two, width=12, most=4096)
     assert verdicts_of(wrong, "linear-shift", "products-of-offset") == {"broken"}
+
+
+class Growing(nn.Module):
+    """A table that is made when it is first asked for: as built it has no rows and no channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: Tensor
+        self.register_buffer("rows", torch.zeros(0, 0))
+
+    def get(self, length: int, width: int) -> Tensor:
+        angles = torch.arange(length)[:, None] * 100.0 ** (-torch.arange(0, width, 2) / width)
+        self.rows = torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
+        return self.rows
+
+
+def test_an_empty_buffer_tells_no_width() -> None:
+    subject = adapted_as(Growing, "length = n, width = E -> n E; method get")
+    assert isinstance(subject, Additive)
+    assert subject.width > 0
+    (seen,) = examine(subject, (Draw(),), ("sees-positions",))
+    assert seen.verdict == "holds"

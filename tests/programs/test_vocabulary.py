@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Layer
 from attnproof.programs.vocabulary import OnVectors
@@ -85,6 +86,13 @@ class Bigrams(Model):
     def forward(self, idx: Tensor) -> Any:
         pairs = self.words((idx + 5 * idx.roll(1, 1)) % WORDS)
         return self.head(self.mixed(self.words(idx) + pairs))
+
+
+class BigramsByName(Bigrams):
+    """The same under a name that says ids: with equal ones it gives a row for each place."""
+
+    def forward(self, input_ids: Tensor) -> Any:
+        return super().forward(input_ids)
 
 
 class BigramsOfLongTexts(Model):
@@ -239,6 +247,30 @@ def test_the_call_may_be_told() -> None:
     assert adapted_as(Alone, "idx: B n ids -> B n E").kind == "additive"
 
 
+class Masked(Model):
+    """A model that must be told which keys there are."""
+
+    causal = False
+
+    def forward(self, idx: Tensor, mask: Tensor) -> Any:
+        return self.head(self.mixed(self.words(idx)) * mask[..., None])
+
+
+@pytest.mark.parametrize(
+    ("model", "call", "why"),
+    [
+        (Masked, "idx: B n ids, mask: B n keep -> B n 40", "nothing is given beside; got mask"),
+        (Masked, "idx: B n ids, mask: B n keep -> B n V", "nothing is given beside; got mask"),
+        (Masked, "idx: B n ids, mask: B n keep -> B n E", "nothing is given beside; got mask"),
+        (Bigrams, "idx: B n ids -> B n 40", "it reads idx by more than words"),
+    ],
+)
+def test_a_model_of_ids_is_taken_for_no_bias_and_no_table(model: Any, call: str, why: str) -> None:
+    """Each number of its row would be one of a key, of which laws of offsets are broken."""
+    with pytest.raises(SignatureError, match=why):
+        adapted_as(model, call)
+
+
 def test_all_that_is_returned_for_each_word_is_looked_at() -> None:
     found: Any = adapted_as(TwoOutputs)
     assert found.call(torch.zeros(2, 3, WIDE)).shape == (2, 3, WIDE + WORDS)
@@ -270,6 +302,7 @@ def test_an_id_that_is_read_elsewhere_is_named(model: Any, word: int) -> None:
         (SeesAMiddleKind, "it reads idx by more than words"),
         (Twice, "2 of its embeddings are given idx, and one is wanted"),
         (Alone, "no token of it reads another"),
+        (BigramsByName, "what BigramsByName gives is of the ids that it is given"),
     ],
 )
 def test_what_reads_ids_otherwise_is_refused(model: Any, why: str) -> None:
