@@ -56,7 +56,7 @@ def blocks(*, rescaled: bool = True) -> Attention:
     def attend(q: Tensor, k: Tensor, v: Tensor, _: Any = None) -> Tensor:
         most = torch.full_like(q[..., :1], -math.inf)
         total, out = torch.zeros_like(most), torch.zeros_like(q)
-        for keys, values in zip(k.split(16, -2), v.split(16, -2), strict=True):
+        for keys, values in zip(torch.split(k, 16, -2), torch.split(v, 16, -2), strict=True):
             scores = q @ keys.mT / q.shape[-1] ** 0.5
             now = torch.maximum(most, scores.amax(-1, keepdim=True))
             less, most = (most - now).exp(), now
