@@ -78,6 +78,24 @@ def _shows_none_ahead(mask: Any) -> bool:
     return False
 
 
+def hides_by_place(parts: Iterable[Read]) -> str:
+    """What mask of the code's own hides keys by where they stand, in words; "" where none does.
+
+    >>> from attnproof.programs.identity import Part
+    >>> hides_by_place([Part("mask", {"rule": "window", "before": 7, "after": 7}, "a window", "")])
+    'a window'
+    """
+    for part in parts:
+        match part.value:
+            case {"rule": "none" | "context" | "empty"} | {"before": 0, "after": 0}:
+                continue
+            case {"rule": _} if (
+                part.name == "mask" and part.certain and not part.value.get("given")
+            ):
+                return part.words
+    return ""
+
+
 def with_mask(subject: Subject, as_read: str) -> Subject:
     """The same code, to be asked the laws of the mask that was read of it.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..programs.as_read import mask_as_read
+from ..programs.applicable_laws import IN_ORDER
+from ..programs.as_read import hides_by_place, mask_as_read
 from ..programs.declared_laws import Compared, compared_by
 from ..programs.finding import GUESSED, LEFT_OPEN, NOT_MEASURED, UNLIKE, Finding
 from ..theorems.laws import LAWS as CODE_LAWS
@@ -347,13 +348,26 @@ class Collected:
         known = broken.dtype if broken is not None and broken.method == "measured" else ""
         met = broken.witness.inputs.get("met by") if broken is not None and broken.witness else None
         again = self.asked.again(str(met) if law.id == "finite" and met else law.id, known)
-        row = combined(law, found, again, named=law.id in self.asked.laws)
+        row = self._in_order(combined(law, found, again, named=law.id in self.asked.laws))
         if self.kind not in law.about:
             told = f"it is a law of {' and '.join(law.about)} code, and this is {self.kind} code"
             row = row.model_copy(update={"why": told})
         elif not over and not found:
             return row.model_copy(update={"verdict": "undecided", "why": NOT_REACHED})
         return row if self.asked.laws else self._checked(row)
+
+    def _in_order(self, row: LawOfCodeRecord) -> LawOfCodeRecord:
+        """The row; no law of tokens without an order holds where the mask that was read gives one.
+
+        A window is read of more tokens than a law is run of, of which it may show all.
+        """
+        parts = self.identity.parts if self.identity is not None else ()
+        mask = hides_by_place(parts)
+        if not mask or row.law not in IN_ORDER or row.verdict not in ("exact", "measured"):
+            return row
+        verdict = "undecided" if row.law in self.asked.laws else "not asked"
+        told = f"it has a mask, so order matters: {mask}; few tokens do not show it"
+        return row.model_copy(update={"verdict": verdict, "why": told})
 
     def _checked(self, row: LawOfCodeRecord) -> LawOfCodeRecord:
         """The row, or that what it was to compare is declared and was not checked."""

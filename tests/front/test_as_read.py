@@ -206,3 +206,31 @@ def test_of_more_queries_than_keys_the_first_may_see_none(code: Any, verdict: st
     assert law.verdict == verdict
     if verdict == "proved":
         assert any("as many queries as keys" in str(one) for one in law.assuming)
+
+
+def near(q: Tensor, k: Tensor, v: Tensor, far: int = 7) -> Tensor:
+    """Attention over a window to both sides, which few tokens do not show."""
+    i = torch.arange(q.shape[-2])
+    apart = (i[:, None] - i[None, :]).abs()
+    return scaled_dot_product_attention(q, k, v, attn_mask=apart <= far)
+
+
+@pytest.mark.parametrize(
+    ("far", "laws", "verdict"),
+    [
+        (7, [], "not asked"),
+        (7, ["order-of-keys"], "undecided"),
+        (10**6, ["order-of-keys"], "measured"),
+    ],
+)
+def test_no_law_without_an_order_holds_under_a_window_that_was_read(
+    far: int, laws: list[str], verdict: str
+) -> None:
+    def windowed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return near(q, k, v, far)
+
+    call = "q: B H n D, k: B H n D, v: B H n D -> B H n D"
+    record = check_attention(windowed, call=call, laws=laws, methods=FEW)
+    law = record.law("order-of-keys")
+    assert law.verdict == verdict
+    assert far != 7 or "a window of 7 before and 7 after" in law.why

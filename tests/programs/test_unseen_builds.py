@@ -373,7 +373,8 @@ class Holds(nn.Module):
         self.part = Compared()
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return self.part(q, k, v)
+        found: Tensor = self.part(q, k, v)
+        return found
 
 
 @pytest.mark.parametrize("code", [Compared, Holds])

@@ -252,7 +252,7 @@ class Masked(Model):
 
     causal = False
 
-    def forward(self, idx: Tensor, mask: Tensor) -> Any:
+    def forward(self, idx: Tensor, mask: Tensor) -> Any:  # type: ignore[override]
         return self.head(self.mixed(self.words(idx)) * mask[..., None])
 
 
