@@ -106,9 +106,12 @@ def test_a_witness_saves_the_second_way_to_a_proof(monkeypatch: pytest.MonkeyPat
     masked = [xp.where(xp.arange(N) < 1, x, b) for x in (a, b, a - b)]
     ways: list[object] = []
     plainly = derive._by_normal_forms
-    monkeypatch.setattr(
-        derive, "_by_normal_forms", lambda *args: (ways.append(args[2]), plainly(*args))[1]
-    )
+
+    def noted(*args: Any) -> Any:
+        ways.append(args[2])
+        return plainly(*args)
+
+    monkeypatch.setattr(derive, "_by_normal_forms", noted)
     found = decided(equal(masked[0], masked[1])).claims[0]
     assert (found.verdict, len(ways)) == ("refuted", 1)
     assert found.witness == decided(equal(masked[0], masked[1])).claims[0].witness
