@@ -98,6 +98,7 @@ def _sign_of(told: Law) -> frozenset[tuple[str, Term]]:
     return frozenset({(SIGNS[claim.relation], difference(claim))})
 
 
+BOTH = "one conclusion is proved, and a witness refutes it"
 EARLY = 0.1  # seconds for a witness before a second way to a proof is tried
 
 
@@ -250,6 +251,8 @@ def _decide(
         except Refused as refused:
             why = str(refused)
     witness, fault = early.witness, None
+    if rests is not None and witness is not None:
+        return _failed(says, claim, Fault(BOTH, "")), Shown()
     if rests is None and witness is None and effort.refuting:
         witness, stopped = _refuted(claim, statement, effort)
         fault = stopped if isinstance(stopped, Fault) else None

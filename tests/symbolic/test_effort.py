@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from dataclasses import replace
 from typing import Any
@@ -122,3 +123,14 @@ def test_a_witness_saves_the_second_way_to_a_proof(monkeypatch: pytest.MonkeyPat
     both = chain(masked[0], ("false", masked[1]), ("false", masked[2]))
     assert decided(both).verdict == "refuted"
     assert len(ways) > 2  # of several steps each may hold
+
+
+def test_what_is_proved_and_refuted_at_once_is_a_fault_of_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = importlib.import_module("attnproof.symbolic.prove")
+    early = module._Early
+    monkeypatch.setattr(module, "_Early", lambda *args: replace(early(*args), witness=object()))
+    (found,) = decided(TRUE, QUICK).claims
+    assert found.verdict == "internal error"
+    assert "proved, and a witness refutes it" in found.why
