@@ -171,7 +171,7 @@ class Program:
                 return in_its_dtype(node, name, READINGS[name](*given, **_kept(keywords)))
 
             made = read(*args)
-            if KINDS[name] == "entrywise" and isinstance(made, Array):
+            if isinstance(made, Array) and (KINDS[name] == "entrywise" or name in CASTS):
                 _shorter_too(made, read, args)
             return made
         except Unread as error:

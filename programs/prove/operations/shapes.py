@@ -77,7 +77,7 @@ def to(x: Any, dtype: Any = None, *_: Any, source: torch.dtype | None = None, **
         return x
     a = constant(x)
     if dtype == torch.bool:
-        return a if is_truth(a.term) else _as_pattern(a, lambda x: ~(x == as_array(0)))
+        return a if is_truth(a.term) else ~(a == as_array(0))
     if not dtype.is_floating_point and source is not None and source.is_floating_point:
         return opaque(_cut(dtype), numeric(a))
     if dtype in NARROW and source != torch.bool:
@@ -86,19 +86,7 @@ def to(x: Any, dtype: Any = None, *_: Any, source: torch.dtype | None = None, **
     short = dtype.is_floating_point and dtype.itemsize < 4
     if short and source not in (torch.bool, dtype):
         assume(f"a conversion to {told} is read without its rounding")
-    return _as_pattern(a, numeric)
-
-
-def _as_pattern(a: Array, each: Callable[[Array], Array]) -> Array:
-    """What is done to each entry; of a stored pattern that is one, too, and its first rows are.
-
-    A causal mask is often kept as numbers and made Boolean before its first n rows are used.
-    """
-    found, told = each(a), notes()
-    rows = told.patterns.get(a.term)
-    if rows is not None and found.term not in told.patterns:
-        told.patterns[found.term] = lambda shape: each(rows(shape))
-    return found
+    return numeric(a)
 
 
 def _cut(dtype: torch.dtype) -> str:
