@@ -287,6 +287,8 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
         drawn = lab.whole_numbers(subject.first + span, *shape, first=subject.first)
         if len(shape) > 1 and shape[1] > 1:  # not all at one place
             drawn[0, 1] = (drawn[0, 0] - subject.first + 1) % (span + 1) + subject.first
+        if letters[0] in "AB" and getattr(subject, "shared", False):
+            drawn = drawn[:1].expand(drawn.shape).clone()  # so that rows are rotated together
     return lab.positions(drawn)
 
 

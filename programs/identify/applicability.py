@@ -218,7 +218,7 @@ def plain_of(subject: Subject) -> dict[str, Any]:
         }
     if isinstance(subject, Mask):
         return found
-    names = ("first", "heads", "groups", "axes", "causal", "values_rotate", "by_key")
+    names = ("first", "heads", "groups", "axes", "causal", "values_rotate", "by_key", "shared")
     found |= {name: getattr(subject, name) for name in names if hasattr(subject, name)}
     return {**found, "causal": subject.causal if isinstance(subject, Bias) else False}
 

@@ -244,6 +244,8 @@ def _positions(
         token = torch.arange(shape[1])
         token = token // subject.width if inputs.units else token
         drawn = one[torch.arange(shape[0]) % len(rows)][:, token % one.shape[1]]
+    if getattr(subject, "shared", False) and len(shape) > 1:
+        drawn = drawn[:1].expand(drawn.shape).clone()  # so that rows are rotated together
     if float(drawn.frac().abs().max()) and subject.whole:
         raise Beyond("positions are whole")
     drawn = drawn + low

@@ -164,8 +164,7 @@ def calls_by_name(calls: Mapping[str, Callable[..., Any]], subject: Subject) -> 
             order = _order(subject, key)
             if order is not None:
                 found[name] = lambda x, p, rotate=rotate, order=order: _ordered(rotate(x, p), order)
-    own = {**plain_of(subject), "shared": getattr(subject, "shared", False)}
-    return called(found, true_means=getattr(subject, "true_means", ""), **own)
+    return called(found, true_means=getattr(subject, "true_means", ""), **plain_of(subject))
 
 
 def reorders(subject: Subject) -> bool:

@@ -12,6 +12,9 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.declarations import DeclaredAdditive
+from attnproof.programs.measure.examine import examine
+from attnproof.programs.prove import prove
+from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Additive, Attention, Rotary, Subject
 
 from . import exact_code as code
@@ -369,3 +372,44 @@ def test_llama_of_transformers_used_wrongly_is_refused(variant: str, law: str) -
     rotary, attention = llama(variant)
     kind: Subject = rotary if law in OF_ROTARY[:7] else attention
     assert verdict(kind, law) == "broken"
+
+
+def row_by_row(x: Tensor, positions: Tensor) -> Tensor:
+    """All rows are rotated by the same angles, and each by itself."""
+    return x * 1 + _turned(x, positions) - x
+
+
+def second_row_twice_as_far(x: Tensor, positions: Tensor) -> Tensor:
+    """A row alone is the first one, which is rotated as it should be."""
+    first = (torch.arange(len(x)) == 0)[:, None, None, None]
+    return torch.where(first, _turned(x, positions), _turned(x, 2 * positions))
+
+
+def _turned(x: Tensor, positions: Tensor) -> Tensor:
+    angles = positions[:, None] * OMEGA
+    (a, b), cos, sin = x.chunk(2, -1), angles.cos(), angles.sin()
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"), [(row_by_row, "holds"), (second_row_twice_as_far, "broken")]
+)
+def test_rows_that_share_their_positions_are_rotated_together(
+    made: Callable[..., Tensor], wanted: str
+) -> None:
+    subject = adapted_as(made, "x: B H n D, positions: n -> x", width=2 * len(OMEGA))
+    assert verdict(subject, "rows-of-batch-apart") == wanted
+    assert [f.verdict for f in examine(subject, laws=["rows-of-batch-apart"])] == [wanted]
+
+
+@pytest.mark.parametrize("keys", [False, True])
+def test_neither_queries_nor_keys_look_at_other_rows(keys: bool) -> None:
+    def made(q: Tensor, k: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        turned = [_turned(x, positions) for x in (q, k)]
+        turned[keys] = turned[keys].flip(0)
+        return turned[0], turned[1]
+
+    told = "q: B H n D, k: B H n D, positions: n -> q, k"
+    subject = adapted_as(made, told, width=2 * len(OMEGA))
+    assert verdict(subject, "relative") == "broken"
+    assert [f.verdict for f in prove(subject, ["relative"]).findings] == ["broken"]

@@ -207,7 +207,7 @@ def test_what_is_broken_on_the_other_side_is_broken() -> None:
     told = found("absolute")
     assert told.verdict == "broken"
     assert told.why.startswith("proved for")
-    assert "T ≤ 24" in told.why
+    assert "T + T′ ≤ 24" in told.why
     assert "as at B = 3, H = 2, T = 25, other code runs, and breaks it" in told.why
     assert told.witness is not None
 

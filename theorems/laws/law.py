@@ -166,7 +166,7 @@ def called(calls: Mapping[str, Any], *, true_means: str = "", **known: Any) -> S
     ``in_order`` rotates with the channels in the order in which they went in: it is ``rotate``,
     where nothing else is given.  ``visible`` is a mask as 1 where a key is seen and 0 where not,
     whatever the code makes of it.  ``known`` are plain numbers of the code, as ``first``, its first
-    position, and ``shared``: positions are (1, T), those of all rows.
+    position, and ``shared``: positions are (1, T), those of all rows, or the same in each row.
     """
     found = SimpleNamespace(**{"first": 0, "causal": False, "shared": False, **known}, **calls)
     if "rotate" in calls:

@@ -150,13 +150,15 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
 )
 def of_its_own_row(f: Any, x: Any, y: Any, p: Any, p2: Any, o: Any, o2: Any) -> Sides:
     """No vector looks at the positions of another row, or at that row where they are shared."""
-    if f.shared:
-        return each_alone(lambda vectors: f.rotate(vectors, p), [x], [y])
     concat, cut = array_namespace(x).concat, x.shape[0]
     both = concat((x, y), axis=0)
     left: list[Any] = []
     right: list[Any] = []
     for rotate in (f.rotate,) if f.key is f.rotate else (f.rotate, f.key):
+        if f.shared:
+            each = each_alone(lambda vectors, rotate=rotate: rotate(vectors, p[:1]), [x], [y])
+            left, right = [*left, *each[0]], [*right, *each[1]]
+            continue
         whole, first, last = (
             rotate(both, concat(pair, axis=0)) for pair in ((p, o), (p2, o), (p, o2))
         )

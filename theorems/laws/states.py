@@ -88,7 +88,7 @@ NO_MUTATION = Law(
 def rotary_rows_apart(f: Any, x: Any, p: Any, y: Any, o: Any) -> Sides:
     """The rows of a batch are what those before and those after any cut are alone."""
     if f.shared:
-        return each_alone(lambda vectors: f.rotate(vectors, p), [x], [y])
+        return each_alone(lambda vectors: f.rotate(vectors, p[:1]), [x], [y])
     return each_alone(f.rotate, [x, p], [y, o])
 
 
