@@ -58,6 +58,11 @@ def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, .
             back = here.reversed if isinstance(here, sympy.core.relational.Relational) else here
             if _plain(back) not in found:
                 found[_plain(here)] = here
+    return _needed(found)
+
+
+def _needed(found: dict[str, Any]) -> tuple[str, ...]:
+    """Those of some conditions, by what is printed, that do not follow from others."""
     for text, one in list(found.items()):  # of two that say the same the second is kept
         if any(_follows(one, other) for told, other in found.items() if told != text):
             del found[text]
@@ -113,14 +118,7 @@ def ranges_told(
         names.sort(key=lambda length: (length in "Arm", length))
     return (
         *(f"{', '.join(names)} ≥ {n}" for n, names in same.items()),
-        *(
-            f"{_plain(length)} ≤ {n}"
-            for length, n in most.items()
-            if not any(
-                n >= other and length != longer and length.free_symbols <= longer.free_symbols
-                for longer, other in most.items()
-            )
-        ),
+        *_needed({f"{_plain(length)} ≤ {n}": sympy.Le(length, n) for length, n in most.items()}),
     )
 
 

@@ -14,10 +14,13 @@ from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import Call, calls_of, symbolic
 from attnproof.programs.prove.exporting import Exported, exported
+from attnproof.programs.prove.guards import ranges_told
 from attnproof.programs.prove.parts import lengths_elsewhere, stands_at
 from attnproof.programs.prove.stating import named_apart
 from attnproof.programs.prove.widening import widened
 from attnproof.programs.subjects import Attention, Layer
+from attnproof.symbolic.array import Array
+from attnproof.symbolic.scalars import size
 
 MASK = torch.ones(12, 12).tril() == 0
 WIDTH = 4
@@ -160,3 +163,20 @@ def test_other_code_beyond_a_branch_that_breaks_the_law_is_seen() -> None:
     found = found_of(other_at_12)
     assert found.verdict == "broken"
     assert "T = 12, other code runs" in found.why
+
+
+TOKENS = Array(size("T", "tokens"))
+
+
+@pytest.mark.parametrize(
+    ("longest", "told"),
+    [
+        ([(TOKENS * 2, 64), (TOKENS, 50)], ("2·T ≤ 64", "T ≤ 50")),
+        ([(TOKENS + 1, 65), (TOKENS, 64)], ("T ≤ 64",)),
+        ([(TOKENS + Array(size("S", "tokens")), 64), (TOKENS, 64)], ("S + T ≤ 64",)),
+    ],
+)
+def test_a_bound_is_left_out_only_where_it_follows(
+    longest: list[tuple[Array, int]], told: tuple[str, ...]
+) -> None:
+    assert ranges_told([], {length.term: n for length, n in longest}) == told
