@@ -115,12 +115,12 @@ def _in_rows(
 
 
 def _made(
-    code: Code, signature: Signature, width: int, *, within: bool = False, word: int = WORD
+    code: Code, signature: Signature, width: int, *, within: bool = False, another: bool = False
 ) -> Callable[[Tensor], Tensor]:
     """Tokens (B, T, E) -> what the code gives for them, (B or 1, T, E).
 
-    ``within``: its coordinates lie in [0, 1), as those of an image often do; ``word``: the id of
-    each token, if it takes ids.
+    ``within``: its coordinates lie in [0, 1), as those of an image often do; ``another``: the first
+    token has another id than the others, if it takes ids.
     """
     if grid_of(signature):
         return _in_rows(_of_grid(code, signature), grid_of(signature))
@@ -143,7 +143,7 @@ def _made(
             raise SignatureError(f"wanted at most {count} tokens, of {signature}, got {asked}")
         x = torch.cat((x, x.new_zeros(rows, count - asked, x.shape[2])), 1)
         lengths = lengths_of(signature, B=rows, n=count, p=0, **{here[2]: width})
-        arrays = {one.name: _array(one, x, here, lengths, word) for one in signature.arrays}
+        arrays = {one.name: _array(one, x, here, lengths, another) for one in signature.arrays}
         for one in signature.arrays:
             if within and role(one) == "coordinates":
                 arrays[one.name] = arrays[one.name] / count
@@ -162,7 +162,7 @@ def _array(
     x: Tensor,
     here: tuple[str, ...],
     lengths: dict[str, int],
-    word: int = WORD,
+    another: bool = False,
 ) -> Tensor:
     axes, count = one.axes or (), x.shape[1]
     if role(one) in ROTATED and here[-1] not in one.letters:
@@ -176,7 +176,10 @@ def _array(
     if role(one) == "lengths":
         return torch.full(one.shape(lengths), count, device=x.device)
     if role(one) == "ids":
-        return torch.full(one.shape(lengths), word, device=x.device)
+        words = torch.full(one.shape(lengths), WORD, device=x.device)
+        if another and "n" in map(str, axes):
+            words.select([str(axis) for axis in axes].index("n"), 0).fill_(WORD + 1)
+        return words
     if role(one) in ("constant", "scale"):
         return torch.ones(one.shape(lengths), dtype=x.dtype, device=x.device)
     if is_mask(one):
@@ -268,12 +271,12 @@ def additive(
 
 
 def _require_places(code: Code, signature: Signature, width: int, found: Tensor) -> None:
-    """Raises :class:`SignatureError` where what it gives is of the ids, as of a model of words."""
+    """Raises :class:`SignatureError` where a token reads the id of another, as in a model."""
     try:
-        other = _made(code, signature, width, word=WORD + 1)(torch.zeros(*found.shape[:2], width))
+        other = _made(code, signature, width, another=True)(torch.zeros(*found.shape[:2], width))
     except Exception as error:
-        raise SignatureError(f"with other ids: {raised(code, error)}") from error
-    if not torch.equal(other, found):
+        raise SignatureError(f"with another id: {raised(code, error)}") from error
+    if not torch.equal(other[:, 1:], found[:, 1:]):
         raise SignatureError(
             f"wanted a table of places, and what {code.name} gives is of the ids that it is given"
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import as_read
+from .as_read import IN_ORDER
 from .declarations import DeclaredAttention
 from .subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 from .supplied_inputs import not_its_own
@@ -25,7 +26,6 @@ NUMBERS_ALONE = (
     "its mask is numbers that it adds: whether a row of them is −inf is for the caller to say, or "
     "for attention:hidden_row=zero"
 )
-IN_ORDER = ("permutation", "order-of-keys")
 
 # What code lacks of which a law speaks; the field of the subject that would hold it.
 LACKS = {

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 LAWS = ("causal", "past-is-used", "window-as-declared", "alignment")
 """The laws that are asked of a mask as it was read."""
 
+IN_ORDER = ("permutation", "order-of-keys")
+"""The laws of tokens without an order, which no mask by place obeys."""
+
 KINDS = ("attention", "mask", "layer")
 """The kinds of code whose mask is read."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..programs.applicable_laws import IN_ORDER
-from ..programs.as_read import hides_by_place, mask_as_read
+from ..programs.as_read import IN_ORDER, hides_by_place, mask_as_read
 from ..programs.declared_laws import Compared, compared_by
 from ..programs.finding import GUESSED, LEFT_OPEN, NOT_MEASURED, UNLIKE, Finding
 from ..theorems.laws import LAWS as CODE_LAWS
@@ -359,13 +358,16 @@ class Collected:
     def _in_order(self, row: LawOfCodeRecord) -> LawOfCodeRecord:
         """The row; no law of tokens without an order holds where the mask that was read gives one.
 
-        A window is read of more tokens than a law is run of, of which it may show all.
+        A window is read of more tokens than a law is run of, of which it may show all.  That it is
+        broken is told where it was asked by name.
         """
         parts = self.identity.parts if self.identity is not None else ()
         mask = hides_by_place(parts)
-        if not mask or row.law not in IN_ORDER or row.verdict not in ("exact", "measured"):
+        named = row.law in self.asked.laws
+        answers = ("exact", "measured", *(() if named else ("broken",)))
+        if not mask or row.law not in IN_ORDER or row.verdict not in answers:
             return row
-        verdict = "undecided" if row.law in self.asked.laws else "not asked"
+        verdict = "undecided" if named else "not asked"
         told = f"it has a mask, so order matters: {mask}; few tokens do not show it"
         return row.model_copy(update={"verdict": verdict, "why": told})
 

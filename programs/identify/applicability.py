@@ -14,7 +14,8 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 from attnproof.theorems.laws.attention import NO_MORE_QUERIES
 
-from ..applicable_laws import IN_ORDER, declared_of, in_order, not_asked, read_of_few
+from ..applicable_laws import declared_of, in_order, not_asked, read_of_few
+from ..as_read import IN_ORDER
 from ..draw import Draw
 from ..influence import influences, told_matrix
 from ..response import allowance, gap

@@ -24,6 +24,7 @@ from .stating import Graph
 
 MOST = 2  # other sides that are traced; the code is run on every one
 LONGEST = 4096
+HALF = 0.5
 
 
 def lengths_elsewhere(graph: Graph) -> list[dict[str, int]]:
@@ -63,6 +64,8 @@ def resized(call: Call, graph: Graph, at: Mapping[str, int]) -> Call:
 def _like(x: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     if x.is_floating_point():
         return torch.randn(shape, generator=generator).to(x.dtype)
+    if x.dtype == torch.bool:
+        return torch.rand(shape, generator=generator) < HALF
     counted = torch.arange(shape[1] if len(shape) > 1 else shape[0], dtype=x.dtype)
     return counted.reshape(-1, *(1,) * (len(shape) - 2)).expand(shape).clone()
 

@@ -40,6 +40,7 @@ from .parts import stands_at
 from .program import Way
 from .running import gives_none, is_broken, witness_of
 from .stating import LIKE, Axes, Graph, bound_letters, composed, reorders, stated
+from .widening import of_one_call
 from .widths import widths_told
 
 # How a proof is looked for: how programs are read, up to which literal length sums are written out
@@ -151,12 +152,16 @@ class Proofs:
     def widen(self, names: Iterable[str]) -> dict[str, Graph]:
         """These graphs, of all lengths at which the code is shown to be the same function."""
         for name in names:
-            if name not in self.widened:
-                self.widened.add(name)
-                before, found = self.graphs[name], self.widens(self.graphs[name])
-                self.graphs[name] = found
-                if found.exported.conditions != before.exported.conditions:
-                    self.gates.pop(name, None)  # it is run at those lengths as well
+            if name in self.widened:
+                continue
+            own = id(self.graphs[name].exported.program)  # that of both results of one call
+            each = [n for n, graph in self.graphs.items() if id(graph.exported.program) == own]
+            self.widened.update(each)
+            wider = of_one_call([self.widens(self.graphs[one]) for one in each])
+            for one, found in zip(each, wider, strict=True):
+                if found.exported.conditions != self.graphs[one].exported.conditions:
+                    self.gates.pop(one, None)  # it is run at those lengths as well
+                self.graphs[one] = found
         return {name: self.graphs[name] for name in names}
 
     def drop(self, name: str, why: str = CHANGES) -> None:

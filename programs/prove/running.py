@@ -158,7 +158,7 @@ def _sizes_at(
             if like in letters and letters[like].op == "size" and letters[like].data[0] in known
         }
         own = {name: known.get(name, 2) for name in names}
-        yield {**own, **{name: alike[name] for name in names if name in alike}} if alone else own
+        yield {name: known.get(name, alike.get(name, 2)) for name in names} if alone else own
         for more, like in LIKE.items():
             if more in names and more not in known and like in letters:
                 if letters[like].op != "size":

@@ -83,6 +83,21 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
     return _of_ranges(graph, {s: ValueRanges(1, own[s].upper) for s in shown})
 
 
+def of_one_call(graphs: Sequence[Graph]) -> list[Graph]:
+    """The results of one call, each of the lengths at which all of them are one function."""
+    told = [graph.exported for graph in graphs]
+    conditions = tuple(dict.fromkeys(c for one in told for c in one.conditions))
+    wider = {
+        symbol: r
+        for symbol, r in told[0].wider.items()
+        if all(one.wider.get(symbol) == r for one in told)
+    }
+    return [
+        replace(graph, exported=replace(graph.exported, conditions=conditions, wider=wider))
+        for graph in graphs
+    ]
+
+
 def _is_alike_at_one(
     graph: Graph, traced: Traces, ones: Sequence[str], merged: Sequence[Lengths]
 ) -> bool:
@@ -234,6 +249,8 @@ def _is_same(there: _There) -> bool:
         return False
     if left is right:
         return True
+    if Array(left).axes != Array(right).axes:
+        return False
     statement = Statement({**first.givens, **other.givens, **givens}, {"": equal(left, right)})
     decided = decide(statement, effort=Effort(refuting=False, whole=SECONDS))
     return decided.verdict == "proved" and not any(claim.readings for claim in decided.claims)

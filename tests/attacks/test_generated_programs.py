@@ -215,10 +215,7 @@ def test_a_condition_excludes_the_lengths_that_it_names() -> None:
 
 
 @pytest.mark.parametrize(("family", "count"), [("changes", 30), ("lengths", 2)])
-def test_no_pair_of_two_functions_is_taken_for_one(
-    family: str, count: int, tmp_path: Path, fewer_lengths: None
-) -> None:
-    del fewer_lengths  # the laws above are asked at all of them
+def test_no_pair_of_two_functions_is_taken_for_one(family: str, count: int, tmp_path: Path) -> None:
     found = (one for one in false_pairs(family, 3, tmp_path) if isinstance(one, Compared))
     said = list(islice(found, count))
     assert len(said) == count
