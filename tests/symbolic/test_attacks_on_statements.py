@@ -245,14 +245,6 @@ def test_random_numbers_have_outcomes_and_no_rows(rows_: Any) -> None:
     assert standard(probability_space("Ω"), d).kind == "standard"
 
 
-def test_an_expectation_is_a_sum_and_no_mean() -> None:
-    """Numpy's mean of the outcomes is not their sum: what was written came out misread."""
-    outcomes = real(probability_space("Ω")).named("Z")
-    with pytest.raises(TypeError, match=r"written as their sum, xp\.sum\(x, axis=0\)"):
-        xp.mean(outcomes)
-    assert verdict(equal(xp.sum(outcomes, axis=0) * 2, xp.sum(2 * outcomes, axis=0))) == "proved"
-
-
 def test_fourth_roots_of_lengths_and_of_any_numbers_are_roots() -> None:
     """A scale is put on queries and on keys by half; of exponentials they stay exponentials."""
     half, of_any = n**-0.25, (y * y) ** 0.25
