@@ -8,7 +8,6 @@ it is 0; where there is none, it is looked for between lengths at which it has a
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -19,12 +18,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from .lengths import LONGEST
-from .watching import LEADS, Met, Numbers, Site, Watch
+from .watching import ANSWERS, LEADS, Met, Numbers, Site, Watch
 
 Lengths = Mapping[str, int]
 OTHERS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # lengths beside the one that is solved for
 LARGEST = 1 << 40
-ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 ENOUGH_TO_CHANGE = 3  # lengths
 SPARE = 2  # runs more than a polynomial has coefficients
 CLOSE = 1e-6
@@ -314,7 +312,7 @@ def untried(open_: Sequence[Open], closed: Callable[[Lengths], bool]) -> Iterato
 
 def _stays(open_: Open, at: Lengths) -> bool:
     """Whether the sides of a comparison are so at these lengths that it turns out as it did."""
-    parts, holds = parts_of(open_), ORDERS.get(open_.site.sign)
+    parts, holds = parts_of(open_), ANSWERS.get(open_.site.sign)
     if holds is None or parts is None or len(parts) != 1:
         return False
     gap = parts[0](at)

@@ -161,7 +161,7 @@ class Watch:
             return
         if len(a) != len(b):
             return
-        self._add(site, a, b, _ANSWERS[sign](left, right))
+        self._add(site, a, b, ANSWERS[sign](left, right))
 
     def _add(self, site: int, left: Numbers, right: Numbers, answer: Any, entry: int = 0) -> None:
         assert self._run is not None
@@ -176,7 +176,7 @@ class Watch:
             known.append(met)
 
 
-_ANSWERS: dict[str, Callable[[Any, Any], Any]] = {
+ANSWERS: dict[str, Callable[[Any, Any], Any]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,

@@ -137,8 +137,8 @@ def relative(f: Any, q: Any, k: Any, m: Any, p: Any, s: Any) -> Sides:
     "rotary",
     "rotate",
     names=(
-        ("the first rows", "the same, beside other positions"),
-        ("the last rows", "the same, beside other positions"),
+        ("the first rows", "the same, beside others"),
+        ("the last rows", "the same, beside others"),
     )
     * 2,
     x=VECTORS,
