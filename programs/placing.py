@@ -61,7 +61,7 @@ def rotating(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, .
                 x.reshape(rows, heads, *x.shape[2:]) for x in rotate(*flat, positions=many)
             )
         shared = "b" in places or len(positions) == 1 or _alike(positions)
-        if rows == 1 or ("b" in order and shared):
+        if ("b" in order and shared) or rows == 1:
             return one(xs, positions)
         apart = [one(tuple(x[b : b + 1] for x in xs), positions[b : b + 1]) for b in range(rows)]
         return tuple(torch.cat(parts) for parts in zip(*apart, strict=True))

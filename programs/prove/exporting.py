@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -22,6 +22,7 @@ from attnproof.symbolic.array import as_array
 from attnproof.symbolic.givens import Given, boolean, real
 
 from .angles import Angles, angles_of
+from .from_one import FromOne
 from .guards import conditions_of
 from .nodes import is_silent, leaves, live, nodes_of, unread_of
 from .tables import Pattern, pattern_of, small_of
@@ -185,13 +186,16 @@ def exported(
     inputs: Sequence[Tensor],
     lengths: Sequence[Sequence[bool]],
     modules: Sequence[nn.Module] = (),
+    *,
+    from_one: bool = False,
 ) -> Exported:
     """The graph of a call on inputs like these.
 
     ``lengths`` says of each axis of each input whether its length is symbolic, where the code
-    allows that.  Raises :class:`NotTraced`.
+    allows that; ``from_one``: a symbolic length may be 1 as well, as :func:`traced` has it.
+    Raises :class:`NotTraced`.
     """
-    return read(traced(call, inputs, lengths, modules))
+    return read(traced(call, inputs, lengths, modules, from_one=from_one))
 
 
 @dataclass(frozen=True)
@@ -208,19 +212,29 @@ def traced(
     inputs: Sequence[Tensor],
     lengths: Sequence[Sequence[bool]],
     modules: Sequence[nn.Module],
+    *,
+    from_one: bool = False,
 ) -> Trace:
-    """What torch.export makes of a call, as :func:`exported` reads it.  Raises ``NotTraced``."""
+    """What torch.export makes of a call, as :func:`exported` reads it.  Raises ``NotTraced``.
+
+    A symbolic length is 2 or more, and with ``from_one`` 1 or more: then it is not traced where
+    something but a comparison tells a length of 1.
+    """
     found = {id(m): m for m in (*modules, *modules_in(call))}
-    wrapped = _Called(call, list(found.values()))
+    one = FromOne()
+    wrapped = _Called(one.of(call) if from_one else call, list(found.values()))
     dynamic = tuple(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths
     )
     try:
-        with _tracing():
+        with _tracing(), one.lengths() if from_one else nullcontext():
             program = export(
                 wrapped, tuple(inputs), strict=False, dynamic_shapes=(dynamic,) if dynamic else ()
             )
             literals = _literals(program)
+            nodes = list(nodes_of(tuple(program.graph.nodes)))
+            if from_one and (told := one.looked_through(nodes, WRITES_NOTHING)):
+                raise NotTraced(told)
             if not _is_read(program):
                 program = _decomposed(program)
     except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)

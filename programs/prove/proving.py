@@ -94,7 +94,7 @@ def prove(
         proofs.elsewhere = found.elsewhere(way)
         proofs.widens = partial(
             widened,
-            traced=lambda call: _exported(call, way, {}),
+            traced=lambda call, from_one: _exported(call, way, {}, from_one=from_one),
             elsewhere=[at for at, _ in proofs.elsewhere[:MOST]],
         )
         for name in dict.fromkeys(law.id for law in wanted):
@@ -194,11 +194,13 @@ class _Reading:
         return [(dict(at), cache(partial(proofs, k, dict(at)))) for k, at in enumerate(sides)]
 
 
-def _exported(call: Call, fixed: str, traces: dict[Any, Trace]) -> Exported:
+def _exported(
+    call: Call, fixed: str, traces: dict[Any, Trace], *, from_one: bool = False
+) -> Exported:
     """The graph of a call; two results of one call are traced together, and kept in ``traces``."""
     free = symbolic(call, fixed)
     if call.pair is None:
-        return exported(call.code, call.inputs, free, call.modules)
+        return exported(call.code, call.inputs, free, call.modules, from_one=from_one)
     if call.pair not in traces:
-        traces[call.pair] = traced(call.pair, call.inputs, free, call.modules)
+        traces[call.pair] = traced(call.pair, call.inputs, free, call.modules, from_one=from_one)
     return read(traces[call.pair], call.place)

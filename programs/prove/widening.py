@@ -42,7 +42,7 @@ SECONDS = 1.0  # in which one of these is proved
 TRACED_ANEW = 300  # operations, of all traces of lengths of 1 together
 ORDER = "BnrHG"  # letters of lengths that may be 1, those that most often are one first
 Lengths = Mapping[str, int]
-Traces = Callable[[Call], Exported]
+Traces = Callable[[Call, bool], Exported]  # of a call, and whether its lengths may be 1
 
 
 @dataclass(frozen=True)
@@ -64,18 +64,22 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
 
     ``elsewhere``: lengths that break a condition of the graph; where what runs there is one with
     it, that is a condition no more.  Then lengths of 1: of as many as may be, each alone and all
-    together, which are traced under no other conditions than the graph has now.
+    together, which are traced under no other conditions than the graph has now.  Most code asks
+    nothing of a length of 1: one trace shows that of all its lengths.
     """
-    merged = []
+    beyond: list[tuple[Lengths, Graph]] = []
     for at in elsewhere:
-        before, graph = graph, _beyond_a_branch(graph, at, traced)
-        merged += [at] if graph is not before else []
+        graph, other = _beyond_a_branch(graph, at, traced)
+        beyond += [(at, other)] if other is not None else []
     letters, own, count = letters_of(graph), graph.exported.ranges, 0
-    shown: list[str] = []
-    for symbol in sorted(own.keys() & letters.keys(), key=lambda s: ORDER.find(letters[s])):
+    symbols = sorted(own.keys() & letters.keys(), key=lambda s: ORDER.find(letters[s]))
+    each = [_never_compared_with_one(one, traced) for one in (graph, *(g for _, g in beyond))]
+    shown = [s for s in symbols if all(letters[s] in one for one in each)]
+    merged = [at for at, _ in beyond]
+    for symbol in [s for s in symbols if s not in shown and letters[s] in ORDER]:
         also = [(*more, symbol) for k in range(len(shown) + 1) for more in combinations(shown, k)]
         anew = count + len(also) * (1 + len(merged))
-        if letters[symbol] not in ORDER or anew * graph.exported.operations > TRACED_ANEW:
+        if anew * graph.exported.operations > TRACED_ANEW:
             continue
         count = anew
         if all(_is_alike_at_one(graph, traced, ones, merged) for ones in also):
@@ -98,6 +102,41 @@ def of_one_call(graphs: Sequence[Graph]) -> list[Graph]:
     ]
 
 
+def _never_compared_with_one(graph: Graph, traced: Traces) -> set[str]:
+    """Letters of lengths that may be 1: traced as for lengths of 1 or more, none is held against 1.
+
+    What is traced so has to be the same function, under conditions that are the graph's own.
+    """
+    letters, ranges = letters_of(graph), graph.exported.ranges
+    first = {letters[s]: n for _, s, n in graph.axes if isinstance(s, str)}
+    other = _traced_at(graph, first, traced, from_one=True)
+    there = None if other is None else _there(graph, other)
+    if there is None or any(isinstance(n, int) for n in there.lengths.values()):
+        return set()
+    own = (*graph.exported.conditions, sympy.true)
+    compared = [c for c in there.conditions if c not in own]
+    there = replace(there, conditions=tuple(c for c in there.conditions if c in own))
+    if not all(map(_is_of_more, compared)) or not _stands(there, own, ranges):
+        return set()
+    held = {str(symbol) for c in compared for symbol in c.free_symbols}
+    free = {s for s in letters.keys() & ranges.keys() if ranges[s].lower <= TRACED} - held
+    return {letters[s] for s in free} if _is_same(there) else set()
+
+
+def _is_of_more(condition: Any) -> bool:
+    """Whether a condition on one length holds from 2 on.
+
+    >>> n = sympy.Symbol("n", integer=True)
+    >>> _is_of_more(sympy.Ne(n, 1)), _is_of_more(n > 1), _is_of_more(n > 2)
+    (True, True, False)
+    """
+    if len(condition.free_symbols) != 1:
+        return False
+    more = sympy.Symbol("more", integer=True, nonnegative=True)
+    (length,) = condition.free_symbols
+    return bool(condition.subs(length, more + TRACED) == sympy.true)
+
+
 def _is_alike_at_one(
     graph: Graph, traced: Traces, ones: Sequence[str], merged: Sequence[Lengths]
 ) -> bool:
@@ -110,7 +149,7 @@ def _is_alike_at_one(
     other = _traced_at(graph, {**first, **alone}, traced)
     for at in merged:
         if other is not None and all(at[letter] > 1 for letter in alone):
-            other = _beyond_a_branch(other, {**at, **alone}, traced)
+            other, _ = _beyond_a_branch(other, {**at, **alone}, traced)
     there = None if other is None else _there(graph, other)
     if there is None or {s for s, n in there.lengths.items() if isinstance(n, int)} != set(ones):
         return False
@@ -123,11 +162,13 @@ def _of_ranges(graph: Graph, ranges: Mapping[str, Any]) -> Graph:
     return replace(graph, exported=replace(graph.exported, wider=wider)) if ranges else graph
 
 
-def _traced_at(graph: Graph, at: Lengths, traced: Traces) -> Graph | None:
+def _traced_at(
+    graph: Graph, at: Lengths, traced: Traces, *, from_one: bool = False
+) -> Graph | None:
     """The graph of the same call at these lengths, by letter; None where none can be read."""
     call = resized(graph.call, graph, at)
     try:
-        exported = traced(call)
+        exported = traced(call, from_one)
     except NotTraced:
         return None
     if unread_of(exported.nodes) or exported.place != graph.exported.place:
@@ -135,16 +176,19 @@ def _traced_at(graph: Graph, at: Lengths, traced: Traces) -> Graph | None:
     return named_apart([(call, exported)])[0]
 
 
-def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
-    """The graph without the condition that lengths break, where all is one function beyond it."""
+def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> tuple[Graph, Graph | None]:
+    """The graph without the condition that lengths break, where all is one function beyond it.
+
+    And the graph beyond it, which is None where that condition stays.
+    """
     letters, own = letters_of(graph), graph.exported.conditions
     if not set(letters.values()) <= set(at):
-        return graph
+        return graph, None
     broken = [c for c in own if not met([c], {s: at[letter] for s, letter in letters.items()})]
     other = _traced_at(graph, at, traced) if len(broken) == 1 else None
     there = None if other is None else _there(graph, other)
     if there is None:
-        return graph
+        return graph, None
     outside = sympy.Not(broken[0])
     fixed = {(s, n) for s, n in there.lengths.items() if isinstance(n, int)}
     points = {(str(s), n) for s in outside.free_symbols for _, n in fixed if outside == Eq(s, n)}
@@ -160,8 +204,9 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
             min(here.lower, beyond.lower), max(here.upper, beyond.upper)
         )
     if fixed != points or not _stands(there, (*others, outside), both) or not _is_same(there):
-        return graph
-    return _of_ranges(replace(graph, exported=replace(graph.exported, conditions=others)), wider)
+        return graph, None
+    one = replace(graph, exported=replace(graph.exported, conditions=others))
+    return _of_ranges(one, wider), other
 
 
 def _ends(condition: Any, symbol: Any) -> tuple[Any, Any]:

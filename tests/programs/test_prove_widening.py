@@ -129,11 +129,48 @@ def with_another_table(x: Tensor) -> Tensor:
     return x.cumsum(1) + table[: x.shape[1]]
 
 
+def one_row_is_dropped(x: Tensor) -> Tensor:
+    y = x.squeeze(0)
+    return y.cumsum(1) if y.dim() == 3 else 2 * y.cumsum(0)[None]
+
+
+def one_axis_is_dropped(x: Tensor) -> Tensor:
+    return x.cumsum(1) * (1 if x[None].squeeze().dim() == 3 else 2)
+
+
+def doubled_where_it_lies_in_order(x: Tensor) -> Tensor:
+    return x.cumsum(1) * (2 if x.transpose(0, 1).is_contiguous() else 1)
+
+
+def doubled_by_its_strides(x: Tensor) -> Tensor:
+    turned = x.transpose(0, 1)
+    try:
+        in_order = turned.stride() == turned.contiguous().stride()
+    except Exception:  # noqa: BLE001 (as code has it that is never to fail)
+        in_order = False
+    return x.cumsum(1) * (2 if in_order else 1)
+
+
+def doubled_where_it_does_not_raise(x: Tensor) -> Tensor:
+    """One row goes together with any number of rows."""
+    try:
+        return 2 * x.cumsum(1) + 0 * (x + torch.ones(7, 1, 1)).sum()
+    except (RuntimeError, ValueError):
+        return x.cumsum(1)
+
+
+def written_where_it_is_a_view(x: Tensor) -> Tensor:
+    """What is written to is a copy of more than one row, and of one row it is the row itself."""
+    y = x * 1
+    y.transpose(0, 1).reshape(-1, WIDTH).mul_(2)
+    return y.cumsum(1)
+
+
 ONE, OTHER = torch.randn(2, 12, WIDTH).unbind()
 
 
-def traced(call: Call) -> Exported:
-    return exported(call.code, call.inputs, symbolic(call), call.modules)
+def traced(call: Call, from_one: bool = False) -> Exported:
+    return exported(call.code, call.inputs, symbolic(call), call.modules, from_one=from_one)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +182,14 @@ def traced(call: Call) -> Exported:
         (doubled_for_one_token_of_one_row, {"B": 1, "n": 1}),
         (one_row_of_seven_is_doubled, {"B": 1, "n": 7}),
         (with_another_table, {"B": 1}),
+        (one_row_is_dropped, {"B": 1}),
+        (one_axis_is_dropped, {"B": 1}),
+        (one_axis_is_dropped, {"n": 1}),
+        (doubled_where_it_lies_in_order, {"B": 1}),
+        (doubled_where_it_lies_in_order, {"n": 1}),
+        (doubled_by_its_strides, {"B": 1}),
+        (doubled_where_it_does_not_raise, {"B": 1}),
+        (written_where_it_is_a_view, {"B": 1}),
         (other_at_12, {"n": 12}),
         (one_row_of_twelve_is_doubled, {"B": 1, "n": 12}),
     ],

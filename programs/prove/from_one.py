@@ -1,0 +1,81 @@
+"""Tracing of code whose symbolic lengths are 1 or more.
+
+torch.export takes a length for 2 or more, and what code asks of a length of 1 is answered without a
+word.  Here a comparison with 1 is a condition as any other is, and so is what code asks about how
+numbers lie in memory.  Some things tell that a length is 1 without a comparison: an axis that is
+dropped, an error, and whether what is written to is a copy.  Code that has one of these is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+from torch.fx.experimental import _config as sizes
+from torch.overrides import TorchFunctionMode
+
+# These ask whether they have to copy, and are given copies.
+MERGES = frozenset(
+    ("reshape", "flatten", "matmul", "__matmul__", "einsum", "scaled_dot_product_attention")
+)
+copied = partial(torch.clone, memory_format=torch.contiguous_format)
+
+
+class FromOne(TorchFunctionMode):
+    """Follows a call that is traced; ``met`` says what tells a length of 1 without a comparison."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met: list[str] = []
+
+    @contextmanager
+    def lengths(self) -> Iterator[None]:
+        """Symbolic lengths are 1 or more."""
+        with sizes.patch(backed_size_oblivious=True):
+            yield
+
+    def of(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The call, which is followed."""
+
+        def followed(*inputs: Tensor) -> Any:
+            with self:
+                return call(*inputs)
+
+        return followed
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        name, kwargs = getattr(func, "__name__", ""), kwargs or {}
+        if name.startswith("squeeze") and _may_drop(*args, **kwargs):
+            self.met.append("it drops axes whose length is 1")
+        if name == "contiguous" and len(args) == 1 and not kwargs:
+            return copied(args[0])
+        if name in MERGES:
+            args = tuple(copied(x) if isinstance(x, Tensor) else x for x in args)
+        try:
+            return func(*args, **kwargs)
+        except Exception:
+            self.met.append(f"{name} raises")
+            raise
+
+    def looked_through(self, nodes: Sequence[Node], silent: Sequence[Any]) -> str:
+        """What of a traced call is another thing at a length of 1; "" where nothing is."""
+        for node in nodes:
+            schema = getattr(node.target, "_schema", None)
+            if schema is not None and schema.is_mutable and node.target not in silent:
+                self.met.append(f"{node.target} writes to what may be a copy")
+        return "; ".join(self.met)
+
+
+def _may_drop(x: Tensor, *dims: Any, dim: Any = None) -> bool:
+    """Whether an axis that is dropped if its length is 1 has a symbolic length."""
+    told = dims if dim is None else (dim,)
+    places = told[0] if told and isinstance(told[0], tuple | list) else told
+    lengths = [x.shape[place] for place in places] if places else list(x.shape)
+    return not all(isinstance(n, int) for n in lengths)
