@@ -92,9 +92,10 @@ def prove(
             if gives_otherwise(call.code, call.inputs, first[call.name]):
                 proofs.drop(call.name)
         proofs.elsewhere = found.elsewhere(way)
+        anew: dict[Any, Trace] = {}
         proofs.widens = partial(
             widened,
-            traced=lambda call, from_one: _exported(call, way, {}, from_one=from_one),
+            traced=lambda call, from_one: _exported(call, way, anew, from_one=from_one),
             elsewhere=[at for at, _ in proofs.elsewhere[:MOST]],
         )
         for name in dict.fromkeys(law.id for law in wanted):
@@ -201,6 +202,7 @@ def _exported(
     free = symbolic(call, fixed)
     if call.pair is None:
         return exported(call.code, call.inputs, free, call.modules, from_one=from_one)
-    if call.pair not in traces:
-        traces[call.pair] = traced(call.pair, call.inputs, free, call.modules, from_one=from_one)
-    return read(traces[call.pair], call.place)
+    key = (call.pair, *(x.shape for x in call.inputs), from_one)
+    if key not in traces:
+        traces[key] = traced(call.pair, call.inputs, free, call.modules, from_one=from_one)
+    return read(traces[key], call.place)

@@ -479,7 +479,7 @@ def test_lengths_that_are_equal_wherever_both_are_rotated_are_told() -> None:
     subject = adapted_as(code, BOTH.replace("H n", "H r").replace("G", "H"))
     assert "as many queries as keys" in only(prove(subject, ("linear",)), "linear")
     proved = only(prove(adapted_as(both_rotated(lambda _, __: False), BOTH), ("linear",)), "linear")
-    assert "G, H ≥ 2" in proved, "for any number of key heads"
+    assert not any("G" in one for one in proved), "for any number of key heads"
 
 
 def test_the_code_without_the_fault_is_proved() -> None:
