@@ -49,9 +49,7 @@ def equal(first: object, second: object, line: str = QKV, other: str = "", **mor
 def test_attention_is_torchs_attention_for_all_lengths() -> None:
     found = equal(attend, fused)
     assert found.verdict == "proved"
-    told = " ".join(c.text for c in found.assuming)
-    assert "D, n ≥ 2" in told
-    assert "D = " not in told
+    assert not [c.text for c in found.assuming if c.kind == "for"]
 
 
 def test_another_scale_has_a_counterexample_and_a_place() -> None:
