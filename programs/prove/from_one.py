@@ -1,13 +1,14 @@
 """Tracing of code whose symbolic lengths are 1 or more.
 
 torch.export takes a length for 2 or more, and what code asks of a length of 1 is answered without a
-word.  Here a comparison with 1 is a condition as any other is, and so is what code asks about how
-numbers lie in memory.  Some things tell that a length is 1 without a comparison: an axis that is
-dropped, an error, and whether what is written to is a copy.  Code that has one of these is refused.
+word.  Here a comparison with 1 is a condition as any other is.  Some things tell that a length is 1
+without a comparison: an axis that is dropped, an error, whether what is written to is a copy, how
+numbers lie in memory, and a length as a text or a key.  Code that asks for one of these is refused.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -19,6 +20,12 @@ from torch.fx import Node
 from torch.fx.experimental import _config as sizes
 from torch.overrides import TorchFunctionMode
 
+from ..source_numbers import is_own
+
+LAYOUT = frozenset(
+    ("stride", "is_contiguous", "storage_offset", "untyped_storage", "_is_view", "dim_order")
+)
+AS_TEXT = ("__repr__", "__str__", "__format__", "__hash__")
 # These ask whether they have to copy, and are given copies.
 MERGES = frozenset(
     ("reshape", "flatten", "matmul", "__matmul__", "einsum", "scaled_dot_product_attention")
@@ -35,9 +42,29 @@ class FromOne(TorchFunctionMode):
 
     @contextmanager
     def lengths(self) -> Iterator[None]:
-        """Symbolic lengths are 1 or more."""
-        with sizes.patch(backed_size_oblivious=True):
-            yield
+        """Symbolic lengths are 1 or more, and are noted where code makes a text or a key of one."""
+        own = {name: vars(torch.SymInt).get(name) for name in AS_TEXT}
+        try:
+            for name in AS_TEXT:
+                setattr(torch.SymInt, name, self._noted(name))
+            with sizes.patch(backed_size_oblivious=True):
+                yield
+        finally:
+            for name, before in own.items():
+                if before is None:
+                    delattr(torch.SymInt, name)
+                else:
+                    setattr(torch.SymInt, name, before)
+
+    def _noted(self, name: str) -> Callable[..., Any]:
+        made = getattr(torch.SymInt, name)
+
+        def noted(length: torch.SymInt, *told: Any) -> Any:
+            if is_own(sys._getframe(1).f_globals):  # noqa: SLF001 (of whoever asks)
+                self.met.append("it makes a text or a key of a length")
+            return made(length, *told)
+
+        return noted
 
     def of(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """The call, which is followed."""
@@ -52,6 +79,8 @@ class FromOne(TorchFunctionMode):
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
         name, kwargs = getattr(func, "__name__", ""), kwargs or {}
+        if name in LAYOUT:
+            self.met.append("it asks how numbers lie in memory")
         if name.startswith("squeeze") and _may_drop(*args, **kwargs):
             self.met.append("it drops axes whose length is 1")
         if name == "contiguous" and len(args) == 1 and not kwargs:

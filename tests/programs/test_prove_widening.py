@@ -159,6 +159,24 @@ def doubled_where_it_does_not_raise(x: Tensor) -> Tensor:
         return x.cumsum(1)
 
 
+def doubled_by_its_name(x: Tensor) -> Tensor:
+    """A length of 1 is a text, and many tokens are asked for beside it alone."""
+    return x.cumsum(1) * (2 if str(x.shape[0]) == "1" and x.shape[1] > 3000 else 1)
+
+
+def doubled_by_a_key(x: Tensor) -> Tensor:
+    try:
+        many = {1: x.shape[1]}.get(x.shape[0], 0)
+    except TypeError:
+        many = 0
+    return x.cumsum(1) * (2 if many > 3000 else 1)
+
+
+def scaled_by_the_strides_of_a_copy(x: Tensor) -> Tensor:
+    """What lies in order already is not copied, and keeps its strides."""
+    return x.cumsum(1) * (x.transpose(0, 1).contiguous().stride(0) / x.shape[0])
+
+
 def written_where_it_is_a_view(x: Tensor) -> Tensor:
     """What is written to is a copy of more than one row, and of one row it is the row itself."""
     y = x * 1
@@ -189,6 +207,9 @@ def traced(call: Call, from_one: bool = False) -> Exported:
         (doubled_where_it_lies_in_order, {"n": 1}),
         (doubled_by_its_strides, {"B": 1}),
         (doubled_where_it_does_not_raise, {"B": 1}),
+        (doubled_by_its_name, {"B": 1}),
+        (doubled_by_a_key, {"B": 1}),
+        (scaled_by_the_strides_of_a_copy, {"n": 1}),
         (written_where_it_is_a_view, {"B": 1}),
         (other_at_12, {"n": 12}),
         (one_row_of_twelve_is_doubled, {"B": 1, "n": 12}),
