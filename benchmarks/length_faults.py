@@ -104,6 +104,7 @@ def _test(of: Reference, random: Random) -> tuple[str, list[At]]:
         sign, more = random.choice((("==", 0), (">", 1), (">=", 0)))
         return f"{n} {sign} {told}", [At(2, k + more), At(3, k + more)]
     asked = [
+        (f"{n} == 1", [At(2, 1), At(3, 1)]),
         (f"{n} == {k}", [At(2, k), At(3, k)]),
         (f"{n} > {k}", [At(2, k + 1), At(3, k + 1)]),
         (f"{n} > {k}.5", [At(2, k + 1), At(3, k + 1)]),
@@ -144,6 +145,7 @@ def _of_rows(letter: str, named: dict[str, str], random: Random) -> tuple[str, l
 
     return random.choice(
         [
+            (f"{length} == 1", [at(1), at(1, 1)]),
             (f"{length} == {k}", [at(k)]),
             (f"{length} > {k}", [at(k + 1), at(k + 3)]),
             (f"{length} == 1 and {n} > {m}", [at(1, m + 1)]),
