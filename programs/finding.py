@@ -12,6 +12,7 @@ METHODS = ("traced", "exact", "measured")
 GUESSED = "broken as it was guessed to be called"  # and not as another line that fits says
 NOT_MEASURED = "not measured: the output is not finite"  # begins what is said of other laws
 LEFT_OPEN = "left open in finite fields"  # before what they say nothing of
+LONGER = "at lengths that the code asks about"  # begins what is said of these alone
 UNLIKE = "the code differs from its graph"  # at lengths that are told before it
 VERDICTS = ("holds", "broken", "undecided", "not asked", "internal error")
 

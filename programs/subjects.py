@@ -49,7 +49,8 @@ class Subject:
     ``others``: lines that fit as well where ``line`` is a guess, and mean something else.
     ``sizes``: settings of its constructor that nobody told, and that are widths; ``guesses``: those
     of which no name says what they are.  ``conditions``: what else was chosen of its calls, each a
-    clause: a proof is of these.
+    clause: a proof is of these.  ``run_at``: lengths, by
+    letter, at which alone a law is measured.
     """
 
     kind: ClassVar[str] = ""
@@ -65,6 +66,7 @@ class Subject:
     sizes: Mapping[str, int] = field(default_factory=dict)
     guesses: Mapping[str, Any] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
+    run_at: tuple[Mapping[str, int], ...] = ()
 
 
 def _also_as(**names: str) -> Callable[[type[S]], type[S]]:

@@ -154,6 +154,9 @@ def look(
                 "traceback": fault.traceback if fault is not None else "",
             }
         )
+    if "measured" in asked.methods or ("measured", "holds") in set().union(*verdicts.values()):
+        with _quiet(), given_back(), limited(seconds):
+            _longer(with_mask(subject, read[-1] * reads), asked, tell, verdicts)
 
 
 def _under(subject: Subject, tell: Tell, event: Event) -> None:
@@ -292,6 +295,32 @@ def _law(
         tell(_found(one))
     if patience.in_a_row == IN_A_ROW:
         raise CodeFault
+
+
+def _longer(
+    subject: Subject, asked: Asked, tell: Tell, verdicts: Mapping[str, set[tuple[str, str]]]
+) -> None:
+    """What holds without a proof, at lengths for which the code asks."""
+    import torch
+
+    from ..numeric.devices import chosen
+    from ..programs.draw import Draw
+    from .longer import at_longer
+
+    names = [law for law, known in verdicts.items() if _is_run_alone(known)]
+    draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))
+
+    def begin(law: str) -> None:
+        tell({"event": "begins", "method": "measured", "law": law, "does": "being run of more"})
+
+    for one in at_longer(subject, names, draw, begin):
+        tell(_found(one))
+
+
+def _is_run_alone(known: set[tuple[str, str]]) -> bool:
+    """Whether a law holds where it was run, and no proof says it."""
+    methods = {method for method, verdict in known if verdict == "holds"}
+    return bool(methods) and "traced" not in methods and "broken" not in {v for _, v in known}
 
 
 def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..programs.as_read import IN_ORDER, hides_by_place, mask_as_read
 from ..programs.declared_laws import Compared, compared_by
-from ..programs.finding import GUESSED, LEFT_OPEN, NOT_MEASURED, UNLIKE, Finding
+from ..programs.finding import GUESSED, LEFT_OPEN, LONGER, NOT_MEASURED, UNLIKE, Finding
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from ..verdict_line import Condition, clauses, verdict_line
@@ -59,7 +59,7 @@ def combined(
         why=why,
         error=shown.error if shown else None,
         bound=shown.bound if shown else None,
-        assuming=_guards(findings) if verdict == "proved" else (),
+        assuming=_guards(findings) if verdict == "proved" else _run_at(findings, verdict),
         findings=tuple(findings),
         again=again,
     )
@@ -79,11 +79,14 @@ def _judged(findings: Sequence[FindingRecord]) -> tuple[LawVerdict, str, Finding
         return "broken", _breaks(broken[0], holding), broken[0]
     if lost is not None:  # what is shown in exact arithmetic is not what the code gives
         return "undecided", _not_measured(lost, holding), None
+    more = next((one for one in doubtful if one.why.startswith(LONGER)), None)
+    if more is not None:  # what is exact of few tokens is not what the code gives of more
+        return "undecided", more.why, more
     for method in BEST:
         good = [one for one in holding if one.method == method]
         if good:
             measured = [one for one in holding if one.method == "measured"]
-            return VERDICTS[method], _holds(good, doubtful), _worst(measured or good)
+            return VERDICTS[method], _holds(good, doubtful, holding), _worst(measured or good)
     if stopped:
         return "internal error", _told(stopped[0]), stopped[0]
     if doubtful:
@@ -127,7 +130,7 @@ def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
         for other in holding
         if other.method in ("traced", "exact") and LEFT_OPEN not in other.why
     ]
-    if UNLIKE in one.why:
+    if UNLIKE in one.why or one.why.startswith(LONGER):
         return one.why
     if one.method == "measured" and exactly:
         told = ", ".join(("", *clauses(_guards(exactly))))
@@ -146,11 +149,17 @@ def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
     return _told(one)
 
 
-def _holds(good: Sequence[FindingRecord], doubtful: Sequence[FindingRecord]) -> str:
+def _holds(
+    good: Sequence[FindingRecord],
+    doubtful: Sequence[FindingRecord],
+    holding: Sequence[FindingRecord],
+) -> str:
     """How it is known; of a proof the line of its verdict, with every condition."""
     told = _told(good[0])
     if good[0].method == "traced":
         told = verdict_line("proved", _guards(good))
+    else:
+        told += "".join(f", {clause}" for clause in clauses(_run_at(holding)))
     unlike = [other for other in doubtful if UNLIKE in other.why][:1]
     others = [other for other in doubtful if other.method != "traced"][:1]
     return (
@@ -173,6 +182,15 @@ def _in(one: FindingRecord) -> str:
 def _guards(findings: Sequence[FindingRecord]) -> tuple[Condition, ...]:
     proofs = (one for one in findings if one.method == "traced" and one.verdict == "holds")
     return tuple(dict.fromkeys(guard for one in proofs for guard in one.assuming))
+
+
+def _run_at(
+    findings: Sequence[FindingRecord], verdict: LawVerdict = "measured"
+) -> tuple[Condition, ...]:
+    """The limits of what was run, where a law holds without a proof."""
+    runs = (one for one in findings if one.method == "measured" and one.verdict == "holds")
+    told = dict.fromkeys(limit for one in runs for limit in one.assuming)
+    return tuple(told) if verdict in HOLDS else ()
 
 
 def _worst(findings: Sequence[FindingRecord]) -> FindingRecord:

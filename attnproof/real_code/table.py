@@ -111,7 +111,7 @@ def _rows(
 ) -> Table:
     """One row a law: sign, law, verdict, how it is known, error and bound.
 
-    Not ``whole``: a line each, cut where it is long.
+    Not ``whole``: a line each, cut where it is long, but for one with conditions.
     """
     from rich.table import Table
     from rich.text import Text
@@ -133,7 +133,7 @@ def _rows(
             Text(sign, COLOURS[sign]),
             Text(law.law),
             Text(law.verdict, COLOURS[sign]),
-            Text(how(law)),
+            Text(how(law), overflow="fold", no_wrap=False) if law.assuming else Text(how(law)),
             Text(short(law.error)),
             Text(short(law.bound)),
         )

@@ -65,7 +65,8 @@ def how(law: LawOfCodeRecord) -> str:
     open_ = [one for one in law.findings if one.verdict == "undecided" and one.method != "traced"]
     doubt = f"; undecided in {open_[0].dtype}: {open_[0].why}" if open_ else ""
     doubt += "".join(f"; not proved: {why}" for why in unlike(law.findings)[:1])
-    return (good[0].why.partition("; ")[0] or "holds") + doubt
+    limits = "".join(f", {clause}" for clause in clauses(law.assuming))
+    return (good[0].why.partition("; ")[0] or "holds") + limits + doubt
 
 
 def unlike(findings: Iterable[FindingRecord]) -> list[str]:
@@ -278,10 +279,7 @@ def _method(method: str) -> str:
 
 def _value(value: Any) -> str:
     """A plain value in a line, its numbers in few digits; of many zeros the others alone."""
-    few = _sparse(value)
-    if few:
-        return few
-    told = json.dumps(_rounded(value), ensure_ascii=False).replace('"', "")
+    told = _sparse(value) or json.dumps(_rounded(value), ensure_ascii=False).replace('"', "")
     return told if len(told) <= LONG else told[:LONG] + " … (the record has it whole)"
 
 

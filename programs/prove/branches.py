@@ -377,6 +377,11 @@ class Search:
         """What holds of comparisons wherever the code was run."""
         return list(dict.fromkeys(untried(self._open(), self._is_closed)))
 
+    def of_lengths(self) -> list[str]:
+        """The same of those that compare lengths alone, whatever is in the tensors."""
+        known = [one for one in self._open() if parts_of(one)]
+        return list(dict.fromkeys(untried(known, self._is_closed)))
+
     def _is_closed(self, at: Lengths) -> bool:
         return min(at.values(), default=2) < 2 or not self.run.allowed(at)
 

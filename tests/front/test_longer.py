@@ -1,0 +1,164 @@
+"""Laws that no proof has are run where the code asks for its lengths, or the line says the limit.
+
+No graph is made of the code here: a value in a tensor decides a branch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.declarations import DeclaredAttention
+from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
+from attnproof.real_code.checking import look
+from attnproof.real_code.collecting import Collected
+from attnproof.real_code.longer import lengths_of
+from attnproof.real_code.records import LawOfCodeRecord
+from attnproof.real_code.request import Asked
+from attnproof.real_code.words import how
+
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def scores(q: Tensor, k: Tensor) -> Tensor:
+    found = q @ k.mT / math.sqrt(q.shape[-1])
+    if bool(found.isnan().any()):
+        raise ValueError("NaN")
+    return found
+
+
+def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return scores(q, k).softmax(-1) @ v
+
+
+def placed_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    found = scores(q, k)
+    if k.shape[-2] > 700:
+        found = found + 0.1 * torch.arange(k.shape[-2], dtype=found.dtype)
+    return found.softmax(-1) @ v
+
+
+def in_pieces_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    found = scores(q, k)
+    if k.shape[-2] > 700:
+        return torch.cat([part.softmax(-1) @ v for part in found.split(256, -2)], -2)
+    return found.softmax(-1) @ v
+
+
+def placed_beyond_reach(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    found = scores(q, k)
+    if k.shape[-2] > 100_000:
+        found = found + torch.arange(k.shape[-2])
+    return found.softmax(-1) @ v
+
+
+def refuses_many(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    if k.shape[-2] > 512:
+        raise NotImplementedError("too long")
+    return scores(q, k).softmax(-1) @ v
+
+
+def hides_later(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    r, n = q.shape[-2], k.shape[-2]
+    found = scores(q, k).masked_fill(torch.ones(r, n).triu(n - r + 1).bool(), -math.inf)
+    return found.softmax(-1) @ v
+
+
+def leaks_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    r, n = q.shape[-2], k.shape[-2]
+    first = n - r + 1 + (n > 300)
+    return scores(q, k).masked_fill(torch.ones(r, n).triu(first).bool(), -math.inf).softmax(-1) @ v
+
+
+def asked(attend: Attend, law: str, *, causal: bool | None = None) -> LawOfCodeRecord:
+    declared = None if causal is None else DeclaredAttention(causal=causal)
+    code = Attention(
+        name="a",
+        attend=lambda q, k, v, _: attend(q, k, v),
+        heads=2,
+        groups=2,
+        width=4,
+        declared=declared,
+    )
+    ask = Asked(target="a.py::a", kind="attention", methods=("exact", "measured"), laws=(law,))
+    heard = Collected(ask)
+    heard.hear({"event": "adapted", "name": "a", "kind": "attention", "adapted": "", "file": ""})
+    look(code, ask, heard.hear)
+    return next(row for row in heard.record(0.0).laws if row.law == law)
+
+
+@pytest.mark.parametrize(
+    ("attend", "law"),
+    [(placed_when_long, "permutation"), (placed_when_long, "order-of-keys")],
+)
+def test_a_fault_of_many_tokens_breaks_the_law(attend: Attend, law: str) -> None:
+    row = asked(attend, law)
+    assert row.verdict == "broken"
+    assert "at lengths that the code asks about" in row.why
+    assert "n = 701" in row.why
+
+
+def test_a_mask_that_leaks_from_a_length_on_is_not_causal() -> None:
+    assert asked(leaks_when_long, "causal", causal=True).verdict == "broken"
+    assert asked(hides_later, "causal", causal=True).verdict == "exact"
+
+
+@pytest.mark.parametrize("attend", [plain, in_pieces_when_long, refuses_many])
+def test_correct_code_holds_with_no_limit(attend: Attend) -> None:
+    row = asked(attend, "permutation")
+    assert (row.verdict, row.assuming) == ("exact", ())
+
+
+def test_what_cannot_be_run_is_said_in_the_line() -> None:
+    row = asked(placed_beyond_reach, "permutation")
+    limit = "where `k.shape[-2] > 100000` is false, as it was in every run"
+    assert row.verdict == "exact"
+    assert limit in row.why
+    assert limit in how(row)
+
+
+def test_a_law_without_a_formula_says_its_limit() -> None:
+    row = asked(placed_when_long, "stateless")
+    assert row.verdict == "measured"
+    assert "where `k.shape[-2] > 700` is false" in how(row)
+
+
+class Limited(nn.Module):
+    """A layer that looks at places from a number of tokens on that it keeps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.limit = 400
+        self.register_buffer("mask", torch.ones(512, 512).tril())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x if x.shape[1] > self.limit else 2 * x
+
+
+def turned(x: Tensor, at: Tensor) -> Tensor:
+    return x if at.shape[1] < 150 else -x
+
+
+def sees_all_of_many(T: int, S: int) -> Tensor:
+    return torch.ones(T, S).tril(S - T + 20 * (S > 222)).bool()
+
+
+layer = Limited()
+CODE: tuple[tuple[Subject, list[int]], ...] = (
+    (Layer(name="l", call=layer, module=layer, embed=4), [401, 512]),
+    (Rotary(name="r", rotate=turned, width=4), [150]),
+    (Mask(name="m", mask=sees_all_of_many), [223]),
+    (Bias(name="b", bias=lambda T, S: torch.zeros(1, T, S), heads=1), []),
+)
+
+
+@pytest.mark.parametrize(("code", "many"), CODE, ids=["layer", "rotary", "mask", "bias"])
+def test_each_kind_of_code_is_asked_for_its_lengths(code: Subject, many: list[int]) -> None:
+    found, where = lengths_of(code)
+    queries = [one.at["r"] if isinstance(code, Mask) else 0 for one in found]
+    assert [one.at["n"] + r for one, r in zip(found, queries, strict=True)] == many
+    assert not where
