@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .code import Code
+from .code import Code, NoSetting
 from .grammar import parse
 from .layout import Label, labels, laid_out, read_back
 from .names import parameters, sizes_of
@@ -250,8 +250,27 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
         heads=few.shape[0],
         bias=call,
         causal=bool(torch.isneginf(square[:, late]).all()),
+        of_heads=partial(_with_heads, code, signature),
         given={**chosen(signature, of_lengths), **_start(code, signature)},
     )
+
+
+def _with_heads(code: Code, signature: Signature, heads: int) -> Callable[[int, int], Tensor]:
+    """The same with another number of heads: called so, or built so.  Raises ``NoSetting``."""
+
+    def named(call: Callable[..., Any]) -> list[str]:
+        return [one.name for one in parameters(call) if one.role == "heads"]
+
+    told = {one.name for one in signature.arguments}
+    if any("H" in one.lengths for one in signature.arguments):
+        code = replace(code, options=replace(code.options, heads=heads))
+    elif left := [name for name in named(code.call) if name not in told]:
+        code = replace(code, call=partial(code.call, **{left[0]: heads}))
+    elif code.module is not None and (built := named(type(code.module))):
+        code = code.again(**{built[0]: heads})
+    else:
+        raise NoSetting(f"{code.name} takes no number of heads")
+    return _counted(code, signature, heads=True)[0]
 
 
 def _nothing_added(signature: Signature) -> str:

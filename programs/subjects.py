@@ -206,7 +206,8 @@ class Bias(Subject):
     ``bias``: counts of queries T and keys S -> (H, T, S); the queries are the last T of S.
     ``window``: rows and columns of a window -> (H, R, R) with R = rows·columns, instead.
     ``index``: sizes of a window of any number of axes -> the index into its table (R, R), integers.
-    ``causal``: whether keys after the query are hidden anyway.
+    ``causal``: whether keys after the query are hidden anyway.  ``of_heads``: a number of heads ->
+    ``bias`` with so many, where code takes any number; it raises what it likes where not.
     """
 
     kind: ClassVar[str] = "bias"
@@ -215,6 +216,7 @@ class Bias(Subject):
     window: Callable[[int, int], Tensor] | None = None
     index: Callable[[tuple[int, ...]], Tensor] | None = None
     causal: bool = False
+    of_heads: Callable[[int], Callable[[int, int], Tensor]] | None = None
     declared: DeclaredBias | None = None
 
 

@@ -6,7 +6,12 @@ s·key is −s·(query − key).  What is compared is what identification reads 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
 import torch
+from torch import Tensor
 
 from attnproof.theorems.definitions.references import t5_bucket
 
@@ -18,6 +23,7 @@ from ..identify.offsets import ByOffset, by_offset, heads_of, published_slopes, 
 from ..subjects import Bias
 from .base import Outcome, broken, compared, held, probe, undecided
 
+HEADS = (4, 6, 8, 12, 16)  # of which code is asked that takes any number
 NEAR = 40  # keys: enough for a slope
 WINDOWS = ((2, 2), (2, 3), (3, 5), (4, 4), (2, 3, 4), (3, 3, 3))
 FAR = 300  # past the last bucket of T5
@@ -40,12 +46,35 @@ def _heads(have: int, want: int, told: str) -> Outcome | None:
 
 @probe("slopes-as-declared", "bias")
 def slopes(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
-    """The slope of each head, read over 39 distances, is the declared or published one."""
+    """The slope of each head, read over 39 distances, is the declared or published one.
+
+    Of code that takes any number of heads those of others are compared too, where none is declared.
+    """
     said = code.declared
     assert said is not None  # else it is not asked
-    by, dtype = _square(code, NEAR, causal=code.causal)
     heads = said.heads or code.heads
-    want = torch.tensor(said.slopes or published_slopes(heads), dtype=torch.float64)
+    assert code.bias is not None  # who calls has seen it
+    found = _slopes(code, code.bias, said.slopes or published_slopes(heads))
+    if found.witness is not None or said.slopes or said.heads or code.of_heads is None:
+        return found
+    others = []
+    for count in HEADS:
+        with suppress(Exception):  # code may raise anything where it takes no such number
+            made = code.of_heads(count)
+            if count != heads and made(2, 2).shape[0] == count:
+                other = _slopes(code, made, published_slopes(count))
+                if other.witness is not None:
+                    return other
+                others.append(count)
+    told = f", and those of {', '.join(map(str, others))} heads" if others else ""
+    return replace(found, why=f"{found.why}{told}")
+
+
+def _slopes(code: Bias, bias: Callable[[int, int], Tensor], slopes: Sequence[float]) -> Outcome:
+    """The slopes of a bias, compared with others."""
+    by, dtype = _square(replace(code, bias=bias), NEAR, causal=code.causal)
+    want = torch.tensor(slopes, dtype=torch.float64)
+    heads = len(want)
     found = slopes_of(by)
     if found is None:
         first = by.past()[0, :3].tolist()
@@ -106,8 +135,9 @@ def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is dra
     pairs += [(int(those[i]), int(those[j]), True) for i, j in same.triu(1).nonzero().tolist()]
     if not pairs:
         sides = "both directions" if both else "one direction"
-        return held(
-            f"{len(first)} of {count} buckets, {sides}, distance {distance}",
+        rows, told = _rows_read(code, number, found, count) if both else (None, "")
+        return rows or held(
+            f"{len(first)} of {count} buckets, {sides}, distance {distance}{told}",
             found.off,
             found.tol,
             keys=n,
@@ -132,6 +162,52 @@ def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is dra
     )
     why = "two buckets are declared for them" if alike else "one bucket is declared for both"
     return broken(f"offsets {a} and {b}: {why}", seen, keys=keys)
+
+
+def _rows_read(
+    code: Bias, number: Tensor, found: ByOffset, count: int
+) -> tuple[Outcome | None, str]:
+    """Broken where buckets read other rows of the table that the code holds; else what is told.
+
+    Offsets in both directions have the same buckets whichever sign they are given: only the rows
+    that are read tell key − query from query − key.
+    """
+    held_by = [] if code.module is None else list(code.module.parameters())
+    tables = [
+        x.detach().double().cpu().T if x.shape[0] == count else x.detach().double().cpu()
+        for x in held_by
+        if x.dim() == 2 and sorted(x.shape) == sorted((count, code.heads)) and count != code.heads
+    ]
+    if len(tables) != 1:
+        return None, "; no table was found in it, so the sign of offsets was not compared"
+    have, middle = found.values, (len(number) - 1) // 2
+    known = ~have.isnan()
+
+    def off(numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows less that of the query's own key, times what fits best; and how far they are off."""
+        rows = tables[0][:, numbers] - tables[0][:, numbers[middle], None]
+        rows = rows * ((have * rows)[known].sum() / rows[known].square().sum())
+        return rows, torch.where(known, (have - rows).abs(), 0.0)
+
+    allowed = 2 * found.tol
+    want, apart = off(number)
+    if float(apart.max()) <= allowed:
+        return None, ", and each reads its row of the table"
+    if not float(off(number.flip(0))[1].max()) <= allowed:
+        return None, "; it is not its table alone, so the sign of offsets was not compared"
+    h, place = divmod(int(apart.argmax()), apart.shape[1])
+    offset, keys = place - middle, middle + 1
+    seen = Seen(
+        {"keys": keys, "head": h, "offset": offset, "declared bucket": int(number[place])},
+        (f"bias at offset {offset} less that at 0", float(have[h, place])),
+        ("the row of its bucket less that of offset 0", float(want[h, place])),
+        float(apart[h, place]),
+        allowed,
+    )
+    why = (
+        "offsets read the rows of their opposites: query − key stands where key − query is declared"
+    )
+    return broken(why, seen, keys=keys), ""
 
 
 @probe("offsets-have-own-index", "bias")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnproof.programs.declarations import DeclaredBias
 from attnproof.programs.finding import Finding
@@ -221,3 +221,78 @@ def test_a_bias_of_integers_is_not_rounded(right: bool) -> None:
     code = adapted_as(offsets, line, kind="bias")
     (found,) = examine(code, laws=("offset-only",))
     assert found.verdict == ("holds" if right else "broken")
+
+
+class OfTable(nn.Module):
+    """T5's bias of a table that it holds; one with the sign of its offsets turned round."""
+
+    def __init__(self, sign: int = 1, scale: float = 1.0) -> None:
+        super().__init__()
+        self.sign, self.scale = sign, scale
+        self.table = nn.Embedding(32, 3)
+
+    def forward(self, T: int, S: int) -> Tensor:
+        offset = torch.arange(S)[None, :] - torch.arange(S - T, S)[:, None]
+        rows = self.table(t5_bucket(self.sign * offset, 32, 128, both=True))
+        return self.scale * rows.permute(2, 0, 1)
+
+
+def of_table(**settings: Any) -> Finding:
+    module = OfTable(**settings)
+    code = Bias(name="t5", heads=3, bias=module.forward, module=module, declared=T5)
+    return found("buckets-as-declared", code)
+
+
+def test_the_sign_of_offsets_is_that_of_the_rows_that_are_read() -> None:
+    for scale in (1.0, 8.0):
+        assert of_table(scale=scale).why.endswith("and each reads its row of the table")
+    mirrored = of_table(sign=-1)
+    assert mirrored.verdict == "broken"
+    assert "query − key stands where key − query is declared" in mirrored.why
+    assert "sign of offsets was not compared" in found("buckets-as-declared", t5()).why
+
+
+def series(T: int, S: int, num_heads: int) -> Tensor:
+    """Slopes that are as published for powers of two alone."""
+    m = torch.tensor([2 ** (-8 * (h + 1) / num_heads) for h in range(num_heads)])
+    return -m[:, None, None] * (torch.arange(S - T, S)[:, None] - torch.arange(S)).abs()
+
+
+def published(T: int, S: int, num_heads: int = 8) -> Tensor:
+    m = torch.tensor(published_slopes(num_heads))
+    return -m[:, None, None] * (torch.arange(S - T, S)[:, None] - torch.arange(S)).abs()
+
+
+class Built(nn.Module):
+    """Slopes of a number of heads that the constructor takes."""
+
+    def __init__(self, num_heads: int = 8, *, by: Callable[..., Tensor] = published) -> None:
+        super().__init__()
+        self.num_heads, self.by = num_heads, by
+
+    def forward(self, T: int, S: int) -> Tensor:
+        return self.by(T, S, self.num_heads)
+
+
+class BuiltOfSeries(Built):
+    def __init__(self, num_heads: int = 8) -> None:
+        super().__init__(num_heads, by=series)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "right"),
+    [
+        (series, "T = r, S = n, num_heads = H -> H r n", False),
+        (published, "T = r, S = n, num_heads = H -> H r n", True),
+        (published, "T = r, S = n -> H r n", True),
+        (BuiltOfSeries, "T = r, S = n -> H r n", False),
+        (Built, "T = r, S = n -> H r n", True),
+    ],
+)
+def test_slopes_are_compared_at_several_numbers_of_heads(code: Any, line: str, right: bool) -> None:
+    one = found("slopes-as-declared", adapted_as(code, line, kind="bias", declared=ALIBI))
+    assert one.verdict == ("holds" if right else "broken")
+    assert ("and those of" if right else "the slope of head 0 of 6 is another") in one.why
+    told = DeclaredBias(name="alibi", heads=8)  # a number that is told is compared alone
+    alone = adapted_as(code, line, kind="bias", declared=told, heads=8)
+    assert found("slopes-as-declared", alone).verdict == "holds"
