@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import torch
 
@@ -24,11 +25,12 @@ from ..rotary_matrices import (
 from ..subjects import Rotary
 from ..tolerance import rounding_of
 from .base import Outcome, broken, held, not_asked, probe, undecided
-from .rotary_reading import Read, read, rotates_of
+from .rotary_reading import Read, Rotates, read, rotates_of
 
 SHORT = (torch.bfloat16, torch.float16)
 GONE = 1e-30  # a rotated unit vector shorter than this has no direction in float32
 NEIGHBOURS = (0, 1, 255, 256, 257, 1023, 2047, 2048, 2049, 4096, 8190, 16384, 32768, 65535)
+ROWS = 8191  # positions of which every one is asked
 GRIDS = ((2, 3), (3, 2), (3, 5), (4, 4), (5, 3), (1, 4), (4, 1))
 
 
@@ -291,7 +293,7 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
 def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
     """Angles at positions up to 65536 against position times the code's own frequency."""
     tried: list[str] = []
-    worst, bound, last = 0.0, 0.0, 0
+    worst, bound, last, every = 0.0, 0.0, 0, ""
     with evaluating(subject):
         for one in draws_of(draw):
             try:
@@ -332,17 +334,88 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
                 )
             tried.append(name)
             if one is draw:
+                wrong, every = _every_angle(subject, one, found, made)
+                if wrong is not None:
+                    return wrong
                 ratio = wrapped(angles - positions.double()[:, None] * made.omega).abs() / made.off
                 at_worst = int(ratio.argmax())
                 bound = float(made.off.flatten()[at_worst])
                 worst, last = float(ratio.flatten()[at_worst]) * bound, found.last
     return held(
         f"angles up to position {last} are its frequencies times the position, as exact "
-        f"as in float32, on data in {', '.join(tried)}",
+        f"as in float32, on data in {', '.join(tried)}{every}",
         worst,
         bound,
         D=subject.width,
     )
+
+
+def _every_angle(
+    subject: Rotary, draw: Draw, found: Rotates, made: Read
+) -> tuple[Outcome | None, str]:
+    """Broken where one angle of many in a row is none of its frequency; else how far they go.
+
+    A row of a stored table may be wrong alone.  The positions that were read before are asked in
+    the same call, as code may choose its frequencies by the largest; where their angles are others
+    now, nothing is said.
+    """
+    before = made.blocks.positions
+    row = torch.arange(_last_row(subject, draw) + 1)
+    points = [point(subject, found.low + p) for p in [*before.tolist(), *row.tolist()]]
+    first, second = made.pair
+    x = torch.zeros(1, len(points), subject.width, dtype=draw.dtype, device=draw.device)
+    x[..., first] = 1
+    eta = math.asin(min(1.0, found.rounding.rotating * math.sqrt(subject.width)))
+    upper = torch.maximum(made.omega.abs(), found.speeds[first])
+    there = made.omega * row[:, None]
+    allowed = found.rounding.angle(row.double()[:, None], upper) + eta
+    allowed = allowed + made.radius * row[:, None]
+    told = ""
+    for call in dict.fromkeys((subject.rotate, subject.rotate_key)) if not found.reordered else ():
+        try:
+            image = rotate_at(subject, call, x, points, draw)[0, 0]
+        except Exception:  # noqa: BLE001 (code may take no more than some tokens)
+            continue
+        angles = torch.atan2(image[:, second], image[:, first])
+        angles = angles - angles[len(before)] if found.low else angles
+        known, angles = angles[: len(before)], angles[len(before) :]
+        if not bool((wrapped(known - made.blocks.angles).abs() <= made.off + eta).all()):
+            continue
+        off = wrapped(angles - there).abs()
+        over = (off - allowed).nan_to_num(nan=math.inf).masked_fill(allowed >= math.pi, -math.inf)
+        told = f"; at every position up to {found.low + len(row) - 1}"
+        if float(over.max()) > 0:
+            p, pair = divmod(int(over.argmax()), over.shape[1])
+            at, here = p + found.low, float(angles[p, pair])
+            seen = Seen(
+                {"pair": pair, "at": at, "channels": [int(c[pair]) for c in made.pair]},
+                (f"angle by which it rotates at {at}", here),
+                (
+                    f"{p} times its frequency, read at other positions",
+                    math.remainder(float(there[p, pair]), math.tau),
+                ),
+                float(off[p, pair]),
+                float(allowed[p, pair]),
+            )
+            why = f"the angle of pair {pair} at position {at} is off by {seen.difference:.3g}"
+            return broken(why, seen, D=subject.width), ""
+    return None, told
+
+
+def _last_row(subject: Rotary, draw: Draw) -> int:
+    """The last position that the code takes, counted from the first, of the first ROWS."""
+    x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
+
+    def refuses(place: int) -> bool:
+        try:
+            rotate_at(subject, subject.rotate, x, [point(subject, subject.first + place)], draw)
+        except Exception:  # noqa: BLE001 (a table may raise anything past its end)
+            return True
+        return False
+
+    reach = reach_of(subject, draw)
+    first, end = min(reach.high - reach.low, ROWS) + 1, min(ROWS, subject.most - 1 - reach.low) + 1
+    return first + bisect_left(range(first, end), x=True, key=refuses) - 1
 
 
 def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:

@@ -357,3 +357,41 @@ def test_a_cache_from_which_nothing_goes_shows_nothing() -> None:
     seen = verdict("cache-keeps-its-positions", code(half(OMEGA), evict=all_kept))
     assert seen.verdict in ("undecided", "not asked")
     assert "300 keys fit into the cache" in seen.why
+
+
+def of_rows(change: Callable[[Tensor], Tensor], first: int = 0) -> Callable[..., Tensor]:
+    """Rotates by a stored table of angles, changed."""
+    angles = change(torch.arange(600)[:, None] * ladder(8).double())
+    cos, sin = angles.cos().float(), angles.sin().float()
+
+    def rotate(x: Tensor, at: Tensor) -> Tensor:
+        c, s = (one[at - first][:, None] for one in (cos, sin))
+        u, w = x.chunk(2, -1)
+        return torch.cat([u * c - w * s, w * c + u * s], -1)
+
+    return rotate
+
+
+def row_off(angles: Tensor) -> Tensor:
+    angles[437] += 0.5
+    return angles
+
+
+def test_one_wrong_row_of_a_table_is_found() -> None:
+    right, wrong = of_rows(lambda angles: angles), of_rows(row_off)
+    held = verdict("angles-are-exact", code(right))
+    assert held.verdict == "holds"
+    assert held.why.endswith("at every position up to 599")
+    for subject in (code(wrong), code(right, key=wrong), code(of_rows(row_off, 1), first=1)):
+        found = verdict("angles-are-exact", subject)
+        assert found.verdict == "broken"
+        assert found.witness is not None
+        assert found.witness.inputs["at"] == 437 + subject.first
+
+
+def test_frequencies_that_hang_on_the_longest_position_are_no_wrong_row() -> None:
+    def rotate(x: Tensor, at: Tensor) -> Tensor:
+        slow = 1.0 if int(at.max()) < 70_000 and at.shape[1] < 5_000 else 0.5
+        return half(slow * ladder(8))(x, at)
+
+    assert verdict("angles-are-exact", code(rotate)).verdict == "holds"
