@@ -65,7 +65,10 @@ def _in_worker(
     if options.numeric:
         import torch
 
+        from .sweeping.limits import keep_memory
+
         torch.set_num_threads(1)
+        keep_memory()
     _set_apart(options)
     kept = None if writer is None else writer.here()
     return _one(entry, proved, options, kept), [] if kept is None else kept.told

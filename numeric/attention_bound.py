@@ -57,10 +57,10 @@ def softmax_bound(scores: Rounded) -> Rounded:
     s, arithmetic = scores.value, scores.arithmetic
     profile, u = arithmetic.profile, arithmetic.inner(scores.unit)
     weights = torch.softmax(s, -1)
-    eta = scores.error() + u * (s.amax(-1, keepdim=True) - s) + profile.function_error * u
-    e = torch.where(weights == 0, 0.0, torch.expm1(eta))
+    eta = (s.amax(-1, keepdim=True) - s).mul_(u).add_(scores.error())
+    e = eta.add_(profile.function_error * u).expm1_().masked_fill_(weights == 0, 0.0)
     total = (weights * e).sum(-1, keepdim=True) + gamma(profile.softmax_terms(s.shape[-1]), u)
-    radius = torch.where(total < 1, weights * (e + total) / (1 - total), math.inf)
+    radius = e.add_(total).mul_(weights).div_(1 - total).masked_fill_(~(total < 1), math.inf)
     return arithmetic.rounded(weights, radius, scores.unit)
 
 

@@ -30,13 +30,13 @@ Lugosi and Massart, Concentration inequalities, chapter 2.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from .rounded import Rounded
 
 ALIKE = 8  # equal numbers in an array, until its roundings are shared
-SHORT = 256  # numbers that are counted sooner one by one
 COUNTED = 1 << 13  # entries in which equal numbers are counted
 
 
@@ -87,15 +86,12 @@ def copies(value: Tensor) -> int:
 
 
 def _most(line: Tensor) -> int:
-    if len(line) <= SHORT:
-        often = Counter(x for x in line.abs().tolist() if 0 < x < math.inf)
-        return max(often.values(), default=1)
-    sizes = line.abs()
-    sizes = sizes[(sizes > 0) & sizes.isfinite()]
-    if len(sizes) < 2:
+    sizes = line.abs().cpu().numpy()
+    sizes = np.sort(sizes[(sizes > 0) & (sizes < math.inf)])
+    ends = np.flatnonzero(sizes[1:] != sizes[:-1])
+    if len(ends) + 1 >= len(sizes):
         return 1
-    _, counts = torch.unique(sizes, return_counts=True)
-    return int(counts.max())
+    return int(np.diff(ends, prepend=-1, append=len(sizes) - 1).max())
 
 
 LAMBDA = 7.0
@@ -146,9 +142,14 @@ def radius_of(parts: Sequence[Part]) -> Tensor | None:
     """How far one entry may be off: single roundings by their bound, or all by λ times the root."""
     if not parts:
         return None
-    together, many = root(parts), root(p for p in parts if not p.single)
+    together, many = root(parts), [p for p in parts if not p.single]
     assert together is not None
-    bound = plus(*(p.sigma for p in parts if p.single), None if many is None else LAMBDA * many)
+    if len(many) == len(parts):
+        return LAMBDA * together
+    if len(parts) == 1:
+        return together
+    rest = root(many)
+    bound = plus(*(p.sigma for p in parts if p.single), None if rest is None else LAMBDA * rest)
     assert bound is not None
     return torch.minimum(bound, LAMBDA * together)
 

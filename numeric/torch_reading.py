@@ -17,7 +17,7 @@ from .arithmetic import Arithmetic
 from .devices import wide_dtype
 from .reading import RowReading
 from .rounded import LARGEST, Rounded
-from .walk import ENTRIES, Replacement, Rows, Where
+from .walk import ENTRIES, Replacement, Rows, Where, repeats
 
 # Exact whole numbers: indices, natural numbers, and what is computed from them
 
@@ -214,7 +214,7 @@ class BoundReading(NumberedReading):
                 continue
             some = self.array(matrix, (None, rows) if axis else (rows, None))
             found = some.selects(-2 if axis else -1) if isinstance(some, Rounded) else None
-            if found is None or len(torch.unique(found[0])) < len(found[0]) or not found[1].all():
+            if found is None or repeats(found[0]) or not found[1].all():
                 continue
             taken = self._compose(matrix, rows, found[0])
             if not torch.equal(taken.places, found[0]):  # a slice composes places under its name

@@ -77,6 +77,15 @@ def few_rows(lengths: Sequence[int], count: int, seed: int) -> Where:
 # The functions of the array API that only move entries, for arrays of any kind
 
 
+def repeats(places: Tensor) -> bool:
+    """Whether a place is named more than once.
+
+    >>> repeats(torch.tensor([3, 0, 3])), repeats(torch.tensor([3, 0, 1]))
+    (True, False)
+    """
+    return len(places) > 1 and int(torch.bincount(places).max()) > 1
+
+
 class Moves(ABC):
     """What an array does with all that it carries, by :meth:`moved` and :meth:`joined`."""
 
@@ -112,7 +121,7 @@ class Moves(ABC):
 
     def take(self, x: Any, indices: Tensor, axis: int) -> Any:
         """The entries at some places of an axis."""
-        again = self.spreads and len(torch.unique(indices)) < len(indices)
+        again = self.spreads and repeats(indices)
         return self.moved(x, lambda a: a.index_select(axis, indices.to(a.device)), again=again)
 
     def concat(self, parts: Sequence[Any], axis: int) -> Any:

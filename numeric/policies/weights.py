@@ -342,26 +342,26 @@ def attention_spread(
 def softmax_spread(s: Rounded) -> Rounded:
     """The deterministic bound of softmax, with the spread of its errors."""
     arithmetic, result = s.arithmetic, softmax_bound(s)
-    p, u, profile = torch.softmax(s.value, -1), arithmetic.inner(s.unit), arithmetic.profile
-    below = torch.where(s.value.isinf(), 0.0, s.value.amax(-1, keepdim=True) - s.value)
-    inside = Part.fresh(u * below + profile.function_error * u, single=True)
+    p, u, profile = result.value, arithmetic.inner(s.unit), arithmetic.profile
+    unseen, shared = p == 0, s.shared
+    below = (s.value.amax(-1, keepdim=True) - s.value).masked_fill_(s.value.isinf(), 0.0)
+    inside = Part.fresh(below.mul_(u).add_(profile.function_error * u), single=True)
     parts = (*(_filled(x, s) for x in s.parts), inside)
-    together = root(parts)
+    together, far = root(parts), radius_of(parts)
     assert together is not None
-    shared = torch.zeros_like(p) if s.shared is None else s.shared.expand(p.shape)
-    rows = LAMBDA * (p * together).square().sum(-1, keepdim=True).sqrt()
-    rows = rows + (p * shared).sum(-1, keepdim=True)
-    rows = rows + LAMBDA * sqrt(profile.softmax_terms(p.shape[-1]) + 1) * u
-    far = radius_of(parts)
     assert far is not None
-    e = torch.where(p == 0, 0.0, torch.expm1(far + shared))
-    growth = e / (far + shared).clamp(min=1e-300)
+    rows = LAMBDA * (p * together).square_().sum(-1, keepdim=True).sqrt_()
+    if shared is not None:
+        rows, far = rows + (p * shared).sum(-1, keepdim=True), far + shared
+    rows = rows + LAMBDA * sqrt(profile.softmax_terms(p.shape[-1]) + 1) * u
+    e = torch.expm1(far).masked_fill_(unseen, 0.0)
     left = 1 - (p * e).sum(-1, keepdim=True) - rows
-    factor = torch.where(left > 0, growth / left, inf)
-    weight = torch.where(p == 0, 0.0, p * factor)
+    factor = e.div_(far.clamp(min=1e-300)).div_(left).masked_fill_(~(left > 0), inf)
+    weight = factor.mul_(p).masked_fill_(unseen, 0.0)
     kept = [Part(x.sources, x.view, weight * x.sigma, x.single) for x in parts]
     result.varied = s.varied
-    also = torch.where(p == 0, 0.0, weight * (shared + rows))
+    also = weight * (rows if shared is None else shared + rows)
+    also.masked_fill_(unseen, 0.0)
     return result.holding(kept, also, result.storing(result.unit))
 
 

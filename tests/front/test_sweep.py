@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import time
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from attnproof.sweeping.store import Store
 from attnproof.sweeping.sweep import Asked, planned, sweep
 from attnproof.sweeping.work import LARGEST, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
-from tests.front.outputs import begun, conforms
+from tests.front.outputs import begun, conforms, python
 from tests.front.swept import ATTENTION, SOFTMAX, asked, held, plan_of
 
 
@@ -314,6 +315,23 @@ def test_a_limit_of_memory_is_kept_and_taken_back() -> None:
     assert spent_memory(str(caught.value))
     assert len(torch.empty(1 << 27, dtype=torch.float64)) == 1 << 27
     assert not spent_memory("ValueError: shapes do not fit")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="malloc of another library")
+def test_memory_that_is_kept_is_not_fetched_again(root: Path) -> None:
+    """Twenty arrays of 64 MB, one after the other: each page is fetched once, or twenty times."""
+    code = """
+import resource
+from attnproof.sweeping.limits import keep_memory
+{}
+for _ in range(20):
+    b"x" * 2**26
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+"""
+    given_back, kept = (
+        int(python("-c", code.format(line), cwd=root).stdout) for line in ("", "keep_memory()")
+    )
+    assert kept < given_back / 4
 
 
 def test_a_sweep_that_is_killed_goes_on_where_it_was(
