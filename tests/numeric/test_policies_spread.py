@@ -132,6 +132,7 @@ def test_roundings_of_equal_numbers_are_not_independent() -> None:
     assert same.shared is not None
     assert multiplicity(torch.tensor([1.0, 2.0, -1.0])) == 2
     assert multiplicity(torch.tensor([1.0, 2.0, 0.0, 0.0])) == 1
+    assert multiplicity(torch.tensor([math.nan] * 4 + [math.inf] * 4 + [3.0, 1.0, -3.0, 3.0])) == 3
     taken = numbers.take(x * 0.3, torch.tensor([0, 1, 1, 2]), axis=0)
     assert not taken.parts
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -41,6 +44,27 @@ def derived(body: Any, assume: Any = None, **given: Any) -> Derivation:
     statement: Statement = Theorem("", given, body, assume=assume).statement
     assert statement.code is not None
     return derive(statement, statement.code, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "size"), [("", 20_000), ("os.environ['SYMPY_CACHE_SIZE'] = '7'", 7)]
+)
+def test_sympy_keeps_what_one_statement_needs_unless_the_user_says_otherwise(
+    before: str, size: int
+) -> None:
+    code = f"""
+import os, sys
+{before}
+set_before = os.environ.get("SYMPY_CACHE_SIZE")
+import attnproof.symbolic.expressions
+from sympy.core.cache import SYMPY_CACHE_SIZE
+print(SYMPY_CACHE_SIZE, set_before == os.environ.get("SYMPY_CACHE_SIZE"))
+"""
+    clean = {k: v for k, v in os.environ.items() if k != "SYMPY_CACHE_SIZE"}
+    told = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=clean
+    ).stdout
+    assert told.split() == [str(size), "True"]
 
 
 TRUE: dict[str, tuple[Any, Any, dict[str, Any]]] = {
