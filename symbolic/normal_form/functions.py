@@ -126,6 +126,9 @@ def apart(angles: Iterable[frozenset[Monomial]]) -> bool:
 # Functions of a number in the normal form: exponentials, logarithms, roots, maxima
 
 
+MOST = 10_000  # exp(c·x) is exp(x)^c up to here; beyond stand numbers for −∞, as −10⁹
+
+
 def exponential(norm: Normaliser, t: Term) -> Derivation:
     """exp of a sum as a product of exponentials of single terms."""
     if not t.args[0].finite:
@@ -139,8 +142,9 @@ def exponential(norm: Normaliser, t: Term) -> Derivation:
         return norm.then(chain(first, rewrite("exp of log", u)))
     factors = []
     for monomial, c in exponent.items():
-        unit = unary("exp", monomial_term(monomial, Fraction(1, c.denominator)))
-        factors.append(power(unit, c.numerator))
+        times = c.numerator if abs(c.numerator) <= MOST else 1
+        unit = unary("exp", monomial_term(monomial, c / times))
+        factors.append(power(unit, times))
     target = mul(*factors)
     if any(len(m) == 1 and m[0][0].op == "log" for m in exponent) and target is not u:
         return chain(first, norm.at("exp", u, target))

@@ -110,6 +110,11 @@ def _to_the(base: Polynomial, exponent: int, term: Term) -> Polynomial:
         if len(base) > 1:
             return {((power(term, -1), -exponent),): UNIT}
         base = {invert(m): 1 / c for m, c in base.items()}
+    if len(base) == 1:
+        ((monomial, c),) = base.items()
+        if abs(c) == 1:  # at once, for the exponent may be that of exp(−10⁹·x)
+            sign = UNIT if c == 1 or exponent % 2 == 0 else -UNIT
+            return {_sorted({atom: k * abs(exponent) for atom, k in monomial}): sign}
     result: Polynomial = {(): UNIT}
     for _ in range(abs(exponent)):
         result = _product(result, base)

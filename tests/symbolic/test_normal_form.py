@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from attnproof.symbolic import Statement
 from attnproof.symbolic.claim import Claim, Instance, Law, Link
 from attnproof.symbolic.givens import Given
+from attnproof.symbolic.normal_form.functions import MOST
 from attnproof.symbolic.normal_form.normaliser import Normaliser
+from attnproof.symbolic.normal_form.polynomial import expand
 from attnproof.symbolic.prove import decide
 from attnproof.symbolic.scalars import ONE, add, entry, index, integer, mul, num, power, unary
 from attnproof.symbolic.terms import Term, is_opened, make, substitute
@@ -246,3 +248,13 @@ def test_two_different_terms_keep_different_normal_forms() -> None:
     for x, y in pairs:
         assert Normaliser()(x).right is not Normaliser()(y).right
     assert substitute(pairs[0][0], i, j) is pairs[0][1]
+
+
+@pytest.mark.parametrize("fill", [-(10**4), -(10**9), -(2**127)])
+def test_a_number_for_minus_infinity_is_not_multiplied_out(fill: int) -> None:
+    """exp(−10⁹·x) as so many factors took all of the time of a proof."""
+    x = mul(num(fill), a)
+    found = Normaliser()(unary("exp", x)).right
+    assert found is (unary("exp", x) if fill < -MOST else power(unary("exp", a), fill))
+    assert expand(power(unary("exp", a), fill)) == {((unary("exp", a), fill),): 1}
+    assert expand(power(mul(num(-1), a), -fill - 1)) == {((a, -fill - 1),): -1}
