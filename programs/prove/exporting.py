@@ -16,6 +16,7 @@ from torch._C import _dispatch_get_registrations_for_dispatch_key
 from torch.export import Dim, ExportedProgram, default_decompositions, export
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
+from torch.fx import config as graphs
 from torch.overrides import TorchFunctionMode
 
 from attnproof.symbolic.array import as_array
@@ -247,20 +248,22 @@ def _tracing() -> Iterator[None]:
     """Tracing without a word of what it tries, of layers as they are written.
 
     It keeps no results of operations: with symbolic lengths keeping them takes more time than it
-    saves.
+    saves.  Nor does it note for each operation the lines of code that it stems from.
     """
     import torch._dynamo.config as tracing  # it takes a second, and export loads it anyway
 
     logger, fast = logging.getLogger("torch"), torch.backends.mha.get_fastpath_enabled()
-    level = logger.level
+    level, unnoted = logger.level, getattr(graphs, "do_not_emit_stack_traces", False)
     uncached = tracing.patch(fake_tensor_cache_enabled=False)
     try:
         with warnings.catch_warnings(), uncached, torch.no_grad():
             warnings.simplefilter("ignore")
             logger.setLevel(logging.CRITICAL)
             torch.backends.mha.set_fastpath_enabled(False)
+            graphs.do_not_emit_stack_traces = True
             yield
     finally:
+        graphs.do_not_emit_stack_traces = unnoted
         torch.backends.mha.set_fastpath_enabled(fast)
         logger.setLevel(level)
 

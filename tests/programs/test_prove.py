@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.fx import config
 from torch.nn import functional
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.prove import Traced, proofs, prove
+from attnproof.programs.prove.exporting import exported
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.prove import Effort, decide
@@ -311,6 +313,14 @@ def test_code_that_cannot_be_exported_says_why() -> None:
     found = prove(Layer(name="branches on data", call=call, embed=16))
     assert "torch.export refuses" in found.why
     assert not found.findings
+
+
+def test_no_lines_of_code_are_noted_for_operations() -> None:
+    before = config.do_not_emit_stack_traces
+    graph = exported(torch.relu, [torch.ones(2, 3)], [[True, False]])
+    assert graph.operations
+    assert not any(node.meta.get("stack_trace") for node in graph.nodes)
+    assert config.do_not_emit_stack_traces == before
 
 
 def test_a_linear_map_whose_weight_is_an_input_is_not_folded() -> None:
