@@ -41,11 +41,24 @@ def conditions_of(program: ExportedProgram) -> tuple[Any, ...]:
     return ()
 
 
-def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, ...]:
-    """The conditions at the lengths that a law uses; what every length meets is left out."""
+def told(
+    conditions: Iterable[Any],
+    bindings: Iterable[Binding],
+    ranges: Mapping[str, Any] | None = None,
+) -> tuple[str, ...]:
+    """The conditions at the lengths that a law uses; what every length meets is left out.
+
+    So is what follows from the ``ranges`` of a graph's lengths, which are told beside them.
+    """
     found: dict[str, Any] = {}
+    within: list[Any] = []
     for binding in bindings:
         names = {symbol: _symbol(term) for symbol, term in binding}
+        for symbol, bounds in (ranges or {}).items():
+            if symbol in names:
+                within.append(sympy.Ge(names[symbol], int(bounds.lower)))
+                if bounds.upper.is_Integer:
+                    within.append(sympy.Le(names[symbol], int(bounds.upper)))
         for condition in conditions:
             here = condition.subs(
                 {s: names[str(s)] for s in condition.free_symbols if str(s) in names},
@@ -58,7 +71,13 @@ def told(conditions: Iterable[Any], bindings: Iterable[Binding]) -> tuple[str, .
             back = here.reversed if isinstance(here, sympy.core.relational.Relational) else here
             if _plain(back) not in found:
                 found[_plain(here)] = here
-    return _needed(found)
+    return _needed(
+        {
+            text: one
+            for text, one in found.items()
+            if not any(one == known or _follows(one, known) for known in within)
+        }
+    )
 
 
 def _needed(found: dict[str, Any]) -> tuple[str, ...]:
@@ -73,7 +92,7 @@ def _follows(condition: Any, other: Any) -> bool:
     """Whether a bound follows from another one, of lengths of 1 or more: n ≤ 64 from n + r ≤ 64.
 
     >>> n, r = sympy.symbols("n r", integer=True, positive=True)
-    >>> _follows(n <= 64, n + r <= 64), _follows(n + r <= 64, n <= 64)
+    >>> _follows(n <= 63, n + r <= 64), _follows(n <= 62, n + r <= 64)
     (True, False)
     """
     if not isinstance(condition, BOUNDS) or not isinstance(other, BOUNDS) or condition == other:
@@ -81,9 +100,11 @@ def _follows(condition: Any, other: Any) -> bool:
     gap = ((other.lts - other.gts) - (condition.lts - condition.gts)).expand()
     if not gap.is_polynomial(*gap.free_symbols):
         return False
-    numbers = gap.as_coefficients_dict().values()
+    beyond = {length: length + 1 for length in gap.free_symbols}  # of what each has beside 1
+    numbers = gap.subs(beyond, simultaneous=True).expand().as_coefficients_dict()
     strict = isinstance(condition, STRICT) and not isinstance(other, STRICT)
-    return all(n.is_number and n >= 0 for n in numbers) and (not strict or sum(numbers) > 0)
+    least = numbers.get(sympy.S.One, 0)
+    return all(n.is_number and n >= 0 for n in numbers.values()) and (not strict or least > 0)
 
 
 def ranges_told(
@@ -134,7 +155,7 @@ def alike(letters: Mapping[str, Term]) -> tuple[str, ...]:
 
 
 def _shorter(condition: Any) -> Any:
-    """n ≥ 3 where torch.export says −4n ≤ −12."""
+    """n ≥ 3 where torch.export says −4n ≤ −12, or n > 2: lengths are whole numbers."""
     if not isinstance(condition, sympy.core.relational.Relational):
         return condition
     sides = (condition.lhs, condition.rhs)
@@ -143,7 +164,28 @@ def _shorter(condition: Any) -> Any:
     minus = all(side == 0 or side.could_extract_minus_sign() for side in sides)
     here = condition.reversedsign if minus else condition
     shared = sympy.gcd([abs(side.as_content_primitive()[0]) for side in sides if side != 0])
-    return here.func(here.lhs / shared, here.rhs / shared) if shared > 1 else here
+    here = here.func(here.lhs / shared, here.rhs / shared) if shared > 1 else here
+    return _of_whole(here) if isinstance(here, BOUNDS) else here
+
+
+def _of_whole(bound: Any) -> Any:
+    """A bound of a sum of lengths by a number as the whole number that it is: n ≤ 31 for 2·n < 64.
+
+    >>> n, r = sympy.symbols("n r", integer=True, positive=True)
+    >>> _of_whole(n > 1000), _of_whole(2 * n < 64), _of_whole(n <= r)
+    (n >= 1001, n <= 31, n <= r)
+    """
+    if not (bound.lhs.is_integer and bound.rhs.is_number and bound.rhs.is_rational):
+        return bound
+    content, rest = bound.lhs.as_content_primitive()
+    number = sympy.Rational(bound.rhs) / content
+    if rest.could_extract_minus_sign() or not rest.is_integer or not content > 0:
+        return bound
+    if isinstance(bound, (LessThan, StrictLessThan)):
+        most = sympy.floor(number)
+        return sympy.Le(rest, most - (isinstance(bound, STRICT) and most == number))
+    least = sympy.ceiling(number)
+    return sympy.Ge(rest, least + (isinstance(bound, STRICT) and least == number))
 
 
 def _symbol(term: Term) -> Any:

@@ -533,7 +533,7 @@ class Proofs:
                     told_length = as_told(length)
                     longest[told_length] = min(most, longest.get(told_length, most))
         told = dict.fromkeys(ranges_told([(r, met) for _, r, met in used], longest))
-        told |= dict.fromkeys(t for c, _, met in used for t in told_at(c, met))
+        told |= dict.fromkeys(t for c, r, met in used for t in told_at(c, met, r))
         told |= dict.fromkeys(
             t
             for g, (_, _, met) in zip(graphs.values(), used, strict=True)

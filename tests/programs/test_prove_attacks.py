@@ -11,6 +11,7 @@ import sympy
 import torch
 from torch import Tensor, nn
 from torch.utils._sympy.functions import ToFloat
+from torch.utils._sympy.value_ranges import ValueRanges
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.prove import Traced, prove
@@ -541,10 +542,22 @@ def test_a_condition_that_is_turned_round_is_told_once() -> None:
     assert told([heads < groups, groups < heads], bound) == ("H < G", "G < H")
 
 
+def test_what_follows_from_another_condition_is_left_out() -> None:
+    tokens, keys = sympy.symbols("s0 s1", integer=True, positive=True)
+    bound = [(("s0", size("n")), ("s1", size("r")))]
+    assert told([tokens > 1000, tokens >= 1001, -2 * tokens < -90], bound) == ("n ≥ 1001",)
+    assert told([2 * tokens <= 64, tokens < 33, tokens < 32], bound) == ("n ≤ 31",)
+    assert told([tokens + keys <= 64, 3 * tokens < 192], bound) == ("n + r ≤ 64",)
+    ranges = {"s0": ValueRanges(1001, 2000)}
+    assert told([tokens > 1000, tokens < 2001], bound, ranges) == ()
+    assert told([tokens > 1001, tokens < 2000], bound, ranges) == ("n ≥ 1002", "n ≤ 1999")
+    assert told([tokens > keys], bound, ranges) == ("n > r",)
+
+
 def test_a_length_beside_a_number_that_is_none_is_told_as_one_writes_it() -> None:
     tokens = sympy.Symbol("s0", integer=True, positive=True)
     bound = [(("s0", size("n")),)]
     half = ToFloat(tokens) <= sympy.Float(31.5)
-    assert told([half, tokens < 100], bound) == ("n ≤ 31.5", "n < 100")
+    assert told([half, tokens < 100], bound) == ("n ≤ 31.5", "n ≤ 99")
     assert not outside("n ≤ 31.5", {"n": 31})
     assert outside("n ≤ 31.5", {"n": 33})

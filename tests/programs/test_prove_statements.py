@@ -200,7 +200,8 @@ def test_what_holds_on_both_sides_says_so_of_both() -> None:
     elsewhere = [one.text for one in told.assuming if "elsewhere" in one.text]
     assert len(elsewhere) == 2  # of two formulas, each with lengths of its own
     assert all("of which it is proved for" in one for one in elsewhere)
-    assert all("T > 24" in one or "T ≥ 25" in one for one in elsewhere)
+    assert all("T ≥ 25" in one or "T, T′ ≥ 25" in one for one in elsewhere)
+    assert not any("> 24" in one for one in elsewhere)  # which says the same
 
 
 def test_what_is_broken_on_the_other_side_is_broken() -> None:
