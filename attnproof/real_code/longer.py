@@ -166,7 +166,8 @@ def _turned(watch: Watch, alone: _Alone) -> Iterator[Longer]:
         few = {one.answer for one in some if max(one.at.values()) < SHORT}
         others = [one.at for one in some if one.answer not in few]
         if len(few) == 1 and others:
-            at = first = dict(min(others, key=lambda at: work(alone.subject, at)))
+            first = min(others, key=lambda one: work(alone.subject, one))
+            at = dict(first)
             (answer,) = few
             for letter in at:
                 fewer = {**at, letter: 1 if letter == "B" else 2}

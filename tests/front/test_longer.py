@@ -45,7 +45,7 @@ def placed_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def in_pieces_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     found = scores(q, k)
     if k.shape[-2] > 700:
-        return torch.cat([part.softmax(-1) @ v for part in found.split(256, -2)], -2)
+        return torch.cat([part.softmax(-1) @ v for part in torch.split(found, 256, -2)], -2)
     return found.softmax(-1) @ v
 
 

@@ -234,7 +234,8 @@ class OfTable(nn.Module):
     def forward(self, T: int, S: int) -> Tensor:
         offset = torch.arange(S)[None, :] - torch.arange(S - T, S)[:, None]
         rows = self.table(t5_bucket(self.sign * offset, 32, 128, both=True))
-        return self.scale * rows.permute(2, 0, 1)
+        bias: Tensor = self.scale * rows.permute(2, 0, 1)
+        return bias
 
 
 def of_table(**settings: Any) -> Finding:
@@ -290,9 +291,10 @@ class BuiltOfSeries(Built):
     ],
 )
 def test_slopes_are_compared_at_several_numbers_of_heads(code: Any, line: str, right: bool) -> None:
-    one = found("slopes-as-declared", adapted_as(code, line, kind="bias", declared=ALIBI))
+    made: Any = adapted_as(code, line, kind="bias", declared=ALIBI)
+    one = found("slopes-as-declared", made)
     assert one.verdict == ("holds" if right else "broken")
     assert ("and those of" if right else "the slope of head 0 of 6 is another") in one.why
     told = DeclaredBias(name="alibi", heads=8)  # a number that is told is compared alone
-    alone = adapted_as(code, line, kind="bias", declared=told, heads=8)
+    alone: Any = adapted_as(code, line, kind="bias", declared=told, heads=8)
     assert found("slopes-as-declared", alone).verdict == "holds"
