@@ -11,11 +11,13 @@ from torch import Tensor, nn
 
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.operations import READINGS, Notes, noted
-from attnproof.programs.prove.operations.at_places import entries_of
+from attnproof.programs.prove.operations.at_places import entries_of, taken
+from attnproof.programs.prove.operations.reading import Unread
 from attnproof.programs.prove.tables import formula_of, offsets_of, pattern_of
 from attnproof.programs.subjects import Layer
 from attnproof.symbolic import namespace as xp
-from attnproof.symbolic.givens import real
+from attnproof.symbolic.givens import positions, real
+from attnproof.symbolic.scalars import number_of
 from attnproof.symbolic.terms import free
 from attnproof.theorems.definitions.references import t5_bucket
 
@@ -176,6 +178,24 @@ def test_tables_of_nearly_one_name_are_two() -> None:
         other[place, place] = 5
     found = prove(layer(Named(other)), ("permutation",), seconds=SECONDS)
     assert verdicts(found) == {"permutation": "broken"}
+
+
+def _no_table(*_: Any) -> None:
+    """What stored tables there are: none."""
+
+
+def test_rows_of_a_table_with_axes_of_one_are_read_at_places_and_of_a_cut_axis_are_not() -> None:
+    places = positions(2).named("at")
+    table = xp.cos(xp.arange(6) * 1.0)
+    rows: dict[tuple[int, ...], Callable[[Any], Any]] = {
+        (1, 6): lambda x: xp.reshape(xp.reshape(x, (1, 1, 6)), (1, 6)),
+        (6,): lambda x: xp.reshape(xp.reshape(x, (1, 6)), (6,)),
+    }
+    for shape, made in rows.items():
+        found = taken(made(table), len(shape) - 1, places, _no_table)
+        assert [*map(number_of, found.axes)] == [2, *shape[:-1]]
+    with pytest.raises(Unread, match="an axis made of several, or cut in several"):
+        taken(xp.reshape(xp.reshape(table, (2, 3)), (6,)), 0, places, _no_table)
 
 
 SHORT = torch.arange(4, dtype=torch.int8)

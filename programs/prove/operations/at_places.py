@@ -139,9 +139,11 @@ class _Taken:
     def _reshape(self, t: Term, axis: int) -> Array:
         before = next(before for before, after in t.data if axis in after)
         after = next(after for _, after in t.data if axis in after)
-        if len(before) != 1 or len(after) != 1:
+        (x,) = t.args
+        wide = [k for k in before if x.shape[k] is not ONE] or [*before[:1]]
+        if len(wide) != 1 or any(t.shape[k] is not ONE for k in after if k != axis):
             raise Unread("an axis made of several, or cut in several, read at inputs")
-        found = self(t.args[0], before[0])
+        found = self(x, wide[0])
         return xp.reshape(found, (*self.where.axes, *_without(t, axis)))
 
     def _reduce(self, t: Term, axis: int) -> Array:
