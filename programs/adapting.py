@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .building import code_of
+from .building import code_of, makes_modules
 from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called, place_of
 from .constructors import placed
 from .declarations import Declared, declares, sizes_declared
@@ -110,7 +110,7 @@ def require_settings(thing: Any, settings: Mapping[str, Any], name: str = "") ->
     if not settings:
         return
     told = _name(thing, name)
-    if not inspect.isclass(thing):
+    if not inspect.isclass(thing) and not makes_modules(thing):
         raise NoSetting(
             f"{told} is not a class, and settings are arguments of a constructor; got "
             f"{', '.join(settings)}; name the class, or a factory that builds it"

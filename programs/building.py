@@ -5,13 +5,15 @@ A function has memories of its own: what it keeps in its file, or in defaults, i
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import functools
 import inspect
 import re
+import textwrap
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,9 +29,9 @@ from .names import parameters, role_of
 def code_of(thing: Any, name: str, options: Options) -> Code:
     """Something callable, with a way to build it again.
 
-    A class is built; of a factory without arguments the result is taken.  Raises ``DoesNotFit``.
+    A class is built, and so is what a function of settings makes.  Raises ``DoesNotFit``.
     """
-    if inspect.isclass(thing):
+    if inspect.isclass(thing) or makes_modules(thing):
         return _built(thing, name or thing.__name__, options)
     if isinstance(thing, nn.Module):
         return _module(thing, name or type(thing).__name__, options, {})
@@ -44,14 +46,80 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
     raise DoesNotFit(f"an object of type {type(thing).__name__} cannot be called")
 
 
-def _built(cls: type[Any], name: str, options: Options) -> Code:
+DEEP = 3  # functions that hand on what another of them builds
+
+
+def makes_modules(thing: Any, deep: int = DEEP) -> bool:
+    """Whether a function builds a module, by its annotation, or by all that its source returns.
+
+    What it takes are settings, as a constructor's are, and it is not called with arrays.
+
+    >>> def language_model(width, words):
+    ...     net = nn.Sequential(nn.Embedding(words, width), nn.Linear(width, words))
+    ...     return net
+    >>> def normalised(x, width):
+    ...     return nn.LayerNorm(width)(x)
+    >>> makes_modules(language_model), makes_modules(normalised)
+    (True, False)
+    """
+    if not isinstance(thing, types.FunctionType):
+        return False
+    function = inspect.unwrap(thing)
+    names = function.__globals__
+    try:
+        [tree] = ast.parse(textwrap.dedent(source_of(function))).body
+    except (SyntaxError, ValueError):
+        return False
+    if _is_module(_thing(getattr(tree, "returns", None), names)):
+        return True
+    own = [*_own_nodes(tree)]
+    held: dict[str, list[ast.expr]] = {}
+    for one in own:
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
+            held.setdefault(one.targets[0].id, []).append(one.value)
+    back = [one.value for one in own if isinstance(one, ast.Return)]
+    values = [x for one in back for x in (held.get(getattr(one, "id", ""), [one]))]
+    made = [_thing(one.func, names) if isinstance(one, ast.Call) else None for one in values]
+    return bool(made) and all(
+        _is_module(one) or (deep > 0 and makes_modules(one, deep - 1)) for one in made
+    )
+
+
+def _is_module(thing: Any) -> bool:
+    return inspect.isclass(thing) and issubclass(thing, nn.Module)
+
+
+def _own_nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, without those of functions that stand in it."""
+    for one in ast.iter_child_nodes(tree):
+        if not isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            yield one
+            yield from _own_nodes(one)
+
+
+def _thing(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
+    """What a name stands for in a file, such as nn.Module; None for anything else."""
+    path = []
+    while isinstance(node, ast.Attribute):
+        path.append(node.attr)
+        node = node.value
+    found = names.get(node.id) if isinstance(node, ast.Name) else None
+    for name in reversed(path):
+        found = getattr(found, name, None)
+    return found
+
+
+def _built(cls: Callable[..., Any], name: str, options: Options) -> Code:
     space = beside(cls)
     given = settings_for(cls, options, space)
     with _marked():
         holder, given = tried(cls, given, options)
+    maker = None if inspect.isclass(cls) else cls
     if isinstance(holder, nn.Module):
         _require_hashes(holder)
-        return _module(_drawn(holder), name, options, given)
+        return _module(_drawn(holder), name, options, given, maker)
+    if maker is not None:
+        raise DoesNotFit(f"wanted a module that it builds, got {type(holder).__name__}")
     return _instance(holder, name, options, given)
 
 
@@ -103,7 +171,13 @@ def _require_hashes(module: nn.Module) -> None:
         ) from None
 
 
-def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, Any]) -> Code:
+def _module(
+    module: nn.Module,
+    name: str,
+    options: Options,
+    built: Mapping[str, Any],
+    maker: Callable[..., Any] | None = None,
+) -> Code:
     _require_hashes(module)
     kept = _copy_of(module).eval()
     if type(module).__module__.startswith("transformers."):
@@ -111,25 +185,27 @@ def _module(module: nn.Module, name: str, options: Options, built: Mapping[str, 
 
         options = layer_types(kept, options)
 
-    text, place = source_of(kept), place_of(kept)
+    said = maker or kept
+    text, place = source_of(said), place_of(said)
 
     def again(**settings: Any) -> Code:
         if settings:
-            given = _other(type(kept), kept, built, settings)
+            given = _other(maker or type(kept), kept, built, settings)
             with _marked():
-                other = constructed(type(kept), given)
-            return _module(_drawn(other), name, options, given)
+                other = constructed(maker or type(kept), given)
+            return _module(_drawn(other), name, options, given, maker)
         fresh = _copy_of(kept)
         return Code(
             name=name,
             call=fresh,
             again=again,
             module=fresh,
-            space=beside(kept),
+            space=beside(said),
             text=text,
             place=place,
             built=built,
             options=options,
+            maker=maker,
         )
 
     return again()
@@ -184,7 +260,7 @@ def method_of(code: Code, method: str) -> Code:
 
 
 def _other(
-    cls: type[Any], kept: Any, built: Mapping[str, Any], settings: Mapping[str, Any]
+    cls: Callable[..., Any], kept: Any, built: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The constructor's arguments with other settings; ``NoSetting`` where it takes none such."""
     known = parameters(cls)

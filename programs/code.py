@@ -62,6 +62,7 @@ class Code:
     place: str = ""
     built: Mapping[str, Any] = field(default_factory=dict)
     options: Options = field(default_factory=Options)
+    maker: Callable[..., Any] | None = None  # the function that built it, where no class did
 
 
 def can_be_called(thing: Any) -> bool:

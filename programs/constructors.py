@@ -141,8 +141,10 @@ def configs_for(
     }
 
 
-def tried(cls: type[Any], given: Mapping[str, Any], options: Options) -> tuple[Any, dict[str, Any]]:
-    """An object of the class, and what it was given: as it stands, else changed until it is built.
+def tried(
+    cls: Callable[..., Any], given: Mapping[str, Any], options: Options
+) -> tuple[Any, dict[str, Any]]:
+    """What a class or function builds, and of what: as it is given, else changed until it is built.
 
     What was told is not changed.  Raises what the class raised first, and ``DoesNotFit`` where it
     may want what is not known: that is given as None.
@@ -268,7 +270,7 @@ def _parts_built(config: Any) -> Mapping[str, Any]:
 
 
 def _changed(
-    cls: type[Any], given: Mapping[str, Any], options: Options
+    cls: Callable[..., Any], given: Mapping[str, Any], options: Options
 ) -> Iterator[dict[str, Any]]:
     """What is given as it stands; then other numbers, pairs for sides, and wider tokens."""
     options = dataclasses.replace(options, settings=placed(cls, options.settings))

@@ -205,7 +205,8 @@ def common(
             return again(other, signature)
 
     told = f"called as --call '{signature}'" if guessed else f"called as told: {signature}"
-    maker = type(code.module) if code.module is not None else inspect.unwrap(code.call)
+    own = type(code.module) if code.module is not None else inspect.unwrap(code.call)
+    maker = code.maker or own
     said = {one.name: one.value for one in signature.built}
     guess = guesses(maker, code.built, {**code.options.settings, **said})
     built = f"built as with {set_words(guess)}" if guess else ""

@@ -90,8 +90,8 @@ def subject_of(
     elif not kind and _is_of_words(signature):
         beside = ", ".join(one.name for one in signature.arrays if role(one) != "ids")
         raise SignatureError(
-            f"wanted ids alone: vectors stand in for them, and nothing is given beside; "
-            f"got {beside}"
+            f"wanted ids alone: vectors stand in for them, and nothing is given beside but None, "
+            f"as in mask = None; got {beside}"
         )
     return _MADE[told](code, signature)
 

@@ -19,6 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
+from .attention import takes_mask
+from .call_parts import CACHES
 from .code import Code, DoesNotFit
 from .names import parameters
 from .source_numbers import numbers_in
@@ -27,6 +29,7 @@ IDS = re.compile(r"(\w+_)?(ids?|idx|indices|tokens?|inp(ut)?s?|words?|src|x|seq(
 AIMS = re.compile(r"targets?|labels?|y")  # ids that some models must have to give all outputs
 ROWS, TOKENS = 2, 6
 LONGER, LONGEST, MORE = (12, 33, 70), 1100, 8  # tokens, and rows, of further runs
+AGAIN = 8  # equal calls of what may be random
 FEWEST = 16  # words of a vocabulary of which some are asked about
 GIVEN: ContextVar[Tensor | None] = ContextVar("attnproof_vectors", default=None)
 
@@ -51,7 +54,8 @@ class OnVectors(nn.Module):
     ``path``: of its embedding; ``name``: of the parameter that takes ids; ``word``: the id that
     stands at each place, where the embedding gives vectors instead; ``aims``: another parameter
     that is given the ids, "" for none.  ``beside``: how many arrays came back that have no row for
-    each word, of which nothing is asked.
+    each word, of which nothing is asked.  ``without``: masks and caches that the model must be
+    given, which are None.
     """
 
     beside = 0
@@ -59,6 +63,7 @@ class OnVectors(nn.Module):
     def __init__(self, model: nn.Module, path: str, name: str, word: int, aims: str) -> None:
         super().__init__()
         self.model, self.path, self.name, self.word, self.aims = model, path, name, word, aims
+        self.without = dict.fromkeys(_left_out(model))
         owner, _, last = path.rpartition(".")
         before = model.get_submodule(path)
         if not isinstance(before, Given):
@@ -79,7 +84,7 @@ class OnVectors(nn.Module):
 
         Raises ``DoesNotFit`` where there is none.
         """
-        more: dict[str, Any] = {self.aims: ids} if self.aims else {}
+        more: dict[str, Any] = {**self.without, **({self.aims: ids} if self.aims else {})}
         if "use_cache" in inspect.signature(self.model.forward).parameters:
             more["use_cache"] = False
         found = self.model(**{self.name: ids}, **more)
@@ -114,17 +119,16 @@ def on_vectors(code: Code) -> tuple[Code, str, tuple[str, ...]]:
     name = _parameter(code)
     path = _embedding(code.module, name)
     whole, odd = _read(code, path, name)
-    told = (
-        f"{code.name} called with {name}: B n ids{f', {whole.aims} = {name}' * bool(whole.aims)}; "
-        f"any vectors stand in for what {path} gives"
-    )
+    given = [f"{name}: B n ids", *[f"{whole.aims} = {name}"] * bool(whole.aims)]
+    given += [f"{one} = None" for one in whole.without]
+    told = f"{code.name} called with {', '.join(given)}; any vectors stand in for what {path} gives"
     if whole.beside:
         told += "; of what it returns, the arrays with a row for each word are looked at"
     alone = f"{name} is int64 and acts through {path} alone, as in every run"
     if odd:
         alone += f", in which no id was {_or(odd)}"
-
-    return _on(code, whole), told, (alone,)
+    left = [f"{one} is None" for one in whole.without]
+    return _on(code, whole), told, (alone, *left)
 
 
 def _on(code: Code, whole: OnVectors) -> Code:
@@ -148,12 +152,19 @@ def _or(ids: Sequence[int]) -> str:
 
 def _parameter(code: Code) -> str:
     """The parameter that takes ids: the only one that must be given, or one that is named so."""
-    known = [one for one in parameters(code.call) if not one.is_number]
+    left = _left_out(code.call)
+    known = [one for one in parameters(code.call) if not (one.is_number or one.name in left)]
     needed = [one for one in known if one.required]
     named = [one for one in needed or known if IDS.fullmatch(one.name)]
     if len(needed) > 1 or not named:
         raise DoesNotFit("it has no one parameter of ids")
     return named[0].name
+
+
+def _left_out(model: Any) -> list[str]:
+    """The masks and caches that a model must be given, and is given none of."""
+    needed = [one for one in parameters(model) if one.required]
+    return [one.name for one in needed if takes_mask(one) or one.name in CACHES]
 
 
 def _embedding(model: nn.Module, name: str) -> str:
@@ -178,7 +189,7 @@ def _embedding(model: nn.Module, name: str) -> str:
         for path, one in parts.items()
     ]
     try:
-        model(**{name: ids})
+        model(**{name: ids}, **dict.fromkeys(_left_out(model)))
     finally:
         for handle in handles:
             handle.remove()
@@ -269,6 +280,15 @@ def _is_alone(whole: OnVectors, ids: Tensor) -> bool:
     return torch.equal(whole.of_ids(ids), whole(whole.vectors(ids)))
 
 
+def _unlike(whole: OnVectors, ids: Tensor) -> DoesNotFit:
+    """Why the vectors of ids do not give what the ids give."""
+    again = (whole.of_ids(ids) for _ in range(AGAIN))
+    first = whole.of_ids(ids)
+    if not all(torch.equal(one, first) for one in again):
+        return DoesNotFit("equal calls of it in evaluation give different numbers")
+    return DoesNotFit(f"it reads {whole.name} by more than {whole.path}")
+
+
 def _require_own(whole: OnVectors, ids: Tensor) -> None:
     """Refuse an embedding in which the vector of an id depends on the others."""
     vectors, words = whole.vectors(ids), ids.flatten().tolist()
@@ -300,12 +320,13 @@ def _require_alone(whole: OnVectors, plain: Tensor, bands: Sequence[Tensor]) -> 
                 raise
             continue  # it may take no more
         if not alone:
-            raise DoesNotFit(f"it reads {whole.name} by more than {whole.path}")
+            raise _unlike(whole, ids)
     kinds = torch.stack([drawn(band, TOKENS, TOKENS) for band in bands])
     mixed = torch.randint(len(bands), (len(bands), TOKENS), generator=generator)
     of_all = kinds[mixed, 0, torch.arange(TOKENS)]
-    if not all(_is_alone(whole, ids) for ids in (*kinds, of_all)):
-        raise DoesNotFit(f"it reads {whole.name} by more than {whole.path}")
+    for ids in (*kinds, of_all):
+        if not _is_alone(whole, ids):
+            raise _unlike(whole, ids)
     ids = plain[torch.randint(len(plain), (ROWS, TOKENS), generator=generator)]
     first, other = whole.of_ids(ids), ids.clone()
     other[:, TOKENS // 2] = plain[(plain == ids[0, TOKENS // 2]).int().argmin()]

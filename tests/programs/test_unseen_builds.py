@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnproof.programs.code import NoSetting
+from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
 from attnproof.programs.identify import identify
@@ -381,3 +383,61 @@ class Holds(nn.Module):
 def test_a_module_without_a_hash_is_said_to_have_none(code: Any) -> None:
     with pytest.raises(NoAdapter, match="needs a __hash__"):
         adapted_as(code)
+
+
+class Causal(nn.Module):
+    """A residual layer of causal attention."""
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.qkv = heads, nn.Linear(dim, 3 * dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        out = scaled_dot_product_attention(q, k, v, is_causal=True)
+        return x + out.transpose(1, 2).flatten(2)
+
+
+def LanguageModel(*, dim: int, num_tokens: int, depth: int, heads: int = 2) -> Any:
+    """A language model, which a function builds of its settings."""
+    net = nn.Sequential(
+        nn.Embedding(num_tokens, dim),
+        *[Causal(dim, heads) for _ in range(depth)],
+        nn.Linear(dim, num_tokens, bias=False),
+    )
+    net[-1].weight = net[0].weight
+    return net
+
+
+def small_model(dim: int = 16, **more: Any) -> nn.Module:
+    """The same, of which the annotation says what it is."""
+    made = LanguageModel
+    return made(dim=dim, num_tokens=40, depth=1, **more)  # type: ignore[no-any-return]
+
+
+def normalised(x: Tensor, dim: int = 16) -> Tensor:
+    """Builds a module as well, and returns what that gives."""
+    return nn.LayerNorm(dim)(x + x.mean(1, keepdim=True))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("line", ["", "input: B n ids -> B n 50"])
+def test_a_function_of_settings_is_called_as_what_it_builds(line: str) -> None:
+    found = adapted_as(LanguageModel, line, declared=DeclaredAttention(causal=True))
+    assert "input: B n ids" in found.adapted
+    (causal,) = examine(found, laws=("causal",))
+    assert causal.verdict == "holds"
+    wide = adapted_as(small_model, settings={"dim": 24})
+    assert vars(wide)["embed"] == 24
+    with pytest.raises(NoSetting, match="built with dim; got the setting 'width'"):
+        adapted_as(LanguageModelOfWidth, settings={"width": 8})
+
+
+def LanguageModelOfWidth(dim: int) -> nn.Module:
+    """Takes no other setting."""
+    return LanguageModel(dim=dim, num_tokens=40, depth=1)  # type: ignore[no-any-return]
+
+
+def test_a_function_of_arrays_is_called_itself_whatever_it_builds() -> None:
+    assert adapted_as(normalised).line == "x: B n E -> B n E"
+    with pytest.raises(NoSetting, match="normalised is not a class"):
+        adapted_as(normalised, settings={"dim": 16})

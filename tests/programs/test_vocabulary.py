@@ -259,9 +259,9 @@ class Masked(Model):
 @pytest.mark.parametrize(
     ("model", "call", "why"),
     [
-        (Masked, "idx: B n ids, mask: B n keep -> B n 40", "nothing is given beside; got mask"),
-        (Masked, "idx: B n ids, mask: B n keep -> B n V", "nothing is given beside; got mask"),
-        (Masked, "idx: B n ids, mask: B n keep -> B n E", "nothing is given beside; got mask"),
+        (Masked, "idx: B n ids, mask: B n keep -> B n 40", "as in mask = None; got mask"),
+        (Masked, "idx: B n ids, mask: B n keep -> B n V", "as in mask = None; got mask"),
+        (Masked, "idx: B n ids, mask: B n keep -> B n E", "as in mask = None; got mask"),
         (Bigrams, "idx: B n ids -> B n 40", "it reads idx by more than words"),
     ],
 )
@@ -269,6 +269,25 @@ def test_a_model_of_ids_is_taken_for_no_bias_and_no_table(model: Any, call: str,
     """Each number of its row would be one of a key, of which laws of offsets are broken."""
     with pytest.raises(SignatureError, match=why):
         adapted_as(model, call)
+
+
+class MaskedOrNot(Model):
+    """Must be given a mask, which may be None."""
+
+    def forward(self, idx: Tensor, mask: Tensor | None) -> Any:  # type: ignore[override]
+        x = self.mixed(self.words(idx))
+        return self.head(x if mask is None else x.flip(1))
+
+
+@pytest.mark.parametrize("call", ["", "idx: B n ids, mask = None -> B n 40"])
+def test_a_mask_that_must_be_given_is_none_and_is_said_to_be(call: str) -> None:
+    found = adapted_as(MaskedOrNot, call)
+    assert found.adapted.startswith(
+        "MaskedOrNot called with idx: B n ids, mask = None; any vectors"
+    )
+    assert "mask is None" in found.conditions
+    with pytest.raises(SignatureError if call else NoAdapter):
+        adapted_as(Masked, call)
 
 
 def test_all_that_is_returned_for_each_word_is_looked_at() -> None:
@@ -290,6 +309,16 @@ def test_an_id_that_is_read_elsewhere_is_named(model: Any, word: int) -> None:
     )
 
 
+class Halting(Model):
+    """Goes on for as many steps as a random number says, in evaluation too."""
+
+    def forward(self, idx: Tensor) -> Any:
+        x = self.mixed(self.words(idx))
+        while torch.rand(()) > 0.5:
+            x = self.mixed(x)
+        return self.head(x)
+
+
 @pytest.mark.parametrize(
     ("model", "why"),
     [
@@ -303,6 +332,7 @@ def test_an_id_that_is_read_elsewhere_is_named(model: Any, word: int) -> None:
         (Twice, "2 of its embeddings are given idx, and one is wanted"),
         (Alone, "no token of it reads another"),
         (BigramsByName, "what BigramsByName gives is of the ids that it is given"),
+        (Halting, "equal calls of it in evaluation give different numbers"),
     ],
 )
 def test_what_reads_ids_otherwise_is_refused(model: Any, why: str) -> None:
