@@ -33,7 +33,8 @@ ROLES: dict[str, str] = {
     "rel_pos_emb rel_pos_embs",
     "encoding": "query_pe key_pe q_pe k_pe query_pos key_pos q_pos k_pos pos_enc "
     "positional_encoding",
-    "rotated": "rope_n_elem rotary_dim rotary_ndims rot_dim rope_dim d_rope",
+    "rotated": "rope_n_elem rotary_dim rotary_ndims rot_dim rope_dim d_rope qk_rope_dim "
+    "qk_rope_head_dim rope_head_dim",
     "length": "seq_len seqlen length n max_len max_seq_len end l context_length q_len tgt_len "
     "num_queries query_length n_positions max_position size seq_length n_ctx block_size "
     "context_len max_length num_positions sequence_length max_position_embeddings qlen "
@@ -82,6 +83,7 @@ INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")  # of one of 
 OF_TOKENS = re.compile(r"(seq|sequence|tokens?|time|length)_(dim|axis)")  # which axis it is
 BESIDE = r"freqs?|rope|rotary|pos|positions?|cached?|table|emb|embeddings?|half|values?"
 TABLE = re.compile(rf"(?:(?:{BESIDE})_)*(cos|sin)(?:ines?)?(?:_(?:{BESIDE}))*")
+PAIR = re.compile(rf"(?:(?:{BESIDE})_)*(?:cos_?sin|sin_?cos)(?:_(?:{BESIDE}|cache|tables?))*")
 # One of several tables: of queries or of keys, or of an axis.
 SEVERAL = re.compile(r"((?:freqs?|cos|sin|cis|angles|rot(?:ary)?)(?:_\w+)?)_[qkxyzhw]")
 # What the sides of a grid are called.
@@ -143,6 +145,8 @@ def role_of(name: str) -> str:
     ('positions', 'base', 'embed', 'query')
     >>> role_of("cos_freqs"), role_of("rope_sin_table"), role_of("is_cos"), role_of("cos_sin")
     ('cos', 'sin', '', 'pair')
+    >>> role_of("rope_cos_sin"), role_of("sincos_cache"), role_of("cosine_sin_k")
+    ('pair', 'pair', '')
     >>> role_of("freqs_cis_q"), role_of("cos_x"), role_of("cache_k")
     ('freqs', 'cos', '')
     """
@@ -150,6 +154,8 @@ def role_of(name: str) -> str:
     one = word[:-1] if word.endswith(("dims", "sizes")) else word
     known = CAPITALS.get(name) or BY_WORD.get(word) or BY_WORD.get(one, "")
     table, several = TABLE.fullmatch(word), SEVERAL.fullmatch(word)
+    if PAIR.fullmatch(word):
+        return known or "pair"
     return known or (table[1] if table else role_of(several[1]) if several else "")
 
 

@@ -374,20 +374,32 @@ def _parts(code: Code, known: tuple[Parameter, ...], embed: int) -> Iterator[Par
     if pair is not None:
         yield from _tables(code, pair, embed)
     if cos is not None and sin is not None:
-        width = OnTokens(code, parse("x: B n E -> x")).rotated
-        one = replace(code, options=replace(code.options, width=width))
-        made = [one for one in sources(one) if one.kind == "pair"]
-        for row in ROWS:
-            given = f"{cos.name}: {row} cos, {sin.name}: {row} sin"
-            own = (one for one in made if one.suits(f"{given} -> 1"))
-            yield from ((short(given), f"; {one.told(('cos', 'sin'), known)}") for one in own)
-            yield short(given), ""
+        two = f"{cos.name}: {{0}} cos, {sin.name}: {{0}} sin"
+        yield from _in_two_tables(code, two, ("cos", "sin"), known)
     freqs = next((one for one in known if one.role == "freqs" and one.required), None)
     if freqs is not None:
         yield from _in_one_table(code, freqs, known)
     yield "", ""
     if pair is not None and pair.required:
+        yield from _in_two_tables(code, f"{pair.name} = (cos: {{0}}, sin: {{0}})", (), known)
         yield from ((f"{pair.name}: {axes} offsets", "") for axes in OFFSETS)
+
+
+def _in_two_tables(
+    code: Code, given: str, needs: tuple[str, ...], known: tuple[Parameter, ...]
+) -> Iterator[Part]:
+    """A table of cosines and one of sines, in the axes of ``given``: made as those in one table.
+
+    Where code of the file makes them, their own axes are tried first.
+    """
+    width = OnTokens(code, parse("x: B n E -> x")).rotated
+    beside = sources(replace(code, options=replace(code.options, width=width)))
+    made = [one for one in beside if one.kind == "pair"]
+    for row in dict.fromkeys([*(one.axes.replace("m", "n") for one in made), *ROWS]):
+        said = given.format(row)
+        own = (one for one in made if one.suits(f"{said} -> 1"))
+        yield from ((short(said), f"; {one.told(needs, known)}") for one in own)
+        yield short(said), ""
 
 
 def _in_one_table(code: Code, freqs: Parameter, known: tuple[Parameter, ...]) -> Iterator[Part]:

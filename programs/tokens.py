@@ -18,7 +18,7 @@ from .code import Code
 from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import handed, is_mask, masks_in, per_query, shown_whole, telling
-from .names import sizes_of
+from .names import role_of, sizes_of
 from .paths import hiding_in, paths_of
 from .program import Program
 from .roles import (
@@ -37,12 +37,13 @@ from .rotary import Rotating
 from .signature import Argument, Axis, Signature, SignatureError
 from .states import stepping
 from .subjects import Attention, Layer
-from .supplied_inputs import of_image
+from .supplied_inputs import HOLDS, of_image
 from .tables import tables
 from .token_axes import ROWS, TOKENS, encoding, mapped, of_one_length, times, whole_of
 
 PLACED = {"encoding": "positions", "offsets": "offsets"}
 MADE = tuple(PLACED)
+CAUSAL = "a causal mask made here"
 GOLDEN = (5**0.5 - 1) / 2  # its multiples stand all over the unit interval, and no two alike
 
 
@@ -123,8 +124,13 @@ class OnTokens:
         ours = [one for one in self.line.arguments if not self._of_context(one)]
         return masks_in(replace(self.line, arguments=tuple(ours)))
 
+    @property
+    def context_masks(self) -> tuple[Argument, ...]:
+        """The masks of a context, which are shown whole."""
+        return tuple(one for one in self.line.arrays if self._of_context(one))
+
     def _of_context(self, one: Argument) -> bool:
-        """Whether it is a mask of a context, which is shown whole."""
+        """Whether it is a mask of a context."""
         return is_mask(one) and self.context in one.letters
 
     @cached_property
@@ -361,20 +367,10 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     code = on.code
     if on(torch.zeros(1, 2, width)).shape[-1] != width and not on.pooled:
         raise SignatureError(f"wanted as many features back as go in, {width}, got {signature}")
-    causal = any(telling(one) for one in on.masks)
     tables = any(role(one) in TABLES for one in signature.arrays)
     parts = code.module.modules() if code.module is not None else (code.call,)
     heads = code.options.heads or next((n for one in parts for n in sizes_of(one, "heads")), 1)
-    told = ["with a causal mask made here"] if causal else []
-    here = tables and signature.source is None and on.rotating is not None
-    told += [f"with {on.rotating.told}"] if here and on.rotating is not None else []
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
-    told += [f"with a sinusoidal table of {PLACED[one]} made here" for one in dict.fromkeys(made)]
-    told += _one_length(on)
-    same = [one for one in on.line.arrays if role(one) == "constant"]
-    told += [f"{one.name} is the same for each row, token and pair" for one in same]
-    of_tokens = [one.name for one in same if ROWS & {*one.letters}]
-    told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
     declared = (
         DeclaredAttention(
             causal=bool(getattr(code.module, "is_causal", False)) or None,
@@ -389,7 +385,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
             _of_width(code, width),
             signature,
             partial(_on_tokens, guessed=guessed),
-            "; ".join(told),
+            "; ".join(_told(on)),
             guessed,
         ),
         layer=on,
@@ -405,14 +401,40 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         hiding=hiding_in(on, paths) if on.padding else {},
         positional="encoding" in made or on.absolute,
         declared=declared,
-        given={
-            **({"context": on.context} if on.context else {}),
-            **({"mask": "a causal mask made here"} if causal else {}),
-            **({} if causal else masks_given(code, on.masks, on.spare)),
-            **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
-            **of_image(on.line),
-        },
+        given=_given(on),
     )
+
+
+def _told(on: OnTokens) -> list[str]:
+    """What is given beside the tokens and chosen here: conditions of what is said of the code."""
+    told = [f"with {CAUSAL}"] if any(telling(one) for one in on.masks) else []
+    tables = any(role(one) in TABLES for one in on.signature.arrays)
+    if tables and on.signature.source is None and on.rotating is not None:
+        told.append(f"with {on.rotating.told}")
+    made = [role(one) for one in on.line.arrays if role(one) in MADE]
+    told += [f"with a sinusoidal table of {PLACED[one]} made here" for one in dict.fromkeys(made)]
+    told += _one_length(on)
+    told += [f"{one.name} is the same for each row, token and pair" for one in _constants(on)]
+    told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
+    full = [one.name for one in on.line.arrays if role(one) == "lengths"]
+    return told + [HOLDS["lengths"].format(name) for name in full]
+
+
+def _given(on: OnTokens) -> dict[str, str]:
+    """What the code is handed and does not make itself; its masks, where no law asks for one."""
+    of_tokens = [one.name for one in _constants(on) if ROWS & {*one.letters}]
+    causal = any(telling(one) for one in on.masks)
+    masks = (*on.masks, *on.context_masks)
+    return {
+        **({"context": on.context} if on.context else {}),
+        **({"mask": CAUSAL} if causal else masks_given(on.code, masks, on.spare)),
+        **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
+        **of_image(on.line),
+    }
+
+
+def _constants(on: OnTokens) -> list[Argument]:
+    return [one for one in on.line.arrays if role(one) == "constant"]
 
 
 def _one_length(on: OnTokens) -> list[str]:
@@ -436,10 +458,10 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
             _of_width(on.code, width),
             signature,
             partial(layer, guessed=guessed),
-            "; ".join(_one_length(on)),
+            "; ".join(_told(on)),
             guessed,
         ),
-        given=of_image(on.line),
+        given=_given(on),
         call=on,
         embed=width,
     )
@@ -461,12 +483,14 @@ def widths_of_tokens(code: Code) -> list[int]:
     if told:
         return [told]
     parts = [*code.module.modules()] if code.module is not None else [code.call]
+    given = [x for name, x in code.built.items() if role_of(name) == "embed" and type(x) is int]
     linear = [m.in_features for m in parts if isinstance(m, nn.Linear) and m.in_features]
     known = [n for part in parts for r in ("embed", "width") for n in sizes_of(part, r)]
     held = code.module.parameters() if code.module else ()
     held = (p for p in held if not isinstance(p, UninitializedParameter))
     shapes = [p.shape[-1] for p in held if p.dim() and p.shape[-1]]
-    return list(dict.fromkeys([*linear[:1], *known, *shapes[:2], SIZES["E"], 8, 32, 64]))
+    first = given if len(given) == 1 else linear[:1]
+    return list(dict.fromkeys([*first, *linear[:1], *known, *shapes[:2], SIZES["E"], 8, 32, 64]))
 
 
 def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:

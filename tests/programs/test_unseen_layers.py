@@ -1,0 +1,253 @@
+"""What layers are handed beside their tokens: tables, lengths and masks, and what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from attnproof.programs.names import role_of
+from attnproof.programs.prove.proving import prove
+from attnproof.programs.signature import SignatureError
+from attnproof.programs.subject import adapted_as
+
+
+class RotaryTables(nn.Module):
+    """Cosines and sines of a length, with axes of rows and heads in front."""
+
+    inv_freq: Tensor
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.register_buffer("inv_freq", 10000.0 ** -(torch.arange(0, dim, 2) / dim))
+
+    def forward(self, seq_len: int, device: str) -> tuple[Tensor, Tensor]:
+        angles = torch.outer(torch.arange(seq_len, device=device), self.inv_freq)
+        twice = torch.cat((angles, angles), -1)[None, None]
+        return twice.cos(), twice.sin()
+
+
+def precompute_freqs_cis(dim: int, end: int) -> Tensor:
+    angles = torch.outer(torch.arange(end), 500000.0 ** -(torch.arange(0, dim, 2) / dim))
+    return torch.polar(torch.ones_like(angles), angles)
+
+
+def turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    a, b = x.chunk(2, -1)
+    return x * cos + torch.cat((-b, a), -1) * sin
+
+
+def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Vectors (B, H, n, D) by tables with axes of one in front."""
+    return turned(x, cos, sin)
+
+
+class Attends(nn.Module):
+    """Attention of two heads on tokens of 16 features."""
+
+    def __init__(self, dim: int = 16, heads: int = 2) -> None:
+        super().__init__()
+        self.heads, self.head_dim = heads, dim // heads
+        self.qkv = nn.Linear(dim, 3 * dim)
+
+    def split(self, x: Tensor) -> tuple[Tensor, ...]:
+        found = self.qkv(x).unflatten(-1, (3, self.heads, -1))
+        return found.permute(2, 0, 3, 1, 4).unbind(0)  # type: ignore[no-any-return]
+
+    def joined(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        out = scaled_dot_product_attention(q, k, v, is_causal=True)
+        return out.transpose(1, 2).flatten(2)
+
+
+class OfTwoTables(Attends):
+    """Wants its tables in a tuple, by a name that says so and is not usual."""
+
+    def forward(self, hidden_states: Tensor, rope_cos_sin: tuple[Tensor, Tensor]) -> Tensor:
+        q, k, v = self.split(hidden_states)
+        return self.joined(turned(q, *rope_cos_sin), turned(k, *rope_cos_sin), v)
+
+
+class OfAPart(Attends):
+    """Rotates the last four channels of a head, of which the names of latent attention tell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qk_rope_dim = 4
+
+    def turn(self, x: Tensor, freqs_cis: Tensor) -> Tensor:
+        first = self.head_dim - self.qk_rope_dim
+        plain, rest = x[..., :first], x[..., first:]
+        pairs = torch.view_as_complex(rest.reshape(*rest.shape[:-1], -1, 2).contiguous())
+        return torch.cat((plain, torch.view_as_real(pairs * freqs_cis).flatten(-2)), -1)
+
+    def forward(self, x: Tensor, freqs_cis: Tensor) -> Tensor:
+        q, k, v = self.split(x)
+        return self.joined(self.turn(q, freqs_cis), self.turn(k, freqs_cis), v)
+
+
+MADE = {
+    OfTwoTables: (
+        "hidden_states: B n E, rope_cos_sin = (cos: 1 1 n D, sin: 1 1 n D) -> B n E; cos, sin "
+        'from RotaryTables(seq_len = m, device = "cpu" -> 1 1 m D, 1 1 m D)'
+    ),
+    OfAPart: (
+        "x: B n E, freqs_cis: n D/2 cis -> B n E; freqs_cis from "
+        "precompute_freqs_cis(dim = D, end = m -> m D/2)"
+    ),
+}
+
+
+@pytest.mark.parametrize("code", MADE)
+def test_the_tables_of_a_layer_are_those_that_its_file_makes(code: type[nn.Module]) -> None:
+    assert adapted_as(code).line == MADE[code]
+
+
+def test_one_table_is_no_two_of_them() -> None:
+    assert role_of("rope_cos_sin") == "pair"
+    assert role_of("cos_sin_loss") == ""
+    told = "hidden_states: B n E, rope_cos_sin: n D -> B n E"
+    with pytest.raises(SignatureError):
+        adapted_as(OfTwoTables, told)
+
+
+def test_rows_that_are_read_at_positions_may_stand_behind_axes_of_one() -> None:
+    """They are made by the file, and were not read where a reshape takes those axes away."""
+    line = (
+        "x: B H n D, cos: 1 1 n D, sin: 1 1 n D -> x; cos, sin from "
+        'RotaryTables(seq_len = m, device = "cpu" -> 1 1 m D, 1 1 m D)'
+    )
+    found = prove(adapted_as(apply_rotary, line), ("relative",))
+    assert [one.verdict for one in found.findings] == ["holds"]
+
+
+class OfKeysFirst(Attends):
+    """Its first map is of a head, and it fails with any tokens."""
+
+    def __init__(self, dim: int, dim_head: int = 8) -> None:
+        super().__init__(dim)
+        self.by_head = nn.Linear(dim_head, 1)
+        self.to_qkv = self._modules.pop("qkv")
+
+    def forward(self, x: Tensor) -> Tensor:
+        raise ValueError(f"there is no such cache for {x.shape[-1]} features")
+
+
+def test_a_refusal_tells_what_happened_with_the_features_it_was_built_for() -> None:
+    with pytest.raises(SignatureError, match="there is no such cache for 16 features"):
+        adapted_as(OfKeysFirst, "x: B n E -> B n E")
+    with pytest.raises(SignatureError, match="there is no such cache for 24 features"):
+        adapted_as(OfKeysFirst, "x: B n E -> B n E", settings={"dim": 24})
+
+
+class PaddedByLengths(Attends):
+    """Attention that makes its mask of the number of tokens in each row."""
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        q, k, v = self.split(x)
+        keep = torch.arange(x.shape[1]) < lengths[:, None, None, None]
+        return scaled_dot_product_attention(q, k, v, keep).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("kind", ["attention", "layer"])
+def test_a_proof_of_rows_that_are_full_says_so(kind: str) -> None:
+    """Of rows that are shorter it does not hold: a token that is hidden comes to be seen."""
+    found = prove(adapted_as(PaddedByLengths, kind=kind), ("permutation",))
+    (one,) = found.findings
+    assert one.verdict == "holds"
+    assert "lengths says that no row is padded" in [told.text for told in one.assuming]
+    code, x = PaddedByLengths().eval(), torch.randn(1, 3, 16)
+    swapped, short = torch.tensor([0, 2, 1]), torch.tensor([2])
+    assert not torch.allclose(code(x, short)[:, swapped], code(x[:, swapped], short))
+
+
+class ReadsHidden(Attends):
+    """Tokens read a context whose mask is required, and one another where it hides a key."""
+
+    def forward(self, x: Tensor, context: Tensor, context_mask: Tensor) -> Tensor:
+        (q, _, _), (_, k, v) = self.split(x), self.split(context)
+        q = torch.where(context_mask.all(), q, q.cumsum(2))
+        out = scaled_dot_product_attention(q, k, v, context_mask[:, None, None])
+        return out.transpose(1, 2).flatten(2)
+
+
+def test_a_mask_of_a_context_that_is_given_is_not_said_to_be_left_out() -> None:
+    line = "x: B r E, context: B n E, context_mask: B n keep -> B r E"
+    (one,) = prove(adapted_as(ReadsHidden, line), ("permutation",)).findings
+    assert one.verdict == "holds"
+    said = [told.text for told in one.assuming]
+    assert "context_mask shows every key" in said
+    assert "no mask is given" not in said
+
+
+class Summing(nn.Module):
+    """No attention: adds the mean, or a sum that has an order where it is given a mask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(16, 16)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        y: Tensor = self.out(x)
+        return y + (y.mean(1, keepdim=True) if mask is None else y.cumsum(1))
+
+
+class SummingSeen(Summing):
+    """The same where a key is hidden, of a mask that is required."""
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
+        y = self.out(x)
+        return torch.where(mask.all(), y + y.mean(1, keepdim=True), y.cumsum(1))
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(Summing, "no mask is given"), (SummingSeen, "mask shows every key")]
+)
+def test_a_proof_of_a_layer_says_what_mask_it_is_of(code: type[nn.Module], said: str) -> None:
+    line = "x: B n E, mask: B n keep -> B n E"
+    (one,) = prove(adapted_as(code, line, kind="layer"), ("permutation",)).findings
+    assert one.verdict == "holds"
+    assert said in [told.text for told in one.assuming]
+
+
+class Modulated(nn.Module):
+    """A sum over tokens, shifted by a vector that is to be the same for all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(16, 16)
+
+    def forward(self, x: Tensor, emb: Tensor) -> Tensor:
+        y: Tensor = self.out(x)
+        return y + y.mean(1, keepdim=True) + emb
+
+
+class Reading(Modulated):
+    """Tokens that each read the mean of a context."""
+
+    def forward(self, x: Tensor, context: Tensor) -> Tensor:
+        y: Tensor = self.out(x)
+        return y + context.mean(1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "said"),
+    [
+        (
+            Modulated,
+            "x: B n E, emb: B n E constant -> B n E",
+            "emb is made here, the same for all tokens",
+        ),
+        (
+            Reading,
+            "x: B r E, context: B n E tokens -> B r E",
+            "keys and values are of a context that is drawn here",
+        ),
+    ],
+)
+def test_what_is_made_for_a_layer_stands_on_the_line_of_its_proof(
+    code: type[nn.Module], line: str, said: str
+) -> None:
+    (one,) = prove(adapted_as(code, line, kind="layer"), ("permutation",)).findings
+    assert one.verdict == "holds"
+    assert said in [told.text for told in one.assuming]
