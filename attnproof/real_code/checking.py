@@ -129,12 +129,18 @@ def look(
         "exact": partial(_exact, patience, verdicts, others),
         "traced": _traced,
     }
-    whole = {"identity": seconds, "traced": seconds * len(laws_of(subject.kind))}
+    whole = {
+        "identity": seconds,
+        "traced": seconds * len(laws_of(subject.kind)),
+        "longer": seconds,
+    }
     tell = partial(_under, subject, partial(_noted, verdicts, tell))
     order, reads = asked.methods, is_to_be_read(subject, asked.laws)
     if "identity" in order and reads:
         order = ("identity", *(method for method in order if method != "identity"))
-    for method in order:
+    methods["longer"] = partial(_longer, verdicts)
+    ran = "measured" in order or ("measured", "holds") in set().union(*verdicts.values())
+    for method in (*order, *["longer"] * ran):
         start, why, fault = perf_counter(), "", None
         patience.in_a_row = 0
         try:
@@ -145,18 +151,17 @@ def look(
             fault = None if why else fault_in(subject, error)
             told = raised(error).removeprefix("the code ") if fault is None else fault.told
             why = why or told
+        if method == "longer" and not why:
+            continue
         tell(
             {
                 "event": "method",
-                "method": method,
+                "method": "measured" if method == "longer" else method,
                 "why": why,
                 "seconds": perf_counter() - start,
                 "traceback": fault.traceback if fault is not None else "",
             }
         )
-    if "measured" in asked.methods or ("measured", "holds") in set().union(*verdicts.values()):
-        with _quiet(), given_back(), limited(seconds):
-            _longer(with_mask(subject, read[-1] * reads), asked, tell, verdicts)
 
 
 def _under(subject: Subject, tell: Tell, event: Event) -> None:
@@ -298,7 +303,7 @@ def _law(
 
 
 def _longer(
-    subject: Subject, asked: Asked, tell: Tell, verdicts: Mapping[str, set[tuple[str, str]]]
+    verdicts: Mapping[str, set[tuple[str, str]]], subject: Subject, asked: Asked, tell: Tell
 ) -> None:
     """What holds without a proof, at lengths for which the code asks."""
     import torch

@@ -162,3 +162,11 @@ def test_each_kind_of_code_is_asked_for_its_lengths(code: Subject, many: list[in
     queries = [one.at["r"] if isinstance(code, Mask) else 0 for one in found]
     assert [one.at["n"] + r for one, r in zip(found, queries, strict=True)] == many
     assert not where
+
+
+def test_a_fault_of_this_search_loses_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("attnproof.real_code.longer.lengths_of", fails)
+    assert asked(plain, "permutation").verdict == "exact"
