@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.fx import Node
-from torch.fx.experimental import _config as sizes
+from torch.fx.experimental import _config
 from torch.overrides import TorchFunctionMode
 
 from ..source_numbers import is_own
@@ -44,10 +44,11 @@ class FromOne(TorchFunctionMode):
     def lengths(self) -> Iterator[None]:
         """Symbolic lengths are 1 or more, and are noted where code makes a text or a key of one."""
         own = {name: vars(torch.SymInt).get(name) for name in AS_TEXT}
+        settings: Any = _config
         try:
             for name in AS_TEXT:
                 setattr(torch.SymInt, name, self._noted(name))
-            with sizes.patch(backed_size_oblivious=True):
+            with settings.patch(backed_size_oblivious=True):
                 yield
         finally:
             for name, before in own.items():
