@@ -85,6 +85,7 @@ def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionR
             -_usual(known, t),
             _size(t),
             latex(t),
+            t.key,  # what is folded looks alike, and is not
         ),
     )
     first, _, _ = (known.__doc__ or "").strip().partition("\n")
