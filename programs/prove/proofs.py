@@ -6,82 +6,40 @@ A proof speaks of the graph of one call, in evaluation and in exact arithmetic. 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
-from attnproof.symbolic.composition import NotComposed, decide_composition
-from attnproof.symbolic.decision import Decision
 from attnproof.symbolic.faults import Fault
-from attnproof.symbolic.normal_form.sums import USUAL, written_out
-from attnproof.symbolic.prove import Effort, decide, ranges_of
-from attnproof.symbolic.scalars import number_of
-from attnproof.symbolic.terms import Term, free
+from attnproof.symbolic.terms import free
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition, clauses
 
 from ..applicable_laws import read_of_few
-from ..finding import UNLIKE, Finding, Seen, speaks_of_gradients
+from ..finding import UNLIKE, Finding, Seen
 from ..identify.applicability import no_formula
 from ..running import fault_in
-from ..source_numbers import asks_device, numbers_in
-from ..subjects import Pair, Rotary, Subject
-from .calls import Call
+from ..source_numbers import numbers_in
+from ..subjects import Rotary, Subject
 from .comparison import CHANGES, gives_otherwise, result_of, wrong_reading
+from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of
+from .deciding import decided
 from .gate import Gate, gate
-from .guards import Binding, alike, meets, possible, ranges_told
-from .guards import told as told_at
+from .guards import Binding, meets
 from .hooks import Hook, Hooks
-from .least import Bounds, bounds_of, from_least, from_one
+from .least import Bounds
 from .operations import Unread
 from .parts import stands_at
-from .program import Way
 from .running import gives_none, is_broken, witness_of
-from .stating import LIKE, Axes, Graph, bound_letters, composed, reorders, stated
+from .stating import Axes, Graph, bound_letters, forget
 from .widening import of_one_call
-from .widths import widths_told
 
-# How a proof is looked for: how programs are read, up to which literal length sums are written out
-# (pairs of channels are 2), and which part of the time that may take.
-WAYS: tuple[tuple[Way, int, float], ...] = (("folded", 1, 0.4), ("program", 2, 0.6))
-IN_PARTS = 0.5  # of a program that can be cut into parts, before it is looked at as a whole
-VALUED = 0.6  # of pairs: sums over axes of small stored tables are written out as well
-# What a graph is of.  Code that counts its calls, keeps things from one to the next, or asks how it
-# is called may run another one elsewhere; the probes of state look for that.  Nothing is traced
-# under autocast, which code can ask for.
-ONE_CALL = Condition("every float32 call in evaluation without autocast runs this graph", "where")
-# A graph says nothing of derivatives: what is detached is in it by its value.
-ON_CPU = Condition("calls are on the CPU: the code asks for the device", "where")
-BY_VALUE = Condition("this is said of values, not of gradients", "where")
-ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
-IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
 NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is looked for
 BESIDE_A_WITNESS = 0.3  # seconds in which a proof is looked for, where small inputs break the law
 HEADS_BESIDE = (2, 3, 4, 8)
 WORST = ("internal error", "broken", "undecided", "holds", "not asked")
-SHORT = 60  # characters of a formula that stands in a line
-
-
-def _defined(told: str, short: int = SHORT) -> Condition:
-    """That a number is not 0, or not negative; where it is long, the same of all such numbers."""
-    if len(told) <= short:
-        return Condition(told, "if")
-    if told.endswith("≠ 0"):
-        return Condition("no denominator is 0", "if")
-    if told.endswith("≥ 0"):
-        return Condition("no root is of a negative number", "if")
-    if told.endswith("> 0"):
-        return Condition("every logarithm is of a number above 0", "if")
-    return Condition(told, "if")
-
-
-def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
-    """Letters of lengths that a law keeps equal wherever it calls a program."""
-    names = {str(length): letter for letter, length, _ in graph.axes}
-    each = [set(alike({names[s]: t for s, t in binding if s in names})) for binding in met]
-    return tuple(sorted(set.intersection(*each))) if each else ()
 
 
 def _of_one_call(findings: Sequence[Finding]) -> Finding:
@@ -102,13 +60,6 @@ def _failed(law: Formula, fault: Fault) -> Finding:
     return _found(law, "internal error", fault.told, traceback=fault.traceback)
 
 
-def _forget(graphs: Mapping[str, Graph]) -> None:
-    """Forget in all readings of these graphs what an earlier law met."""
-    for graph in graphs.values():
-        for program in graph.programs:
-            program.forget()
-
-
 class _Dropped(Exception):
     """The code gives something else at a later call: nothing is said of its graph."""
 
@@ -121,15 +72,13 @@ class Proofs:
     ) -> None:
         self.subject, self.calls, self.seconds = subject, calls, seconds
         self.graphs = {graph.call.name: graph for graph in graphs}
-        self.asking: dict[int, tuple[Call, bool]] = {}  # by the id of the call, which is held
         self.letters: Axes = bound_letters(graphs)
+        self.told = Conditions(subject, self.letters)
         self.first = {
             name: result_of(g.call.code, g.call.inputs) for name, g in self.graphs.items()
         }
         self.gates: dict[str, Gate] = {}
         self.dropped: list[str] = []
-        self.in_parts = False  # whether the law at hand was proved part by part
-        self.bounds: Bounds = {}  # lengths that are written by others in the statement at hand
         self.elsewhere: list[tuple[dict[str, int], Callable[[], Proofs | None]]] = []
         self.widens: Callable[[Graph], Graph] = lambda graph: graph
         self.widened: set[str] = set()
@@ -181,9 +130,6 @@ class Proofs:
             self.drop(name)
         return bool(changed)
 
-    def _at(self, lengths: Mapping[str, int]) -> str:
-        return ", ".join(f"{self.lettered(letter)} = {n}" for letter, n in lengths.items())
-
     def _unlike(self, law: Formula, graphs: Mapping[str, Graph]) -> Finding | None:
         """What is found where the code is seen to do other than its graph; None where it is not.
 
@@ -197,7 +143,7 @@ class Proofs:
         if not at:
             return None
         how = "; ".join(filter(None, dict.fromkeys(self.gates[name].how for name in graphs)))
-        where = " and ".join(filter(None, map(self._at, at)))  # none, where no length is free
+        where = " and ".join(filter(None, map(self.told.at, at)))  # none, where no length is free
         told = (
             f"{', '.join(filter(None, (where and f'at {where}', how)))}{',' * bool(how)} {UNLIKE}"
         )
@@ -223,67 +169,12 @@ class Proofs:
     @property
     def guards(self) -> tuple[str, ...]:
         """The ranges of the lengths that the code is called with, and what is fixed of a call."""
-        graphs = self.graphs.values()
-        own = [(g.exported.ranges, [self._own(g)]) for g in graphs]
-        settings = (c.text for g in graphs for c in g.call.where)
-        return tuple(
-            dict.fromkeys(
-                map(
-                    self.lettered,
-                    (
-                        *settings,
-                        *ranges_told(own),
-                        *self._fixed(graphs),
-                        *alike(self.letters),
-                    ),
-                )
-            )
-        )
-
-    def _own(self, graph: Graph) -> Binding:
-        """The letters of a call for the lengths of its graph."""
-        return tuple(
-            (length, self.letters[letter])
-            for letter, length, _ in graph.axes
-            if isinstance(length, str)
-        )
-
-    def _fixed(self, graphs: Iterable[Graph]) -> tuple[str, ...]:
-        letters = dict.fromkeys(c for g in graphs for told in g.call.letters for c in told.split())
-        for letter in getattr(self.subject, "single", ""):
-            letters.pop(letter, None)  # the code has no such axis
-        return tuple(
-            f"{c} = {self.letters[c]!r}"
-            for c in letters
-            if c.isalpha() and number_of(self.letters[c]) is not None
-        )
-
-    def lettered(self, told: str) -> str:
-        """Lengths in the letters in which the call is printed: T tokens or queries, S keys.
-
-        Another length of a kind, as that of a batch put behind one, is B′ beside B.
-        """
-        if isinstance(self.subject, Pair):  # its calls were told in these letters
-            return told
-        names = {"r": "T", "n": "S"} if "r" in self.letters else {"n": "T"}
-        for letter, like in LIKE.items():
-            if letter not in self.letters:
-                names[letter] = f"{names.get(like, like)}′"
-        if "r" not in self.letters:
-            names["m"] = "T″"
-        return re.sub(r"\b[Anrm]\b", lambda found: names.get(found[0], found[0]), told)
+        return self.told.guards(list(self.graphs.values()))
 
     @property
     def readings(self) -> tuple[Condition, ...]:
         """What was assumed in reading the graphs."""
-        return self._read(self.graphs.values())
-
-    def _read(self, graphs: Iterable[Graph]) -> tuple[Condition, ...]:
-        return tuple(
-            dict.fromkeys(
-                told for g in graphs for program in g.programs for told in program.notes.readings
-            )
-        )
+        return readings_of(self.graphs.values())
 
     def compare(self) -> None:
         """Graphs whose terms do not give their numbers are dropped, and told."""
@@ -340,20 +231,24 @@ class Proofs:
             return None
 
     def _decided_of(self, law: Formula, graphs: Mapping[str, Graph]) -> Finding:
-        _forget(graphs)
-        self.bounds = {}
+        forget(graphs)
+        bounds: Bounds = {}
         try:
-            decided = self._decided(law, graphs)
-            claims = decided.claims
-            verdict, why = decided.verdict, next((c.why for c in claims if c.why), "")
+            # Where small inputs break the law no proof is waited for: only a graph that is not what
+            # the code does has one, and then the code breaks the law as well.
+            glance = self._is_broken(law, graphs)
+            seconds = min(self.seconds, BESIDE_A_WITNESS) if glance else self.seconds
+            made = decided(law, graphs, self.letters, self.subject, seconds)
+            bounds, claims = made.bounds, made.decision.claims
+            verdict, why = made.decision.verdict, next((c.why for c in claims if c.why), "")
             steps = sum(link.steps for claim in claims for link in claim.links)
             for claim in claims:
                 if claim.fault is not None:
                     return _failed(law, claim.fault)
             # In a part, or with other lengths, it is said of other letters.
-            short = 0 if self.bounds or self.in_parts else SHORT
-            divisors = tuple(_defined(told, short) for claim in claims for told in claim.readings)
-            lengths = self._lengths(graphs)
+            short = 0 if bounds or made.in_parts else SHORT
+            divisors = tuple(defined(told, short) for claim in claims for told in claim.readings)
+            lengths = self.told.lengths(graphs, bounds)
         except Unread as error:
             verdict, why = "unread", str(error)
         if verdict == "proved" and divisors and self._gives_none(law, graphs):
@@ -365,7 +260,7 @@ class Proofs:
                 "everywhere: there the code gives NaN",
             )
         if verdict == "proved" and any(all(g.program.notes.undefined) for g in graphs.values()):
-            met = (*divisors, *(c for c in self._read(graphs.values()) if c.kind == "if"))
+            met = (*divisors, *(c for c in readings_of(graphs.values()) if c.kind == "if"))
             told = " and ".join(dict.fromkeys(one.text for one in met))
             return _found(
                 law,
@@ -374,13 +269,13 @@ class Proofs:
                 "so at any lengths that were tried",
             )
         if verdict == "proved":
-            if not self.bounds:  # what is written by least lengths is shown of those alone
+            if not bounds:  # what is written by least lengths is shown of those alone
                 graphs = self.widen(graphs)
-                lengths = self._lengths(graphs)
+                lengths = self.told.lengths(graphs, bounds)
             unlike = self._unlike(law, graphs)
             if unlike is not None:
                 return unlike
-            assuming = (*lengths, *divisors, *self._assumed(law, graphs))
+            assuming = (*lengths, *divisors, *self.told.assumed(law, graphs, self.gates))
             beyond = self._beyond(law, graphs, clauses(lengths))
             if isinstance(beyond, Finding):
                 return beyond
@@ -410,7 +305,7 @@ class Proofs:
                 seen = self._witness(law, graphs, at=[at], alone=True)
             except Unread:
                 seen = None
-            where = self._at(at)
+            where = self.told.at(at)
             if seen is not None:
                 return self._broken(
                     law,
@@ -438,34 +333,6 @@ class Proofs:
                 )
         return told
 
-    def _assumed(self, law: Formula, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
-        """What a proof assumes beside its lengths: values, what was read as what, which calls."""
-        kind = self.subject.kind
-        by_value = kind == "pair" or speaks_of_gradients(law.id, kind)
-        said = (BY_VALUE,) if by_value else ()
-        if law.id in ORDERED and reorders(self.subject):
-            said = (IN_ORDER,)
-        return tuple(dict.fromkeys((*self._of_calls(graphs), *said, ONE_CALL)))
-
-    def _asks_device(self, graph: Graph) -> bool:
-        """Whether the code of a graph asks on which device it runs; read once for all laws."""
-        known = self.asking.get(id(graph.call))
-        if known is None:
-            known = self.asking[id(graph.call)] = graph.call, asks_device(graph.call.roots)
-        return known[1]
-
-    def _of_calls(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
-        told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
-        told += [ON_CPU for g in graphs.values() if self._asks_device(g)]
-        told += [c for name in graphs for c in self.gates[name].where]
-        raising = (self.gates[name].raises for name in graphs)
-        told += [
-            Condition(f"the code does not raise, as it does at {self._at(lengths)}", "where")
-            for lengths in raising
-            if lengths
-        ]
-        return *told, *self._read(graphs.values())
-
     def hooks(self) -> Hooks | None:
         """The rotations of rotary code, where all were read; None elsewhere."""
         graphs, axes = self.graphs, getattr(self.subject, "axes", 0)
@@ -478,11 +345,12 @@ class Proofs:
         ):
             return None
 
-        def forget() -> None:
-            _forget(graphs)
-
         def conditions() -> tuple[Condition, ...]:
-            told = (*self._lengths(graphs), *self._of_calls(graphs), ONE_CALL)
+            told = (
+                *self.told.lengths(graphs, {}),
+                *self.told.of_calls(graphs, self.gates),
+                ONE_CALL,
+            )
             return tuple(dict.fromkeys(told))
 
         def allowed(sizes: Mapping[str, int]) -> bool:
@@ -505,98 +373,20 @@ class Proofs:
                 if name in ranges:
                     least[letter] = max(int(ranges[name].lower), least.get(letter, 1))
         whole = getattr(self.subject, "whole", False)
-        return Hooks(made["rotate"], made.get("key"), whole, least, forget, conditions, allows)
-
-    def _lengths(self, graphs: Mapping[str, Graph]) -> tuple[Condition, ...]:
-        """The conditions on the lengths that a law uses; raises where none meet them."""
-        as_told = from_one(self.bounds)
-        used = [
-            (
-                g.exported.conditions,
-                g.exported.ranges,
-                list(
-                    dict.fromkeys(
-                        tuple((symbol, as_told(length)) for symbol, length in one)
-                        for p in g.programs
-                        for one in p.met
-                    )
-                ),
-            )
-            for g in graphs.values()
-        ]
-        if not possible(used):
-            raise Unread("no lengths were found at which the law meets the guards")
-        longest: dict[Term, int] = {}
-        for g in graphs.values():
-            for program in g.programs:
-                for length, most in program.notes.longest.items():
-                    told_length = as_told(length)
-                    longest[told_length] = min(most, longest.get(told_length, most))
-        told = dict.fromkeys(ranges_told([(r, met) for _, r, met in used], longest))
-        told |= dict.fromkeys(t for c, r, met in used for t in told_at(c, met, r))
-        told |= dict.fromkeys(
-            t
-            for g, (_, _, met) in zip(graphs.values(), used, strict=True)
-            for t in _always_alike(g, met)
+        return Hooks(
+            made["rotate"],
+            made.get("key"),
+            whole,
+            least,
+            partial(forget, graphs),
+            conditions,
+            allows,
         )
-        told |= dict.fromkeys(alike(self.letters) if "r" in self.letters else ())
-        told |= dict.fromkeys(self._fixed(graphs.values()))
-        return tuple(Condition(self.lettered(t), "for") for t in told)
 
     def _lacks_key(self) -> bool:
         """Whether keys are rotated by code of their own that was not read."""
         own = isinstance(self.subject, Rotary) and self.subject.key is not None
         return own and "key" not in self.graphs
-
-    def _decided(self, law: Formula, graphs: Mapping[str, Graph]) -> Decision:
-        """The decision, in the first way in which a proof is found.
-
-        Where small inputs break the law no proof is waited for: only a graph that is not what the
-        code does has one, and then the code breaks the law as well.
-        """
-        letters: Axes = self.letters
-        seconds = self.seconds
-        if self._is_broken(law, graphs):
-            seconds = min(seconds, BESIDE_A_WITNESS)
-        in_parts = self._in_parts(law, graphs, seconds)
-        if in_parts is not None:
-            return in_parts
-        for way, longest, part in (*WAYS, *self._valued(graphs)):
-            statement = stated(law, graphs, letters, self.subject, way=way)
-            if letters is self.letters and ranges_of(statement, statement.claims.values())[0]:
-                _forget(graphs)
-                letters = self._at_least(graphs)
-                statement = stated(law, graphs, letters, self.subject, way=way)
-            effort = Effort(refuting=False, whole=part * seconds)
-            with written_out(longest):
-                decided = decide(statement, effort=effort)
-            if decided.verdict == "proved":
-                break
-        return decided
-
-    def _in_parts(
-        self, law: Formula, graphs: Mapping[str, Graph], seconds: float
-    ) -> Decision | None:
-        """The law proved of each part of a program that can be cut; None where it is not.
-
-        It says the same of the whole, which is looked at as a whole next.
-        """
-        self.in_parts = False
-        if len(graphs) != 1:
-            return None
-        (graph,) = graphs.values()
-        effort = Effort(refuting=False, whole=IN_PARTS * seconds)
-        try:
-            with written_out(1):
-                whole = composed(law, graph, self.letters, self.subject)
-                decided = None if whole is None else decide_composition(whole, effort)
-        except (NotComposed, Unread):
-            decided = None
-        if decided is None or decided.verdict != "proved":
-            _forget(graphs)  # what was met in parts is no matter of the whole
-            return None
-        self.in_parts = True
-        return decided
 
     def _is_broken(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:
         """Whether the code breaks the law at a glance, at few of the inputs of a witness.
@@ -611,32 +401,6 @@ class Proofs:
             return is_broken(law, calls, self.letters, self.subject, operations)
         except Unread:
             return False
-
-    def _at_least(self, graphs: Mapping[str, Graph]) -> Axes:
-        """Letters by sizes from 1 on, whose form shows how long the guards keep them.
-
-        Of a pair alone, whose graphs are called with these letters and no others.
-        """
-        if self.subject.kind != "pair":
-            return self.letters
-        self.bounds = bounds_of(self.letters, graphs.values())
-        longer = from_least(self.bounds)
-        return {letter: longer(length) for letter, length in self.letters.items()}
-
-    def _valued(self, graphs: Mapping[str, Graph]) -> list[tuple[Way, int, float]]:
-        """The way in which small stored tables are read as the numbers that they hold, of a pair.
-
-        What is proved of them as any numbers says more, and is tried before.
-        """
-        if self.subject.kind != "pair":
-            return []
-        small = [
-            n
-            for g in graphs.values()
-            for name in g.exported.small
-            for n in g.exported.values[name].shape
-        ]
-        return [("valued", min(max(small), USUAL), VALUED)] if small else []
 
     def _unproved(self, law: Formula, graphs: Mapping[str, Graph], why: str) -> Finding:
         """What is found where no proof is: a witness at few lengths, or where the graph is another.

@@ -295,3 +295,10 @@ def _given(told: str, letters: Axes, axes: int) -> Given:
         kind, real
     )
     return made(*lengths)
+
+
+def forget(graphs: Mapping[str, Graph]) -> None:
+    """Forget in all readings of these graphs what an earlier law met."""
+    for graph in graphs.values():
+        for program in graph.programs:
+            program.forget()

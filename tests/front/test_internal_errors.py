@@ -183,7 +183,7 @@ def rotate(x: Any, p: Any) -> Any:
     [
         ("programs/measure/sides.py", "measured"),
         ("programs/exact/laws.py", "exact"),
-        ("programs/prove/proofs.py", "traced"),
+        ("programs/prove/deciding.py", "traced"),
     ],
 )
 def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
@@ -193,7 +193,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
 
     from attnproof.programs.exact import asking
     from attnproof.programs.measure import base, examine
-    from attnproof.programs.prove import proofs
+    from attnproof.programs.prove import deciding
     from attnproof.real_code.words import exit_code as of_code
     from attnproof.real_code.words import outcome_told
     from attnproof.testing import check_rotary
@@ -207,7 +207,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
     elif method == "exact":
         monkeypatch.setattr(asking, "compared", wrong)
     else:
-        monkeypatch.setattr(proofs, "decide", wrong)
+        monkeypatch.setattr(deciding, "decide", wrong)
     record = check_rotary(rotate, laws=["norm", "sees-positions"], width=4, methods=[method])
     law = record.law("norm")
     assert law.verdict == "internal error"

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.comparison import CHANGES
-from attnproof.programs.prove.proofs import ONE_CALL
+from attnproof.programs.prove.conditions import ONE_CALL
 from attnproof.programs.prove.running import witness_of
 from attnproof.programs.subjects import Layer, Rotary, Subject
 from attnproof.symbolic.scalars import num

@@ -15,8 +15,8 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
+from attnproof.programs.prove.conditions import BY_VALUE, ON_CPU
 from attnproof.programs.prove.gate import OVERWRITES, POOL, STEPS, _near, _pool, _Run
-from attnproof.programs.prove.proofs import BY_VALUE, ON_CPU
 from attnproof.programs.source_numbers import derived, numbers_in, numbers_of
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Bias, Layer, Rotary

@@ -1,0 +1,203 @@
+"""The conditions of a proof, in words: on lengths, on values, on how the code is called.
+
+Every condition that a proof has stands on the line of its verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from attnproof.symbolic.scalars import number_of
+from attnproof.symbolic.terms import Term
+from attnproof.theorems.laws import Formula
+from attnproof.verdict_line import Condition
+
+from ..finding import speaks_of_gradients
+from ..source_numbers import asks_device
+from ..subjects import Pair, Subject
+from .calls import Call
+from .gate import Gate
+from .guards import Binding, alike, possible, ranges_told
+from .guards import told as told_at
+from .least import Bounds, from_one
+from .operations import Unread
+from .stating import LIKE, Axes, Graph, reorders
+from .widths import widths_told
+
+# What a graph is of.  Code that counts its calls, keeps things from one to the next, or asks how it
+# is called may run another one elsewhere; the probes of state look for that.  Nothing is traced
+# under autocast, which code can ask for.
+ONE_CALL = Condition("every float32 call in evaluation without autocast runs this graph", "where")
+# A graph says nothing of derivatives: what is detached is in it by its value.
+ON_CPU = Condition("calls are on the CPU: the code asks for the device", "where")
+BY_VALUE = Condition("this is said of values, not of gradients", "where")
+ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
+IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
+SHORT = 60  # characters of a formula that stands in a line
+
+
+def defined(told: str, short: int = SHORT) -> Condition:
+    """That a number is not 0, or not negative; where it is long, the same of all such numbers."""
+    if len(told) <= short:
+        return Condition(told, "if")
+    if told.endswith("≠ 0"):
+        return Condition("no denominator is 0", "if")
+    if told.endswith("≥ 0"):
+        return Condition("no root is of a negative number", "if")
+    if told.endswith("> 0"):
+        return Condition("every logarithm is of a number above 0", "if")
+    return Condition(told, "if")
+
+
+@dataclass
+class Conditions:
+    """How conditions on the calls of a subject are told, by the letters of their lengths."""
+
+    subject: Subject
+    letters: Axes
+    asking: dict[int, tuple[Call, bool]] = field(default_factory=dict)  # the call is held by it
+
+    def guards(self, graphs: Sequence[Graph]) -> tuple[str, ...]:
+        """The ranges of the lengths that the code is called with, and what is fixed of a call."""
+        own = [(g.exported.ranges, [self._own(g)]) for g in graphs]
+        settings = (c.text for g in graphs for c in g.call.where)
+        return tuple(
+            dict.fromkeys(
+                map(
+                    self.lettered,
+                    (
+                        *settings,
+                        *ranges_told(own),
+                        *self._fixed(graphs),
+                        *alike(self.letters),
+                    ),
+                )
+            )
+        )
+
+    def _own(self, graph: Graph) -> Binding:
+        """The letters of a call for the lengths of its graph."""
+        return tuple(
+            (length, self.letters[letter])
+            for letter, length, _ in graph.axes
+            if isinstance(length, str)
+        )
+
+    def _fixed(self, graphs: Iterable[Graph]) -> tuple[str, ...]:
+        letters = dict.fromkeys(c for g in graphs for told in g.call.letters for c in told.split())
+        for letter in getattr(self.subject, "single", ""):
+            letters.pop(letter, None)  # the code has no such axis
+        return tuple(
+            f"{c} = {self.letters[c]!r}"
+            for c in letters
+            if c.isalpha() and number_of(self.letters[c]) is not None
+        )
+
+    def lettered(self, told: str) -> str:
+        """Lengths in the letters in which the call is printed: T tokens or queries, S keys.
+
+        Another length of a kind, as that of a batch put behind one, is B′ beside B.
+        """
+        if isinstance(self.subject, Pair):  # its calls were told in these letters
+            return told
+        names = {"r": "T", "n": "S"} if "r" in self.letters else {"n": "T"}
+        for letter, like in LIKE.items():
+            if letter not in self.letters:
+                names[letter] = f"{names.get(like, like)}′"
+        if "r" not in self.letters:
+            names["m"] = "T″"
+        return re.sub(r"\b[Anrm]\b", lambda found: names.get(found[0], found[0]), told)
+
+    def at(self, lengths: Mapping[str, int]) -> str:
+        """Lengths by the letters of a call, as they are printed."""
+        return ", ".join(f"{self.lettered(letter)} = {n}" for letter, n in lengths.items())
+
+    def lengths(self, graphs: Mapping[str, Graph], bounds: Bounds) -> tuple[Condition, ...]:
+        """The conditions on the lengths that a law uses; raises where none meet them.
+
+        ``bounds``: lengths that are written by others in the statement.
+        """
+        as_told = from_one(bounds)
+        used = [
+            (
+                g.exported.conditions,
+                g.exported.ranges,
+                list(
+                    dict.fromkeys(
+                        tuple((symbol, as_told(length)) for symbol, length in one)
+                        for p in g.programs
+                        for one in p.met
+                    )
+                ),
+            )
+            for g in graphs.values()
+        ]
+        if not possible(used):
+            raise Unread("no lengths were found at which the law meets the guards")
+        longest: dict[Term, int] = {}
+        for g in graphs.values():
+            for program in g.programs:
+                for length, most in program.notes.longest.items():
+                    told_length = as_told(length)
+                    longest[told_length] = min(most, longest.get(told_length, most))
+        told = dict.fromkeys(ranges_told([(r, met) for _, r, met in used], longest))
+        told |= dict.fromkeys(t for c, r, met in used for t in told_at(c, met, r))
+        told |= dict.fromkeys(
+            t
+            for g, (_, _, met) in zip(graphs.values(), used, strict=True)
+            for t in _always_alike(g, met)
+        )
+        told |= dict.fromkeys(alike(self.letters) if "r" in self.letters else ())
+        told |= dict.fromkeys(self._fixed(graphs.values()))
+        return tuple(Condition(self.lettered(t), "for") for t in told)
+
+    def assumed(
+        self, law: Formula, graphs: Mapping[str, Graph], gates: Mapping[str, Gate]
+    ) -> tuple[Condition, ...]:
+        """What a proof assumes beside its lengths: values, what was read as what, which calls."""
+        kind = self.subject.kind
+        by_value = kind == "pair" or speaks_of_gradients(law.id, kind)
+        said = (BY_VALUE,) if by_value else ()
+        if law.id in ORDERED and reorders(self.subject):
+            said = (IN_ORDER,)
+        return tuple(dict.fromkeys((*self.of_calls(graphs, gates), *said, ONE_CALL)))
+
+    def _asks_device(self, graph: Graph) -> bool:
+        """Whether the code of a graph asks on which device it runs; read once for all laws."""
+        known = self.asking.get(id(graph.call))
+        if known is None:
+            known = self.asking[id(graph.call)] = graph.call, asks_device(graph.call.roots)
+        return known[1]
+
+    def of_calls(
+        self, graphs: Mapping[str, Graph], gates: Mapping[str, Gate]
+    ) -> tuple[Condition, ...]:
+        """What is assumed of the calls of a law: how they are made, and what they were read as."""
+        told = [c for g in graphs.values() for c in (*g.call.where, *widths_told(g.exported))]
+        told += [ON_CPU for g in graphs.values() if self._asks_device(g)]
+        told += [c for name in graphs for c in gates[name].where]
+        raising = (gates[name].raises for name in graphs)
+        told += [
+            Condition(f"the code does not raise, as it does at {self.at(lengths)}", "where")
+            for lengths in raising
+            if lengths
+        ]
+        return *told, *readings_of(graphs.values())
+
+
+def readings_of(graphs: Iterable[Graph]) -> tuple[Condition, ...]:
+    """What was assumed in reading some graphs."""
+    return tuple(
+        dict.fromkeys(
+            told for g in graphs for program in g.programs for told in program.notes.readings
+        )
+    )
+
+
+def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
+    """Letters of lengths that a law keeps equal wherever it calls a program."""
+    names = {str(length): letter for letter, length, _ in graph.axes}
+    each = [set(alike({names[s]: t for s, t in binding if s in names})) for binding in met]
+    return tuple(sorted(set.intersection(*each))) if each else ()

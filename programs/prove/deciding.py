@@ -1,0 +1,101 @@
+"""How a proof of a law is looked for: the ways in which graphs are read, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from attnproof.symbolic.composition import NotComposed, decide_composition
+from attnproof.symbolic.decision import Decision
+from attnproof.symbolic.normal_form.sums import USUAL, written_out
+from attnproof.symbolic.prove import Effort, decide, ranges_of
+from attnproof.theorems.laws import Formula
+
+from ..subjects import Subject
+from .least import Bounds, bounds_of, from_least
+from .operations import Unread
+from .program import Way
+from .stating import Axes, Graph, composed, forget, stated
+
+# How a proof is looked for: how programs are read, up to which literal length sums are written out
+# (pairs of channels are 2), and which part of the time that may take.
+WAYS: tuple[tuple[Way, int, float], ...] = (("folded", 1, 0.4), ("program", 2, 0.6))
+IN_PARTS = 0.5  # of a program that can be cut into parts, before it is looked at as a whole
+VALUED = 0.6  # of pairs: sums over axes of small stored tables are written out as well
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision; ``bounds``: lengths that are written by others in its statement.
+
+    ``in_parts``: it was made of each part of the graph by itself.
+    """
+
+    decision: Decision
+    bounds: Bounds = field(default_factory=dict)
+    in_parts: bool = False
+
+
+def decided(
+    law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, seconds: float
+) -> Decided:
+    """The decision, in the first way in which a proof is found, within some seconds."""
+    in_parts = _in_parts(law, graphs, letters, subject, seconds)
+    if in_parts is not None:
+        return Decided(in_parts, in_parts=True)
+    own: Axes = letters
+    bounds: Bounds = {}
+    for way, longest, part in (*WAYS, *_valued(graphs, subject)):
+        statement = stated(law, graphs, own, subject, way=way)
+        short = not bounds and ranges_of(statement, statement.claims.values())[0]
+        if short and subject.kind == "pair":  # whose graphs are called with these letters alone
+            forget(graphs)
+            bounds = bounds_of(letters, graphs.values())
+            longer = from_least(bounds)
+            own = {letter: longer(length) for letter, length in letters.items()}
+            statement = stated(law, graphs, own, subject, way=way)
+        effort = Effort(refuting=False, whole=part * seconds)
+        with written_out(longest):
+            decided = decide(statement, effort=effort)
+        if decided.verdict == "proved":
+            break
+    return Decided(decided, bounds)
+
+
+def _in_parts(
+    law: Formula, graphs: Mapping[str, Graph], letters: Axes, subject: Subject, seconds: float
+) -> Decision | None:
+    """The law proved of each part of a program that can be cut; None where it is not.
+
+    It says the same of the whole, which is looked at as a whole next.
+    """
+    if len(graphs) != 1:
+        return None
+    (graph,) = graphs.values()
+    effort = Effort(refuting=False, whole=IN_PARTS * seconds)
+    try:
+        with written_out(1):
+            whole = composed(law, graph, letters, subject)
+            decided = None if whole is None else decide_composition(whole, effort)
+    except (NotComposed, Unread):
+        decided = None
+    if decided is None or decided.verdict != "proved":
+        forget(graphs)  # what was met in parts is no matter of the whole
+        return None
+    return decided
+
+
+def _valued(graphs: Mapping[str, Graph], subject: Subject) -> list[tuple[Way, int, float]]:
+    """The way in which small stored tables are read as the numbers that they hold, of a pair.
+
+    What is proved of them as any numbers says more, and is tried before.
+    """
+    if subject.kind != "pair":
+        return []
+    small = [
+        n
+        for g in graphs.values()
+        for name in g.exported.small
+        for n in g.exported.values[name].shape
+    ]
+    return [("valued", min(max(small), USUAL), VALUED)] if small else []
