@@ -107,6 +107,12 @@ def is_own(names: Mapping[str, Any]) -> bool:
     return str(names.get("__name__", "")).split(".")[0] not in FOREIGN
 
 
+def is_standard(names: Mapping[str, Any]) -> bool:
+    """Whether global names are those of a module of the standard library."""
+    name = str(names.get("__name__", "")).split(".")[0]
+    return name in sys.stdlib_module_names and name != "__main__"
+
+
 def _reached(roots: Iterable[Any]) -> Iterator[Any]:
     """Numbers and texts in some functions and modules and what these hold; and the holders."""
     seen: set[int] = set()

@@ -3,7 +3,8 @@
 torch.export takes a length for 2 or more, and what code asks of a length of 1 is answered without a
 word.  Here a comparison with 1 is a condition as any other is.  Some things tell that a length is 1
 without a comparison: an axis that is dropped, an error, whether what is written to is a copy, how
-numbers lie in memory, and a length as a text or a key.  Code that asks for one of these is refused.
+numbers lie in memory, and a length as a text or a key.  Code that asks for one of these is refused,
+and so is code that counts what there may be none of then, as it may divide by that.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
+from math import prod
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -20,7 +24,7 @@ from torch.fx import Node
 from torch.fx.experimental import _config
 from torch.overrides import TorchFunctionMode
 
-from ..source_numbers import is_own
+from ..source_numbers import is_own, is_standard
 
 LAYOUT = frozenset(
     ("stride", "is_contiguous", "storage_offset", "untyped_storage", "_is_view", "dim_order")
@@ -30,6 +34,8 @@ AS_TEXT = ("__repr__", "__str__", "__format__", "__hash__")
 MERGES = frozenset(
     ("reshape", "flatten", "matmul", "__matmul__", "einsum", "scaled_dot_product_attention")
 )
+SPREADS = ("var", "std")  # in the names of operations that divide by what they count less 1
+ENDS = (StopIteration, StopAsyncIteration, GeneratorExit)  # of loops, which are no errors
 copied = partial(torch.clone, memory_format=torch.contiguous_format)
 
 
@@ -39,6 +45,7 @@ class FromOne(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.met: list[str] = []
+        self._others: set[CodeType] = set()
 
     @contextmanager
     def lengths(self) -> Iterator[None]:
@@ -61,7 +68,7 @@ class FromOne(TorchFunctionMode):
         made = getattr(torch.SymInt, name)
 
         def noted(length: torch.SymInt, *told: Any) -> Any:
-            if is_own(sys._getframe(1).f_globals):  # noqa: SLF001 (of whoever asks)
+            if _asked_by_own(sys._getframe(1)):  # noqa: SLF001 (of whoever asks)
                 self.met.append("it makes a text or a key of a length")
             return made(length, *told)
 
@@ -71,10 +78,29 @@ class FromOne(TorchFunctionMode):
         """The call, which is followed."""
 
         def followed(*inputs: Tensor) -> Any:
-            with self:
-                return call(*inputs)
+            before = sys.gettrace()
+            sys.settrace(self._hear)
+            try:
+                with self:
+                    return call(*inputs)
+            finally:
+                sys.settrace(before)
 
         return followed
+
+    def _hear(self, frame: FrameType, event: str, told: Any) -> Any:
+        """Notes an error that code sees, which it may go on from, whatever raised it."""
+        if event == "exception" and not issubclass(told[0], ENDS):
+            self.met.append(f"{frame.f_code.co_name} meets {told[0].__name__}")
+        if event != "call":
+            return self._hear
+        if frame.f_code in self._others:
+            return None
+        if not is_own(frame.f_globals):
+            self._others.add(frame.f_code)
+            return None
+        frame.f_trace_lines = False
+        return self._hear
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -88,11 +114,7 @@ class FromOne(TorchFunctionMode):
             return copied(args[0])
         if name in MERGES:
             args = tuple(copied(x) if isinstance(x, Tensor) else x for x in args)
-        try:
-            return func(*args, **kwargs)
-        except Exception:
-            self.met.append(f"{name} raises")
-            raise
+        return func(*args, **kwargs)
 
     def looked_through(self, nodes: Sequence[Node], silent: Sequence[Any]) -> str:
         """What of a traced call is another thing at a length of 1; "" where nothing is."""
@@ -100,6 +122,8 @@ class FromOne(TorchFunctionMode):
             schema = getattr(node.target, "_schema", None)
             if schema is not None and schema.is_mutable and node.target not in silent:
                 self.met.append(f"{node.target} writes to what may be a copy")
+            if any(map(_may_be_none, _counted(node))):
+                self.met.append(f"{node.name} counts what there may be none of")
         return "; ".join(self.met)
 
 
@@ -109,3 +133,34 @@ def _may_drop(x: Tensor, *dims: Any, dim: Any = None) -> bool:
     places = told[0] if told and isinstance(told[0], tuple | list) else told
     lengths = [x.shape[place] for place in places] if places else list(x.shape)
     return not all(isinstance(n, int) for n in lengths)
+
+
+def _asked_by_own(frame: FrameType | None) -> bool:
+    """Whether the user's code asks, itself or through the standard library."""
+    while frame is not None and is_standard(frame.f_globals):
+        frame = frame.f_back
+    return frame is not None and is_own(frame.f_globals)
+
+
+def _counted(node: Node) -> Iterator[Any]:
+    """The lengths that a node has or is, and of a variance what it divides by."""
+    value = node.meta.get("val")
+    yield from value.shape if isinstance(value, Tensor) else (value,)
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None and schema.name.removeprefix("aten::").startswith(SPREADS):
+        x, *told = node.args
+        dims = node.kwargs.get("dim", next((d for d in told if not isinstance(d, bool)), None))
+        axes = [dims] if isinstance(dims, int) else dims or range(x.meta["val"].ndim)
+        biased = False in (*told, node.kwargs.get("unbiased"))
+        less = node.kwargs.get("correction", 0 if biased else 1)
+        yield prod(x.meta["val"].shape[k] for k in axes) - (1 if less is None else less)
+
+
+def _may_be_none(count: Any) -> bool:
+    """Whether a count of lengths is 0 or less where some of them are 1."""
+    if not isinstance(count, torch.SymInt | torch.SymFloat):
+        return False
+    told = count.node.expr
+    lengths = sorted(told.free_symbols, key=str)
+    few = (dict(zip(lengths, at, strict=True)) for at in product((1, 2), repeat=len(lengths)))
+    return any(1 in at.values() and bool(told.subs(at) <= 0) for at in few)

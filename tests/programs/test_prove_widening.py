@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pprint import pformat
 from typing import Any
 
 import pytest
@@ -69,6 +71,10 @@ def alone_it_is_squeezed(x: Tensor) -> Tensor:
     return x.cumsum(1) if x.shape[0] > 1 else x.squeeze(0).cumsum(0)[None]
 
 
+def with_the_biased_spread_of_its_rows(x: Tensor) -> Tensor:
+    return x.cumsum(1) + x.var(0, correction=0) + x.std(-1, keepdim=True)
+
+
 @pytest.mark.parametrize(
     ("call", "lengths"),
     [
@@ -76,6 +82,7 @@ def alone_it_is_squeezed(x: Tensor) -> Tensor:
         (made_at_once, "T + T′ ≤ 12; E = 4"),
         (in_two_ways, "E = 4"),
         (alone_it_is_squeezed, "E = 4"),
+        (with_the_biased_spread_of_its_rows, "E = 4"),
         (nn.Linear(WIDTH, WIDTH), "E = 4"),
     ],
 )
@@ -172,6 +179,45 @@ def doubled_by_a_key(x: Tensor) -> Tensor:
     return x.cumsum(1) * (2 if many > 3000 else 1)
 
 
+def doubled_by_a_text_made_elsewhere(x: Tensor) -> Tensor:
+    """The standard library makes the text."""
+    return x.cumsum(1) * (2 if pformat((x.shape[0],)) == "(1,)" and x.shape[1] > 3000 else 1)
+
+
+def doubled_where_a_text_is_not_refused(x: Tensor) -> Tensor:
+    """No operation raises, but the standard library, of what is no whole number."""
+    try:
+        one = json.dumps(x.shape[0]) == "1"
+    except TypeError:
+        one = False
+    return x.cumsum(1) * (2 if one and x.shape[1] > 3000 else 1)
+
+
+def doubled_where_shapes_go_together(x: Tensor) -> Tensor:
+    """No array is at hand where the shapes are refused."""
+    try:
+        torch.broadcast_shapes((x.shape[0],), (7,))
+    except RuntimeError:
+        return x.cumsum(1)
+    return x.cumsum(1) * (2 if x.shape[1] > 3000 else 1)
+
+
+def divided_by_the_other_rows(x: Tensor) -> Tensor:
+    """One row has no others, and 0/0 is no number."""
+    others = x.shape[0] - 1
+    return x.cumsum(1) / others * others
+
+
+def with_the_spread_of_its_rows(x: Tensor) -> Tensor:
+    """The variance of one row is no number."""
+    return x.cumsum(1) + x.var(0) - x.var(0)
+
+
+def with_the_mean_of_later_tokens(x: Tensor) -> Tensor:
+    """The mean of none is no number."""
+    return x.cumsum(1) + 0 * x[:, 1:].mean(1, keepdim=True)
+
+
 def scaled_by_the_strides_of_a_copy(x: Tensor) -> Tensor:
     """What lies in order already is not copied, and keeps its strides."""
     return x.cumsum(1) * (x.transpose(0, 1).contiguous().stride(0) / x.shape[0])
@@ -209,6 +255,12 @@ def traced(call: Call, from_one: bool = False) -> Exported:
         (doubled_where_it_does_not_raise, {"B": 1}),
         (doubled_by_its_name, {"B": 1}),
         (doubled_by_a_key, {"B": 1}),
+        (doubled_by_a_text_made_elsewhere, {"B": 1}),
+        (doubled_where_a_text_is_not_refused, {"B": 1}),
+        (doubled_where_shapes_go_together, {"B": 1}),
+        (divided_by_the_other_rows, {"B": 1}),
+        (with_the_spread_of_its_rows, {"B": 1}),
+        (with_the_mean_of_later_tokens, {"n": 1}),
         (scaled_by_the_strides_of_a_copy, {"n": 1}),
         (written_where_it_is_a_view, {"B": 1}),
         (other_at_12, {"n": 12}),
