@@ -19,7 +19,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-LIBRARIES = {"torch", "numpy", "array_api_compat", "attnproof"}
+LIBRARIES = {"torch", "numpy", "sympy", "mpmath", "array_api_compat", "attnproof"}
 FOREIGN = (LIBRARIES | sys.stdlib_module_names) - {"__main__"}
 OURS = "attnproof"  # what it says of some code, such as its signature, is none of the code's
 OBJECTS = 4000  # that are looked into

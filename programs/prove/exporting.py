@@ -223,6 +223,8 @@ def traced(
     """
     found = {id(m): m for m in (*modules, *modules_in(call))}
     one = FromOne()
+    if from_one:
+        one.hear(call, inputs)
     wrapped = _Called(one.of(call) if from_one else call, list(found.values()))
     dynamic = tuple(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths

@@ -3,15 +3,16 @@
 torch.export takes a length for 2 or more, and what code asks of a length of 1 is answered without a
 word.  Here a comparison with 1 is a condition as any other is.  Some things tell that a length is 1
 without a comparison: an axis that is dropped, an error, whether what is written to is a copy, how
-numbers lie in memory, and a length as a text or a key.  Code that asks for one of these is refused,
-and so is code that counts what there may be none of then, as it may divide by that.
+numbers lie in memory, and a length as a text, a key or an int.  Code that asks for one of these is
+refused, and so is code that counts what there may be none of then, as it may divide by that.
 """
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import product
 from math import prod
@@ -25,6 +26,7 @@ from torch.fx.experimental import _config
 from torch.overrides import TorchFunctionMode
 
 from ..source_numbers import is_own, is_standard
+from .watching import Executed
 
 LAYOUT = frozenset(
     ("stride", "is_contiguous", "storage_offset", "untyped_storage", "_is_view", "dim_order")
@@ -35,7 +37,12 @@ MERGES = frozenset(
     ("reshape", "flatten", "matmul", "__matmul__", "einsum", "scaled_dot_product_attention")
 )
 SPREADS = ("var", "std")  # in the names of operations that divide by what they count less 1
-ENDS = (StopIteration, StopAsyncIteration, GeneratorExit)  # of loops, which are no errors
+# What code names that asks whether a length is an int, which it is not while code is traced.
+KINDS, ASKED = frozenset(("isinstance", "type")), frozenset(("int", "Integral", "SymInt"))
+# What else code names that answers of a length of 1 without a word.
+SILENT = frozenset(
+    ("_base", "guard_or_false", "guard_or_true", "guard_size_oblivious", "statically_known_true")
+)
 copied = partial(torch.clone, memory_format=torch.contiguous_format)
 
 
@@ -45,7 +52,6 @@ class FromOne(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.met: list[str] = []
-        self._others: set[CodeType] = set()
 
     @contextmanager
     def lengths(self) -> Iterator[None]:
@@ -78,29 +84,22 @@ class FromOne(TorchFunctionMode):
         """The call, which is followed."""
 
         def followed(*inputs: Tensor) -> Any:
-            before = sys.gettrace()
-            sys.settrace(self._hear)
-            try:
-                with self:
-                    return call(*inputs)
-            finally:
-                sys.settrace(before)
+            with self:
+                return call(*inputs)
 
         return followed
 
-    def _hear(self, frame: FrameType, event: str, told: Any) -> Any:
-        """Notes an error that code sees, which it may go on from, whatever raised it."""
-        if event == "exception" and not issubclass(told[0], ENDS):
-            self.met.append(f"{frame.f_code.co_name} meets {told[0].__name__}")
-        if event != "call":
-            return self._hear
-        if frame.f_code in self._others:
-            return None
-        if not is_own(frame.f_globals):
-            self._others.add(frame.f_code)
-            return None
-        frame.f_trace_lines = False
-        return self._hear
+    def hear(self, call: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
+        """Run a call as it is, and look at the functions of it that run."""
+        ran = Executed(is_own)
+        with torch.no_grad(), suppress(Exception):  # tracing tells what it raises
+            ran.of(call)(*(x.clone() for x in inputs))
+        for code in ran.codes:
+            names = {*code.co_names}
+            if SILENT & names or (KINDS & names and ASKED & names):
+                self.met.append(f"{code.co_name} asks what is answered without a word")
+            if "suppress" in names or _handles(code):
+                self.met.append(f"{code.co_name} goes on from errors")
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -114,7 +113,11 @@ class FromOne(TorchFunctionMode):
             return copied(args[0])
         if name in MERGES:
             args = tuple(copied(x) if isinstance(x, Tensor) else x for x in args)
-        return func(*args, **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except Exception:
+            self.met.append(f"{name} raises")
+            raise
 
     def looked_through(self, nodes: Sequence[Node], silent: Sequence[Any]) -> str:
         """What of a traced call is another thing at a length of 1; "" where nothing is."""
@@ -140,6 +143,21 @@ def _asked_by_own(frame: FrameType | None) -> bool:
     while frame is not None and is_standard(frame.f_globals):
         frame = frame.f_back
     return frame is not None and is_own(frame.f_globals)
+
+
+def _handles(code: CodeType) -> bool:
+    """Whether a function goes on from errors, or may: a with statement alone is none that does.
+
+    >>> def tried(x):
+    ...     try:
+    ...         return x + 1
+    ...     except TypeError:
+    ...         return x
+    >>> _handles(tried.__code__), _handles((lambda x: x + 1).__code__)
+    (True, False)
+    """
+    names = [one.opname for one in dis.get_instructions(code)]
+    return names.count("PUSH_EXC_INFO") > names.count("WITH_EXCEPT_START")
 
 
 def _counted(node: Node) -> Iterator[Any]:

@@ -193,6 +193,12 @@ def doubled_where_a_text_is_not_refused(x: Tensor) -> Tensor:
     return x.cumsum(1) * (2 if one and x.shape[1] > 3000 else 1)
 
 
+def doubled_by_an_int(x: Tensor) -> Tensor:
+    """While it is traced a length is none."""
+    rows = x.shape[0]
+    return x.cumsum(1) * (2 if isinstance(rows, int) and rows == 1 and x.shape[1] > 3000 else 1)
+
+
 def doubled_where_shapes_go_together(x: Tensor) -> Tensor:
     """No array is at hand where the shapes are refused."""
     try:
@@ -257,6 +263,7 @@ def traced(call: Call, from_one: bool = False) -> Exported:
         (doubled_by_a_key, {"B": 1}),
         (doubled_by_a_text_made_elsewhere, {"B": 1}),
         (doubled_where_a_text_is_not_refused, {"B": 1}),
+        (doubled_by_an_int, {"B": 1}),
         (doubled_where_shapes_go_together, {"B": 1}),
         (divided_by_the_other_rows, {"B": 1}),
         (with_the_spread_of_its_rows, {"B": 1}),
