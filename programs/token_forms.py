@@ -300,12 +300,18 @@ def _tokens_lines(
 
 
 def _of_one_number(code: Code) -> list[str]:
-    """Tokens of the one number for which code holds the index of a table, of pairs of them."""
+    """Tokens of the one number for which code holds the index of a table, of pairs of them.
+
+    Zeros and ones are a mask, of which code takes the first rows.
+    """
     held = code.module.buffers() if code.module is not None else ()
     found = [
         x.shape[-1]
         for x in held
-        if x.dim() > 1 and not x.is_floating_point() and x.shape[-1] == x.shape[-2]
+        if x.dim() > 1
+        and not x.is_floating_point()
+        and x.shape[-1] == x.shape[-2]
+        and bool((x > 1).any())
     ]
     return [f"B {n} E" for n in dict.fromkeys(found) if LEAST < n <= SOME]
 

@@ -320,15 +320,17 @@ def weighs(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Te
     """Queries and keys, and a mask -> 1 where a weight is not 0 for scores of 0 (B, H, T, S).
 
     ``anywhere``: the same in any head or row (T, S), without a mask; and with keys in its place
-    those of the last query alone (S,).
+    those of the last query alone (S,), or with ``every`` of each query.
     """
 
-    def found(q: Tensor, k: Tensor, more: Any = None) -> Tensor:
+    def found(q: Tensor, k: Tensor, more: Any = None, every: bool = False) -> Tensor:
         mask, keys = (None, more) if anywhere else (more, None)
         seen = read_weights(attend, torch.zeros_like(q), k, mask, keys) != 0  # NaN is seen
         if anywhere:
             seen = seen.flatten(0, 1).any(0)
-        return _of_last(seen[-1], keys, k.shape[2]) if keys is not None else seen.double()
+        if keys is None:
+            return seen.double()
+        return _at_places(seen if every else seen[-1], keys, k.shape[2])
 
     return found
 
@@ -336,24 +338,28 @@ def weighs(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Te
 def reached(layer: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     """Tokens x and y -> 1 where an output changes with the token of a place (T, T).
 
-    With places: of the last output alone (T,).
+    With places: of these alone, and of the last output alone (T,) unless ``every`` one is asked.
     """
 
-    def found(x: Tensor, y: Tensor, keys: Sequence[int] | None = None) -> Tensor:
+    def found(
+        x: Tensor, y: Tensor, keys: Sequence[int] | None = None, every: bool = False
+    ) -> Tensor:
         places = list(range(x.shape[1])) if keys is None else list(keys)
         seen = torch.zeros(x.shape[1], len(places), dtype=torch.bool)
         for scale in SCALES:
             seen |= changes(layer, scale * x, scale * y, places)[:, places] > 0
             if bool(seen.all()):
                 break
-        return seen.double() if keys is None else _of_last(seen[-1], keys, x.shape[1])
+        if keys is None:
+            return seen.double()
+        return _at_places(seen if every else seen[-1], keys, x.shape[1])
 
     return found
 
 
-def _of_last(seen: Tensor, keys: Sequence[int], many: int) -> Tensor:
-    found = torch.zeros(many, dtype=torch.float64)
-    found[list(keys)] = seen.double().cpu()
+def _at_places(seen: Tensor, keys: Sequence[int], many: int) -> Tensor:
+    found = torch.zeros(*seen.shape[:-1], many, dtype=torch.float64)
+    found[..., list(keys)] = seen.double().cpu()
     return found
 
 

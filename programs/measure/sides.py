@@ -157,6 +157,7 @@ def lengths_now(formula: Formula, values: Values, lengths: Mapping[str, int]) ->
 
 
 SHRUNK = "BAcnrm"  # letters that a witness may have fewer of
+LINEAR = 32  # up to which a length is made less by one
 NO_PART = 1e-15  # of a difference that rounding explains: of sums of 0 and 1 it says nothing
 SHOWN = 8  # numbers of an input that a witness writes down
 
@@ -250,12 +251,19 @@ def _apart(found: Apart, formula: Formula, queries: int = 0, keys: int = 0) -> s
 def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple[Values, Apart]:
     """The same with fewer of each letter, as long as the sides differ."""
     for letter in SHRUNK:
+        most = lengths_now(formula, values, {}).get(letter, 1)
         while True:
             length = lengths_now(formula, values, {}).get(letter, 1)
             if length < 2:
                 break
-            half = (length + 1) // 2
-            for part in (slice(0, half), slice(half, None), slice(0, length - 1)):
+            half, most = (length + 1) // 2, max(1, min(most, length // 4))
+            # of many one at a time would be as many calls
+            cuts = [most >> k for k in range(most.bit_length())] if length > LINEAR else [1]
+            for part in (
+                slice(0, half),
+                slice(half, None),
+                *(slice(0, length - cut) for cut in cuts),
+            ):
                 fewer = _part(formula, values, letter, part)
                 if _of_padding_alone(formula, fewer) or _before_all_keys(formula, fewer):
                     continue
@@ -265,6 +273,7 @@ def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple
                     continue
                 if now is not None and now.at:
                     values, found = fewer, now
+                    most = length - part.stop if part.stop is not None else most
                     break
             else:
                 break

@@ -20,6 +20,7 @@ from attnproof.real_code.longer import lengths_of
 from attnproof.real_code.records import LawOfCodeRecord
 from attnproof.real_code.request import Asked
 from attnproof.real_code.words import how
+from attnproof.testing import check_attention
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -162,6 +163,79 @@ def test_each_kind_of_code_is_asked_for_its_lengths(code: Subject, many: list[in
     queries = [one.at["r"] if isinstance(code, Mask) else 0 for one in found]
     assert [one.at["n"] + r for one, r in zip(found, queries, strict=True)] == many
     assert not where
+
+
+class Stored(nn.Module):
+    """Causal attention as most people write it: the rows of a mask that it stores."""
+
+    def __init__(self, mask: Tensor) -> None:
+        super().__init__()
+        self.all, self.out, self.heads = nn.Linear(8, 24), nn.Linear(8, 8), 2
+        self.register_buffer("bias", mask)
+
+    def forward(self, x: Tensor) -> Tensor:
+        B, T, C = x.shape
+        q, k, v = (
+            y.view(B, T, self.heads, C // self.heads).transpose(1, 2)
+            for y in self.all(x).split(C, dim=2)
+        )
+        seen = self.bias[:, :, :T, :T] if self.bias.ndim == 4 else self.bias[:T, :T]
+        found = (q @ k.mT / math.sqrt(k.shape[-1])).masked_fill(seen == 0, -math.inf)
+        return self.out((found.softmax(-1) @ v).transpose(1, 2).reshape(B, T, C))
+
+
+ROWS = 1024
+
+
+def stored(*faults: tuple[slice, slice, float]) -> Tensor:
+    mask = torch.ones(ROWS, ROWS).tril()
+    for rows, columns, value in faults:
+        mask[rows, columns] = value
+    return mask
+
+
+RIGHT = (stored().view(1, 1, ROWS, ROWS), stored(), stored().bool())
+
+
+def past_is_used(module: nn.Module) -> LawOfCodeRecord:
+    record = check_attention(
+        module, ["past-is-used"], declared="attention:causal", methods=["measured"]
+    )
+    return record.law("past-is-used")
+
+
+@pytest.mark.parametrize("mask", RIGHT, ids=["of rows and heads", "plain", "truth values"])
+def test_a_large_stored_mask_is_proved_of_its_lengths(mask: Tensor) -> None:
+    law = check_attention(Stored(mask), ["causal"]).law("causal")
+    assert law.verdict == "proved"
+    assert "T + T′ ≤ 1024" in [one.text for one in law.assuming]
+
+
+def test_a_large_stored_mask_takes_few_long_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    many: list[int] = []
+
+    def softmax(self: Tensor, dim: int) -> Tensor:
+        many.append(self.shape[dim])
+        return torch.softmax(self, dim)
+
+    monkeypatch.setattr(Tensor, "softmax", softmax)
+    assert past_is_used(Stored(RIGHT[0])).verdict == "measured"
+    assert 0 < many.count(ROWS) < 60  # one for each key would be thousands
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [(slice(900, 901), slice(1000, 1001), 1.0), (slice(512, None), slice(None), 1.0)],
+    ids=["one entry", "from a row on"],
+)
+def test_a_stored_mask_with_a_fault_is_not_proved(fault: tuple[slice, slice, float]) -> None:
+    law = check_attention(Stored(stored(fault)), ["causal"], methods=["traced"]).law("causal")
+    assert law.verdict not in ("proved", "exact", "measured")
+
+
+def test_keys_that_a_stored_mask_hides_in_some_rows_are_missed() -> None:
+    code = Stored(stored((slice(512, 600), slice(0, 300), 0.0)))
+    assert past_is_used(code).verdict == "broken"
 
 
 def test_a_fault_of_this_search_loses_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ WINDOW = Law(
 CHANGED = (("the first outputs", "the same with other tokens after them"),)
 LEFT_OUT = (("the first outputs", "the same with no tokens after them"),)
 PULLED = (("the gradient of the first outputs at later tokens", "none"),)
+Keys = list[int] | None
 PART = "later tokens may be left out"
 FEW = tuple(
     Inputs(lengths={"B": b, "n": n, "r": m, "m": m})
@@ -202,27 +203,35 @@ def _places(f: Any, xp: Any, queries: int, keys: int) -> Any:
 
 def _seen(f: Any, x: Any, y: Any) -> Sides:
     """What a mask shows as 1 and hides as 0, and the same as declared."""
-    return _beside(f, f.visible(x, y), x.shape[0], y.shape[0])
+    return _beside(f, f.visible(x, y), (x.shape[0], y.shape[0]))
 
 
-def _shown(f: Any, q: Any, k: Any, keys: list[int] | None = None) -> Sides:
+def _shown(f: Any, q: Any, k: Any, keys: Keys = None, *, every: bool = False) -> Sides:
     """The same of attention code: which keys have weight where all scores are 0."""
-    return _beside(f, f.shown(q, k, keys), q.shape[2], k.shape[2], keys)
+    return _beside(f, f.shown(q, k, keys, every), (q.shape[2], k.shape[2]), keys, every)
 
 
-def _reached(f: Any, x: Any, y: Any, keys: list[int] | None = None) -> Sides:
+def _reached(f: Any, x: Any, y: Any, keys: Keys = None, *, every: bool = False) -> Sides:
     """The same of a layer: which tokens, changed from x to y, change which outputs."""
-    return _beside(f, f.reached(x, y, keys), x.shape[1], x.shape[1], keys)
+    return _beside(f, f.reached(x, y, keys, every), (x.shape[1], x.shape[1]), keys, every)
 
 
-def _beside(f: Any, visible: Any, queries: int, keys: int, some: list[int] | None = None) -> Sides:
-    """What is visible, and what is declared: of the last query where some keys are looked at."""
+def _beside(
+    f: Any, visible: Any, sizes: tuple[int, int], some: Keys = None, every: bool = False
+) -> Sides:
+    """What is visible, and what is declared.
+
+    Where some keys are looked at: of these, and of the last query unless of ``every`` one.
+    """
     xp, one = array_namespace(visible), 0 * visible + 1
-    declared = _places(f, xp, queries, keys)
+    declared = _places(f, xp, *sizes)
     if declared is not None:
-        one = xp.where(declared if some is None else declared[-1], one, 0 * one)
-    for key in () if some is None else sorted({*range(keys)} - {*some}):
-        one = xp.where(xp.arange(keys) == key, 0 * one, one)
+        one = xp.where(declared if some is None or every else declared[-1], one, 0 * one)
+    if some is not None:
+        place, found = xp.arange(sizes[1]), 0 * one
+        for key in some:
+            found = xp.where(place == key, one, found)
+        one = found
     return visible, one
 
 
@@ -253,15 +262,26 @@ def causal_mask(f: Any, x: Any, y: Any) -> Sides:
     return visible, xp.where(past, 1, 0 * visible) * visible
 
 
-def _past(seen: Any) -> Any:
+def _past(seen: Any, axis: int | None = None) -> Any:
+    """``axis``: that of keys, of which some are looked at where they are many: each takes calls."""
+
     def past(f: Any, **given: Any) -> Sides:
         """Every key that is declared visible is visible."""
-        visible, declared = seen(f, **given)
+        many = 0 if axis is None else [*given.values()][-1].shape[axis]
+        some = {"keys": _spread(many), "every": True} if many > FAR else {}
+        visible, declared = seen(f, **given, **some)
         return declared * visible, declared
 
     return past
 
 
+def _spread(many: int) -> list[int]:
+    """Keys from the first to the last, so many that their scores are ``SCORES``, or ``LEAST``."""
+    count = min(many, max(LEAST, SCORES // many**2))
+    return [k * (many - 1) // (count - 1) for k in range(count)]
+
+
+LEAST, SCORES = 5, 1 << 20
 USED = (("the keys that are seen of those that should be", "those that should be"),)
 PAST.of(
     "mask",
@@ -282,7 +302,7 @@ for _kind, _call, _read, _given in PAIRS:
             *(Inputs(lengths={"r": n, "n": n}) for n in (2, 3, 6, 33)),
             *(FEWER[1:3] if "q" in _given else ()),
         ),
-    )(_past(_read))
+    )(_past(_read, 2 if "q" in _given else 1))
 
 
 WINDOW.of("mask", "masked", of_sizes=True, x="real n", y="real n", names=SEEN, inputs=SQUARES)(
