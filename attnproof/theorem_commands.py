@@ -226,11 +226,7 @@ def _run(
     from rich.console import Console
 
     from .runner import run as run_catalogue
-    from .sweeping.limits import keep_memory
     from .terminal import progress
-
-    if options.numeric:
-        keep_memory()
 
     broken = [*(b.id for b in catalogue.broken), *(b.file for b in ledger.broken)]
     ids = [entry.id for entry in catalogue.entries]

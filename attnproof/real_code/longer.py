@@ -81,14 +81,7 @@ def at_longer(
 
 
 def lengths_of(subject: Subject) -> tuple[list[Longer], list[str]]:
-    """Where comparisons turn out otherwise, and what could not be reached, as it was in every run.
-
-    >>> def fewer(x):
-    ...     return x if x.shape[1] < 90 else -x
-    >>> (one,), _ = lengths_of(Layer(name="fewer", call=fewer, embed=4))
-    >>> one.at["n"], one.asks
-    (90, '`x.shape[1] < 90` is true, as it was in every run')
-    """
+    """Where comparisons turn out otherwise, and what of them no run could reach."""
     call = _call_of(subject)
     if call is None:
         return [], []

@@ -21,7 +21,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.fx import Node
 from torch.fx.experimental import _config
 from torch.overrides import TorchFunctionMode
 
@@ -119,7 +118,7 @@ class FromOne(TorchFunctionMode):
             self.met.append(f"{name} raises")
             raise
 
-    def looked_through(self, nodes: Sequence[Node], silent: Sequence[Any]) -> str:
+    def looked_through(self, nodes: Sequence[Any], silent: Sequence[Any]) -> str:
         """What of a traced call is another thing at a length of 1; "" where nothing is."""
         for node in nodes:
             schema = getattr(node.target, "_schema", None)
@@ -160,7 +159,7 @@ def _handles(code: CodeType) -> bool:
     return names.count("PUSH_EXC_INFO") > names.count("WITH_EXCEPT_START")
 
 
-def _counted(node: Node) -> Iterator[Any]:
+def _counted(node: Any) -> Iterator[Any]:
     """The lengths that a node has or is, and of a variance what it divides by."""
     value = node.meta.get("val")
     yield from value.shape if isinstance(value, Tensor) else (value,)

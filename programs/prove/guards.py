@@ -210,12 +210,26 @@ CALLS = re.compile(r"\b(?:Python)?Mod\(([^(),]+), ([^(),]+)\)")
 
 
 def _plain(condition: Any) -> str:
-    """A condition, or a length, as one writes it: ``n mod 7 ≠ 0``, ``n·(A + B) ≤ 400``."""
+    """A condition, or a length, as one writes it: ``n mod 7 ≠ 0``, ``n·(A + B) ≤ 400``.
+
+    >>> from torch.utils._sympy.functions import Mod, ToFloat
+    >>> n, r = sympy.symbols("n r", integer=True, positive=True)
+    >>> _plain(1.5 * ToFloat(n + r) <= 9.5), _plain(sympy.Ne(Mod(n + r, 7, evaluate=False), 0))
+    ('1.5·(n + r) ≤ 9.5', '(n + r) mod 7 ≠ 0')
+    """
     if isinstance(condition, sympy.core.relational.Relational):
         sign = SIGNS.get(condition.func.__name__, condition.rel_op)
         return f"{_plain(condition.lhs)} {sign} {_plain(condition.rhs)}"
-    text = FLOATS.sub(r"\1", sympy.sstr(condition, full_prec=False))
-    return CALLS.sub(r"\1 mod \2", text).replace("**", "^").replace("*", "·")
+    text = FLOATS.sub(lambda one: _whole(one[1]), sympy.sstr(condition, full_prec=False))
+    return (
+        CALLS.sub(lambda one: f"{_whole(one[1])} mod {_whole(one[2])}", text)
+        .replace("**", "^")
+        .replace("*", "·")
+    )
+
+
+def _whole(text: str) -> str:
+    return f"({text})" if " " in text else text
 
 
 def possible(graphs: Sequence[tuple[Sequence[Any], Mapping[str, Any], Iterable[Binding]]]) -> bool:

@@ -168,6 +168,8 @@ def test_each_kind_of_code_is_asked_for_its_lengths(code: Subject, many: list[in
 class Stored(nn.Module):
     """Causal attention as most people write it: the rows of a mask that it stores."""
 
+    bias: Tensor
+
     def __init__(self, mask: Tensor) -> None:
         super().__init__()
         self.all, self.out, self.heads = nn.Linear(8, 24), nn.Linear(8, 8), 2
@@ -181,7 +183,8 @@ class Stored(nn.Module):
         )
         seen = self.bias[:, :, :T, :T] if self.bias.ndim == 4 else self.bias[:T, :T]
         found = (q @ k.mT / math.sqrt(k.shape[-1])).masked_fill(seen == 0, -math.inf)
-        return self.out((found.softmax(-1) @ v).transpose(1, 2).reshape(B, T, C))
+        made: Tensor = self.out((found.softmax(-1) @ v).transpose(1, 2).reshape(B, T, C))
+        return made
 
 
 ROWS = 1024

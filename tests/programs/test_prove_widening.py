@@ -196,13 +196,13 @@ def doubled_where_a_text_is_not_refused(x: Tensor) -> Tensor:
 def doubled_by_an_int(x: Tensor) -> Tensor:
     """While it is traced a length is none."""
     rows = x.shape[0]
-    return x.cumsum(1) * (2 if isinstance(rows, int) and rows == 1 and x.shape[1] > 3000 else 1)
+    return x.cumsum(1) * (2 if isinstance(rows, int) and rows == 1 and x.shape[1] > 3000 else 1)  # type: ignore[redundant-expr]
 
 
 def doubled_where_shapes_go_together(x: Tensor) -> Tensor:
     """No array is at hand where the shapes are refused."""
     try:
-        torch.broadcast_shapes((x.shape[0],), (7,))
+        torch.broadcast_shapes((x.shape[0],), (7,))  # type: ignore[no-untyped-call]
     except RuntimeError:
         return x.cumsum(1)
     return x.cumsum(1) * (2 if x.shape[1] > 3000 else 1)
