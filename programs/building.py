@@ -13,6 +13,7 @@ import inspect
 import re
 import textwrap
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -59,8 +60,12 @@ def makes_modules(thing: Any, deep: int = DEEP) -> bool:
     ...     return net
     >>> def normalised(x, width):
     ...     return nn.LayerNorm(width)(x)
-    >>> makes_modules(language_model), makes_modules(normalised)
-    (True, False)
+    >>> def attended(x, width):
+    ...     out = nn.MultiheadAttention(width, 1)
+    ...     out, _ = out(x, x, x)
+    ...     return out
+    >>> [makes_modules(one) for one in (language_model, normalised, attended)]
+    [True, False, False]
     """
     if not isinstance(thing, types.FunctionType):
         return False
@@ -77,6 +82,10 @@ def makes_modules(thing: Any, deep: int = DEEP) -> bool:
     for one in own:
         if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name):
             held.setdefault(one.targets[0].id, []).append(one.value)
+    stored = Counter(
+        one.id for one in own if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    )
+    held = {name: values for name, values in held.items() if stored[name] == len(values)}
     back = [one.value for one in own if isinstance(one, ast.Return)]
     values = [x for one in back for x in (held.get(getattr(one, "id", ""), [one]))]
     made = [_thing(one.func, names) if isinstance(one, ast.Call) else None for one in values]

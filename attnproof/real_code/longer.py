@@ -33,6 +33,7 @@ Call = Callable[[Lengths], Any]
 MOST = 4_500_000  # numbers that one call makes, in about a tenth of a second
 WORK = 32_000_000  # those of all laws together
 SHORT = 7  # tokens that laws are run of anyway
+LATER = 8  # tokens that laws put behind others, which a table has rows for
 NUMBERS = range(130, 2101)  # of the source, that may be a number of tokens
 
 
@@ -181,7 +182,12 @@ def _named(ran: Executed, subject: Subject, least: int) -> Iterator[Longer]:
     numbers = [n for code in ran.codes for n in code.co_consts if type(n) is int and n in NUMBERS]
     tables = subject.module.buffers() if subject.module is not None else ()
     square = [x.shape[-1] for x in tables if x.dim() > 1 and x.shape[-1] == x.shape[-2]]
-    tried = ([n + 1 for n in numbers if n > least], [n for n in square if n in NUMBERS])
+    tables_end = [n for n in square if n in NUMBERS]
+    tried = (
+        [n + 1 for n in numbers if n > least],
+        tables_end,
+        [n - LATER for n in tables_end],
+    )
     for many in tried:
         fits = [n for n in many if least < n and work(subject, {"n": n}) <= MOST]
         if fits:

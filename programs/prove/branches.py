@@ -29,6 +29,7 @@ CLOSE = 1e-6
 PARTS = 4  # of one comparison that are met together with those of others
 MOST = 5  # places at which one comparison is tried
 FIRST, ROUNDS, ENOUGH = 2, 3, 24  # runs of each way, rounds, and runs that a fit may take
+AT_ONE = 6  # runs with each length of 1
 SECONDS = 1.0  # of the processor, in which it is looked for where comparisons turn
 STEPS = (
     16,
@@ -131,6 +132,9 @@ def fitted(at: Sequence[Lengths], values: Sequence[float]) -> Polynomial | None:
     >>> sizes = [{"B": b, "n": n} for b in (2, 3) for n in (2, 5, 9)]
     >>> fitted(sizes, [one["B"] * one["n"] - 21 for one in sizes]).letters()
     ['B', 'n']
+    >>> squares = [{"n": n} for n in (2, 3, 4, 5, 6, 7)]
+    >>> fitted(squares, [one["n"] ** 2 - 90_000_000 for one in squares])({"n": 10_000})
+    10000000.0
     """
     letters = [c for c in at[0] if len({one[c] for one in at}) > 1]
     alone = [[(), (c,), *[(c, c)] * square] for square in (0, 1) for c in letters]
@@ -143,7 +147,7 @@ def fitted(at: Sequence[Lengths], values: Sequence[float]) -> Polynomial | None:
         [*double, *((c, c) for c in letters)],
         [*double, *itertools.combinations(letters, 3)],
     )
-    wanted = np.asarray(values)
+    wanted = np.asarray(values) - values[0]  # a large number that is always there hides no square
     for monomials in kinds:
         used = sorted({c for one in monomials for c in one})
         if len({tuple(one[c] for c in used) for one in at}) < len(monomials) + SPARE:
@@ -151,7 +155,8 @@ def fitted(at: Sequence[Lengths], values: Sequence[float]) -> Polynomial | None:
         rows = np.asarray([[np.prod([one[c] for c in m]) for m in monomials] for one in at])
         solved, _, rank, _ = np.linalg.lstsq(rows, wanted, rcond=None)
         off = np.abs(rows @ solved - wanted).max()
-        if rank == len(monomials) and off <= CLOSE * (1 + np.abs(wanted).max()):
+        if rank == len(monomials) and off <= CLOSE * np.abs(wanted).max():
+            solved[0] += values[0]
             exact = np.where(np.abs(solved - solved.round()) < CLOSE, solved.round(), solved)
             return Polynomial(tuple(monomials), tuple(map(float, exact)))
     return None
@@ -337,12 +342,16 @@ class Runs(Protocol):
 
 @dataclass
 class Search:
-    """The search for lengths at which the comparisons of some code turn out otherwise."""
+    """The search for lengths at which the comparisons of some code turn out otherwise.
+
+    ``ones``: letters of lengths of which something is said where they are 1.
+    """
 
     run: Runs
     watch: Watch
     letters: list[str]
     ways: Sequence[str]
+    ones: Sequence[str] = ()
     drawn: Random = field(default_factory=lambda: Random(0))
     _begun: float = 0.0
     _met_before: list[Polynomial] = field(default_factory=list)
@@ -358,6 +367,7 @@ class Search:
         for way in self.ways:
             for _ in range(FIRST):
                 self._see(self._drawn(), way)
+        self._see_at_one()
         self._begun = process_time()
         for _ in range(ROUNDS):
             for at, way in both_ways(self.watch):
@@ -373,6 +383,14 @@ class Search:
                 break
         return None
 
+    def _see_at_one(self) -> None:
+        """Watch runs with lengths of 1: code may compare something there alone."""
+        for letter in self.ones:
+            others = [one for one in self.ones if one != letter]
+            for _ in range(AT_ONE):
+                self._see({**self._drawn(), letter: 1}, self.ways[0])
+                self._see({**self._drawn(), **dict.fromkeys(others, 1)}, self.ways[0])
+
     def told(self) -> list[str]:
         """What holds of comparisons wherever the code was run."""
         return list(dict.fromkeys(untried(self._open(), self._is_closed)))
@@ -383,7 +401,8 @@ class Search:
         return list(dict.fromkeys(untried(known, self._is_closed)))
 
     def _is_closed(self, at: Lengths) -> bool:
-        return min(at.values(), default=2) < 2 or not self.run.allowed(at)
+        short = any(n < (1 if letter in self.ones else 2) for letter, n in at.items())
+        return short or not self.run.allowed(at)
 
     def _open(self) -> list[Open]:
         """The comparisons that are open, each by the visit of which most is known."""

@@ -175,6 +175,11 @@ class _Run:
             return True
         return self.alike(got, want)
 
+    def ones(self) -> list[str]:
+        """The letters of lengths that may be 1."""
+        ranges = self.graph.exported.ranges
+        return [letter for s, letter in self.letters.items() if s in ranges and ranges[s].lower < 2]
+
     def affordable(self, at: Lengths) -> bool:
         """Whether a call at these lengths is little enough work."""
         return self.work(self.known(at)) <= MOST_WORK
@@ -323,7 +328,7 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str]) -> bool:
     at = dict.fromkeys(letters, 3)
     ways = ALL if run.work(run.known(at)) < LITTLE else ALL[:3]
     ran, code, watch = Executed(is_own), run.code, Watch()
-    search = Search(run, watch, letters, ways)
+    search = Search(run, watch, letters, ways, run.ones())
     run.code = ran.of(code)
     found = search.in_each_way()
     run.code = code

@@ -38,7 +38,7 @@ from .program import Way
 from .stating import Graph, named_apart
 
 WAY: Way = "folded"
-SECONDS = 1.0  # in which one of these is proved
+SECONDS = 3.0  # in which one of these is proved, with room for a busy machine
 TRACED_ANEW = 300  # operations, of all traces of lengths of 1 together
 ORDER = "BnrHG"  # letters of lengths that may be 1, those that most often are one first
 Lengths = Mapping[str, int]

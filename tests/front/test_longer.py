@@ -150,7 +150,7 @@ def sees_all_of_many(T: int, S: int) -> Tensor:
 
 layer = Limited()
 CODE: tuple[tuple[Subject, list[int]], ...] = (
-    (Layer(name="l", call=layer, module=layer, embed=4), [401, 512]),
+    (Layer(name="l", call=layer, module=layer, embed=4), [401, 504, 512]),
     (Rotary(name="r", rotate=turned, width=4), [150]),
     (Mask(name="m", mask=sees_all_of_many), [223]),
     (Bias(name="b", bias=lambda T, S: torch.zeros(1, T, S), heads=1), []),
@@ -234,6 +234,13 @@ def test_a_large_stored_mask_takes_few_long_calls(monkeypatch: pytest.MonkeyPatc
 def test_a_stored_mask_with_a_fault_is_not_proved(fault: tuple[slice, slice, float]) -> None:
     law = check_attention(Stored(stored(fault)), ["causal"], methods=["traced"]).law("causal")
     assert law.verdict not in ("proved", "exact", "measured")
+
+
+def test_a_stored_mask_that_is_open_from_a_row_on_is_broken() -> None:
+    open_ = Stored(stored((slice(512, None), slice(None), 1.0)))
+    assert check_attention(open_, ["causal"], declared="attention:causal").law(
+        "causal"
+    ).verdict == ("broken")
 
 
 def test_keys_that_a_stored_mask_hides_in_some_rows_are_missed() -> None:

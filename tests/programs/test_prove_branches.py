@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import json
 import operator
 import os
 import random
@@ -251,11 +252,28 @@ class Counting(nn.Module):
         return late(x, when=self.calls > 1_000_000)
 
 
+def long_at_one_row(x: Tensor) -> Tensor:
+    """While it is traced a length is no number that can be written down, and the error is kept."""
+    try:
+        alone = json.dumps(list(x.shape)).startswith("[1,")
+    except TypeError:
+        alone = False
+    return late(x, when=alone and x.shape[1] ** 2 > 900_000_000)
+
+
 SETTING = ContextVar("setting", default=False)
 CONDITIONS: dict[str, tuple[Any, str]] = {
     "too long": (
         lambda x: late(x, when=is_run() and x.shape[1] > 100_000),
         "`x.shape[1] > 100000` is false",
+    ),
+    "a large square": (
+        lambda x: late(x, when=is_run() and x.shape[1] ** 2 > 900_000_000),
+        "`x.shape[1] ** 2 > 900000000` is false",
+    ),
+    "too long at one row alone": (
+        long_at_one_row,
+        "`x.shape[1] ** 2 > 900000000` is false",
     ),
     "a count of calls": (Counting(), "`self.calls > 1000000` is false"),
     "chance": (
