@@ -275,6 +275,11 @@ def arranged(
             at += count
         return x if shape == lengths else x.reshape(shape)
     shape = [axis.size(sizes) for axis in axes]
+    if len(shape) != x.ndim and prod(shape) != x.numel():
+        raise SignatureError(
+            f"the two take arrays of other axes: one of {' '.join(letters)} has no form in the "
+            f"{len(shape)} axes that the other takes; say how each is called, with --call"
+        )
     return x if len(shape) == x.ndim else x.reshape(shape)
 
 

@@ -462,3 +462,8 @@ def test_tables_of_another_format_than_the_weights_are_left_as_they_were() -> No
     after = {name: x for module in both.modules for name, x in module.state_dict().items()}
     assert all(x.dtype == after[name].dtype for name, x in before.items())
     assert all(torch.equal(x, after[name]) for name, x in before.items())
+
+
+def test_arrays_of_other_axes_are_told_and_no_fault_of_ours() -> None:
+    with pytest.raises(SignatureError, match="take arrays of other axes"):
+        equal(attend, attend, other="q: B n E, k: B n E, v: B n E -> B n E")
