@@ -23,7 +23,7 @@ from .words import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Group, OverflowMethod
+    from rich.console import Console, ConsoleOptions, Group, OverflowMethod, RenderResult
     from rich.table import Table
 
 NARROW, WIDE = 80, 100
@@ -111,7 +111,8 @@ def _rows(
 ) -> Table:
     """One row a law: sign, law, verdict, how it is known, error and bound.
 
-    Not ``whole``: a line each, cut where it is long, but for one with conditions.
+    Laws that hold under the same conditions stand one below the other beside them, joined by a
+    bar.  Not ``whole``: a line each, cut where it is long, but for what has conditions.
     """
     from rich.table import Table
     from rich.text import Text
@@ -127,17 +128,46 @@ def _rows(
     shown.add_column("how it is known", ratio=1, overflow=cut, no_wrap=not whole)
     shown.add_column("error", justify="right", no_wrap=True)
     shown.add_column("bound", justify="right", no_wrap=True)
-    for law in laws:
-        sign = SIGNS[law.verdict]
+    for told, group in _alike(laws):
+        sign = SIGNS[group[0].verdict]
+        text = Text(told, overflow="fold", no_wrap=False) if group[0].assuming else Text(told)
         shown.add_row(
-            Text(sign, COLOURS[sign]),
-            Text(law.law),
-            Text(law.verdict, COLOURS[sign]),
-            Text(how(law), overflow="fold", no_wrap=False) if law.assuming else Text(how(law)),
-            Text(short(law.error)),
-            Text(short(law.bound)),
+            *(
+                Text("\n".join(cell), style)
+                for cell, style in (
+                    ([sign for _ in group], COLOURS[sign]),
+                    ([law.law for law in group], ""),
+                    ([law.verdict for law in group], COLOURS[sign]),
+                )
+            ),
+            _Beside(told, len(group)) if len(group) > 1 else text,
+            Text("\n".join(short(law.error) for law in group)),
+            Text("\n".join(short(law.bound) for law in group)),
         )
     return shown
+
+
+class _Beside:
+    """Conditions that several laws have in common: "each ..", behind a bar as high as both."""
+
+    def __init__(self, told: str, laws: int) -> None:
+        self.told, self.laws = told, laws
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        lines = list(Text(f"each {self.told}").wrap(console, options.max_width - 2))
+        lines += [Text()] * (self.laws - len(lines))
+        yield from (Text("│ ", "dim").append_text(line) for line in lines)
+
+
+def _alike(laws: Iterable[LawOfCodeRecord]) -> Iterator[tuple[str, list[LawOfCodeRecord]]]:
+    """How laws are known, and the laws; those of one verdict under the same conditions together."""
+    found: dict[tuple[str, ...], list[LawOfCodeRecord]] = {}
+    for law in laws:
+        alone = () if law.assuming else (law.law,)
+        found.setdefault((how(law), law.verdict, *alone), []).append(law)
+    return ((told, group) for (told, *_), group in found.items())
 
 
 def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:

@@ -30,6 +30,7 @@ from attnproof.real_code.words import exit_code, set_aside, stopped_told, witnes
 from attnproof.testing import check_equivariant
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 from attnproof.theorems.laws import laws_of
+from attnproof.verdict_line import Condition, verdict_line
 from tests.front.code_files import Methods, set_methods
 from tests.front.outputs import conforms
 
@@ -308,6 +309,34 @@ def test_laws_that_are_not_proved_have_a_line_each(methods: Methods) -> None:
     assert rows[0].startswith("? norm")
     assert "…" in rows[0]
     assert "…" not in page(record, verbose=True)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_laws_with_the_same_conditions_stand_beside_them(methods: Methods, width: int) -> None:
+    methods.traced["*"] = "holds"
+    limits = [Condition("the table is made here " * 4, "where")]
+    other = [Condition("n ≥ 2", "for")]
+    conditions = {"relative": limits, "norm": other, "linear": limits, "composition": other}
+    record = recorded(*conditions)
+    laws = tuple(
+        law.model_copy(
+            update={
+                "assuming": tuple(conditions[law.law]),
+                "why": verdict_line("proved", conditions[law.law]),
+            }
+        )
+        for law in record.laws
+    )
+    told = page(record.model_copy(update={"laws": laws}), width).splitlines()
+    start = next(at for at, line in enumerate(told) if line.startswith("✓"))
+    told = told[start : told.index("", start)]
+    assert [line.split()[1] for line in told if line.startswith("✓")] == [
+        *("relative", "linear"),
+        *("norm", "composition"),
+    ]
+    assert all(line.split()[2:4] == ["proved", "│"] for line in told if line.startswith("✓"))
+    shared = " ".join(" ".join(line.partition("│")[2].split()) for line in told)
+    assert shared.count("each where the table is made here") == shared.count("each for n ≥ 2") == 1
 
 
 def side(words: str, value: Any) -> SideRecord:
