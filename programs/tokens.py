@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from .attention import dropout_of, masks_given, on_heads, spare
+from .attention import dropout_of, masks_given, on_heads, spare, takes_mask
 from .code import Code
 from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import handed, is_mask, masks_in, per_query, shown_whole, telling
-from .names import role_of, sizes_of
+from .names import parameters, role_of, sizes_of
 from .paths import hiding_in, paths_of
 from .program import Program
 from .roles import (
@@ -428,9 +428,26 @@ def _given(on: OnTokens) -> dict[str, str]:
     return {
         **({"context": on.context} if on.context else {}),
         **({"mask": CAUSAL} if causal else masks_given(on.code, masks, on.spare)),
+        **({"padding": told} if (told := _padding(on, causal=causal)) else {}),
         **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
         **of_image(on.line),
     }
+
+
+def _padding(on: OnTokens, *, causal: bool) -> str:
+    """What else is given, or left out, of a call that is told which tokens count."""
+    own = [one.name for one in on.padding]
+    if not own:
+        return ""
+    if causal:
+        return f"the mask that is given is {CAUSAL}, and hides padding as well"
+    masks = [one.name for one in (*on.masks, *on.context_masks) if one.name not in own]
+    shown = [name for name in masks if name not in on.spare]
+    taken = {one.name for one in parameters(on.code.call) if takes_mask(one)}
+    told = [f"{' and '.join(shown)} shows every key"] if shown else []
+    if taken - {*own, *shown, *on.options}:
+        told.append(f"no mask but {' and '.join((*own, *shown))} is given")
+    return "; ".join(told)
 
 
 def _constants(on: OnTokens) -> list[Argument]:

@@ -168,13 +168,13 @@ def settled(array: Term, wanted: str, facts: Facts = frozenset()) -> bool:
 
 def _open(array: Term, wanted: str, facts: Facts) -> Iterator[Term]:
     """The entries of which that is not shown, in normal form; it is found where it is needed."""
-    general = _with_any_exponents(array)
+    general = with_any_exponents(array)
     if general is array or any(True for _ in _open_entries(general, wanted, facts)):
         yield from _open_entries(array, wanted, facts)
 
 
 @cache
-def _with_any_exponents(t: Term) -> Term:
+def with_any_exponents(t: Term) -> Term:
     """The term with any numbers for what is raised as a whole, and is finite by its form.
 
     What is shown of it there holds of these numbers too, and is shown sooner: an exponential is
@@ -182,7 +182,7 @@ def _with_any_exponents(t: Term) -> Term:
     """
     if t.op in (*BINDERS, "named") or not t.args:
         return t
-    free_of = _any_numbers if t.op == "exp" else _with_any_exponents
+    free_of = _any_numbers if t.op == "exp" else with_any_exponents
     return _of_args(t, tuple(map(free_of, t.args)))
 
 

@@ -33,6 +33,8 @@ class Call:
     at ``place``: of the second input, where that is 1.
     ``free``: the letters of lengths that may be symbolic; empty for those of tokens, rows, heads.
     ``sources``: what the code calls, where that is not seen from the code itself.
+    ``masked``: a mask is given with it, so that it is traced by itself.  ``also``: names under
+    which laws make the same call at other inputs.
     """
 
     name: str
@@ -46,6 +48,13 @@ class Call:
     place: int = 0
     free: str = ""
     sources: tuple[Any, ...] = ()
+    masked: bool = False
+    also: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that laws have for it."""
+        return (self.name, *self.also)
 
     @property
     def roots(self) -> tuple[Any, ...]:
@@ -180,8 +189,11 @@ def _tokens(subject: Subject) -> int:
     return 6 if "image" in subject.given else 5
 
 
-def _beside(subject: Subject) -> tuple[Condition, ...]:
-    """What is given with a call, left out of it, or chosen of it: a proof is of that call."""
+def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
+    """What is given with a call, left out of it, or chosen of it: a proof is of that call.
+
+    ``padded``: it is a call that is told as well which tokens count.
+    """
     given = subject.given
     told = [*given.get("values", "").split("; "), given.get("image", "")]
     known = given.get("mask", "")
@@ -190,7 +202,9 @@ def _beside(subject: Subject) -> tuple[Condition, ...]:
         told.append(f"{given['constants']} is made here, the same for all tokens")
     if "context" in given:
         told.append("keys and values are of a context that is drawn here")
-    if given.get("mask"):
+    if padded:
+        told.append(given.get("padding", ""))
+    elif given.get("mask"):
         told.append(f"the mask that is given is {given['mask']}")
     elif "full mask" in given:
         told.append(f"{given['full mask']} shows every key")
@@ -204,6 +218,22 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
     if subject.layer is not None:
         x = torch.randn(3, places_of(subject.module) or _tokens(subject), subject.embed)
         found.append(Call("layer", subject.layer, (x,), ("B n E",), used, _beside(subject)))
+    if subject.hide is not None and not places_of(subject.module):
+        x = torch.randn(3, _tokens(subject), subject.embed)
+        keep = torch.arange(x.shape[1]) < x.shape[1] - torch.tensor([[0], [2], [1]])
+        found.append(
+            Call(
+                "hide",
+                subject.hide,
+                (x, keep),
+                ("B n E", "B n"),
+                used,
+                _beside(subject, padded=True),
+                masked=True,
+                # under a causal mask, with rotary tables beside it, no proof ends
+                also=() if subject.given.get("mask") else ("alone",),
+            )
+        )
     if subject.attend is not None:
         width, attend = subject.width or 8, subject.attend
         q = torch.randn(3, subject.heads, 5, width)
@@ -218,7 +248,36 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
             where = (*where, Condition("no mask is given", "where"))
         letters = ("B H r D", "B G n D", "B G n D")
         found.append(Call("attend", on_three, (q, k, v), letters, used, where))
+        found += _under(subject, (q, k, v), letters, used)
     return tuple(found)
+
+
+def _under(
+    subject: Attention,
+    three: tuple[Tensor, ...],
+    letters: tuple[str, ...],
+    used: tuple[nn.Module, ...],
+) -> Iterator[Call]:
+    """Attention under a mask (B, r, n), of truth values and of numbers, as far as it takes them."""
+    attend, seen = subject.attend, torch.ones(3, 5, 5, dtype=torch.bool).tril(1)
+    where = _beside(subject, padded=True)
+    assert attend is not None  # who calls has seen it
+
+    def under(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        rows = mask[:, None, :1].expand(-1, 1, q.shape[2], -1) if subject.by_key else mask[:, None]
+        return attend(q, k, v, rows)
+
+    def lowered(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        numbers = torch.zeros(mask.shape).to(q).masked_fill(~mask, -torch.inf)
+        return under(q, k, v, numbers)
+
+    letters = (*letters, "B r n")
+    if subject.masks:
+        code = under if "bool" in subject.masks else lowered
+        yield Call("attend_under", code, (*three, seen), letters, used, where, masked=True)
+    if "float" in subject.masks:
+        numbers = torch.randn(seen.shape)
+        yield Call("attend_plus", under, (*three, numbers), letters, used, where, masked=True)
 
 
 def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:

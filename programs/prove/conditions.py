@@ -160,6 +160,8 @@ class Conditions:
         kind = self.subject.kind
         by_value = kind == "pair" or speaks_of_gradients(law.id, kind)
         said = (BY_VALUE,) if by_value else ()
+        if law.limits:
+            said = (*said, Condition(law.limits, "where"))
         if law.id in ORDERED and reorders(self.subject):
             said = (IN_ORDER,)
         return tuple(dict.fromkeys((*self.of_calls(graphs, gates), *said, ONE_CALL)))

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from time import perf_counter
 from typing import Any
 
+from attnproof.symbolic.budget import OutOfTime, within
 from attnproof.symbolic.faults import Fault
 from attnproof.symbolic.terms import free
 from attnproof.theorems.laws import Formula
@@ -72,11 +74,13 @@ class Proofs:
     ) -> None:
         self.subject, self.calls, self.seconds = subject, calls, seconds
         self.graphs = {graph.call.name: graph for graph in graphs}
+        self.called = {name: own for own, graph in self.graphs.items() for name in graph.call.names}
         self.letters: Axes = bound_letters(graphs)
         self.told = Conditions(subject, self.letters)
         self.first = {
             name: result_of(g.call.code, g.call.inputs) for name, g in self.graphs.items()
         }
+        self.masked = any(graph.call.masked for graph in graphs)
         self.gates: dict[str, Gate] = {}
         self.dropped: list[str] = []
         self.elsewhere: list[tuple[dict[str, int], Callable[[], Proofs | None]]] = []
@@ -186,13 +190,18 @@ class Proofs:
     def of_all(self, laws: Sequence[Formula]) -> list[Finding]:
         """What is found about a law of several calls: it holds only if it holds of each."""
         asked = [law for law in laws if law.call in self.calls]
-        findings = [self.of(law) for law in asked]
+        findings: list[Finding | None] = []
+        for law in asked:
+            findings.append(self.of(law))
+            if self.masked and (findings[-1] is None or findings[-1].verdict == "undecided"):
+                break  # one is enough: the law is not proved
+        asked = asked[: len(findings)]
         open_ = [
             law.call
             for law, one in zip(asked, findings, strict=True)
             if one is None or one.verdict not in ("holds", "not asked")
         ]
-        told = f"of the other call, {' and '.join(open_)}, it is not proved"
+        told = f"of the other call, {' and '.join(dict.fromkeys(open_))}, it is not proved"
         each: dict[str, list[Finding]] = {}
         for law, one in zip(asked, findings, strict=True):
             if one is not None:
@@ -217,7 +226,7 @@ class Proofs:
         return None if found is None else replace(found, seconds=perf_counter() - start)
 
     def _of(self, law: Formula) -> Finding | None:
-        wanted = {law.call, *law.others}
+        wanted = {self.called.get(name, name) for name in (law.call, *law.others)}
         if not wanted <= set(self.graphs) or (law.rotates and self._lacks_key()):
             return None
         needed = wanted | ({"key"} & set(self.graphs))
@@ -238,7 +247,8 @@ class Proofs:
             # the code does has one, and then the code breaks the law as well.
             glance = self._is_broken(law, graphs)
             seconds = min(self.seconds, BESIDE_A_WITNESS) if glance else self.seconds
-            made = decided(law, graphs, self.letters, self.subject, seconds)
+            with within(self.seconds if self.masked else inf):
+                made = decided(law, graphs, self.letters, self.subject, seconds)
             bounds, claims = made.bounds, made.decision.claims
             verdict, why = made.decision.verdict, next((c.why for c in claims if c.why), "")
             steps = sum(link.steps for claim in claims for link in claim.links)
@@ -249,7 +259,7 @@ class Proofs:
             short = 0 if bounds or made.in_parts else SHORT
             divisors = tuple(defined(told, short) for claim in claims for told in claim.readings)
             lengths = self.told.lengths(graphs, bounds)
-        except Unread as error:
+        except (Unread, OutOfTime) as error:
             verdict, why = "unread", str(error)
         if verdict == "proved" and divisors and self._gives_none(law, graphs):
             told = " and ".join(dict.fromkeys(one.text for one in divisors))

@@ -6,12 +6,14 @@ the code elsewhere, that is traced by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from time import perf_counter
 from typing import Any
+
+from torch import Tensor
 
 from attnproof.symbolic.scalars import number_of
 from attnproof.verdict_line import Condition
@@ -80,30 +82,22 @@ def prove(
         wanted = [f for f in formulas_of(subject) if (not laws or f.id in laws) and not f.unsaid]
         names = {name for law in wanted for name in (law.call, *law.others)}
         names |= {"key"} if isinstance(subject, Rotary) else set()
-        calls = [call for call in made if call.name in names]
-        letters = set("".join(told for call in calls for told in call.letters))
+        calls = [call for call in made if not names.isdisjoint(call.names)]
         first = {call.name: result_of(call.code, call.inputs) for call in calls}
-        for way in [way for way in fixed if letters.issuperset(way)] or [""]:
-            found = _Reading(subject, calls, way, seconds)
-            if len(found.proofs.graphs) == len(calls):
-                break
-        proofs, findings = found.proofs, []
-        for call in calls:
-            if gives_otherwise(call.code, call.inputs, first[call.name]):
-                proofs.drop(call.name)
-        proofs.elsewhere = found.elsewhere(way)
-        anew: dict[Any, Trace] = {}
-        proofs.widens = partial(
-            widened,
-            traced=lambda call, from_one: _exported(call, way, anew, from_one=from_one),
-            elsewhere=[at for at, _ in proofs.elsewhere[:MOST]],
-        )
-        for name in dict.fromkeys(law.id for law in wanted):
-            begin(name)
-            for finding in proofs.of_all([law for law in wanted if law.id == name]):
-                findings.append(finding)
-                if tell is not None:
-                    tell(finding)
+        parts = [[call for call in calls if not call.masked], *([c] for c in calls if c.masked)]
+        groups: list[_Group] = []
+        findings: list[Finding] = []
+        for own in [part for part in parts if part] or [[]]:
+            group = _Group(subject, own, fixed, seconds)
+            groups.append(group)
+            group.finish(first)
+            for name in dict.fromkeys(law.id for law in wanted if law.call in group.proofs.calls):
+                begin(name)
+                for finding in group.proofs.of_all([law for law in wanted if law.id == name]):
+                    findings.append(finding)
+                    if tell is not None:
+                        tell(finding)
+        proofs, found = groups[0].proofs, groups[0].reading
 
         def hooks() -> Hooks | None:
             with _evaluated(made):
@@ -119,6 +113,33 @@ def prove(
             perf_counter() - start,
             frozenset(c for c, n in proofs.letters.items() if number_of(n) is None),
             hooks,
+        )
+
+
+class _Group:
+    """Calls that are traced with the same letters fixed, the first for which all can be read."""
+
+    def __init__(
+        self, subject: Subject, calls: Sequence[Call], fixed: Sequence[str], seconds: float
+    ) -> None:
+        letters = set("".join(told for call in calls for told in call.letters))
+        for way in [way for way in fixed if letters.issuperset(way)] or [""]:
+            self.reading, self.way = _Reading(subject, calls, way, seconds), way
+            if len(self.reading.proofs.graphs) == len(calls):
+                break
+        self.calls, self.proofs = calls, self.reading.proofs
+
+    def finish(self, first: Mapping[str, Tensor | None]) -> None:
+        """Leave out calls that give something else by now, and say where other code runs."""
+        for call in self.calls:
+            if gives_otherwise(call.code, call.inputs, first[call.name]):
+                self.proofs.drop(call.name)
+        self.proofs.elsewhere = self.reading.elsewhere(self.way)
+        anew: dict[Any, Trace] = {}
+        self.proofs.widens = partial(
+            widened,
+            traced=lambda call, from_one: _exported(call, self.way, anew, from_one=from_one),
+            elsewhere=[at for at, _ in self.proofs.elsewhere[:MOST]],
         )
 
 
@@ -162,7 +183,7 @@ class _Reading:
         if self.missing:
             told = ", ".join(self.missing)
             self.reasons.append(f"without a reading: {told}; the code is run instead")
-        names = [call.name for call in calls]
+        names = [name for call in calls for name in call.names]
         apart = named_apart(graphs, by_value=isinstance(subject, Pair))
         for own in apart if isinstance(subject, Pair) else ():
             for program in own.programs:

@@ -109,10 +109,13 @@ def _drawn(
         elif kind in ("position", "shift"):
             drawn = torch.randint(0, 6, shape, generator=generator)
             found[name] = drawn if whole else drawn.double()
-        elif kind in ("truth", "hidden"):
+        elif kind == "index":
+            found[name] = torch.randint(0, shape[0], (), generator=generator)
+        elif kind in ("truth", "hidden", "keep", "padding"):
             shown = torch.randint(0, 2, shape, generator=generator).bool()
             shown[..., :1] = True
-            found[name] = shown if kind == "truth" else ~shown
+            shown = shown.cummin(-1).values if kind == "padding" else shown
+            found[name] = ~shown if kind == "hidden" else shown
         else:
             found[name] = torch.randint(-2, 3, shape, generator=generator).float()
     return found

@@ -14,14 +14,14 @@ from torch import nn
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.claim import all_positive, equal
 from attnproof.symbolic.composition import Composition, NotComposed
-from attnproof.symbolic.givens import Given, boolean, permutation, positions, real
+from attnproof.symbolic.givens import Given, boolean, index_below, permutation, positions, real
 from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term
 from attnproof.theorems.laws import Formula, called, of_keys
 
 from ..identify.applicability import channel_order, plain_of
-from ..subjects import Rotary, Subject
+from ..subjects import Attention, Rotary, Subject
 from .calls import SHARED, Call
 from .cuts import Cuts, cut_nodes
 from .exporting import Exported
@@ -164,7 +164,16 @@ def calls_by_name(calls: Mapping[str, Callable[..., Any]], subject: Subject) -> 
             order = _order(subject, key)
             if order is not None:
                 found[name] = lambda x, p, rotate=rotate, order=order: _ordered(rotate(x, p), order)
+    if isinstance(subject, Attention) and "hide" in found:
+        hide = found["hide"]
+        found["alone"] = lambda x: hide(x, _all_count(x))
     return called(found, true_means=getattr(subject, "true_means", ""), **plain_of(subject))
+
+
+def _all_count(x: Any) -> Any:
+    """Truth values (B, n) that say of tokens (B, n, E) that all count."""
+    xp = array_namespace(x)
+    return xp.broadcast_to(xp.arange(x.shape[1]) >= 0, x.shape[:2])
 
 
 def reorders(subject: Subject) -> bool:
@@ -291,9 +300,16 @@ def _given(told: str, letters: Axes, axes: int) -> Given:
         if lengths[0].term == num(1):
             raise Unread(f"the graph fixed a length the law varies, {wanted[0]} = 1")
         return permutation(*lengths)
-    made = {"position": positions, "shift": positions, "truth": boolean, "hidden": boolean}.get(
-        kind, real
-    )
+    if kind == "index":
+        return index_below(*lengths)
+    made = {
+        "position": positions,
+        "shift": positions,
+        "truth": boolean,
+        "hidden": boolean,
+        "keep": boolean,
+        "padding": boolean,
+    }.get(kind, real)
     return made(*lengths)
 
 

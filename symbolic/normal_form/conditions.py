@@ -464,19 +464,18 @@ def _is_injective(array: Term) -> bool:
 
 
 def reduce_gates(norm: Normaliser, t: Term, factors: tuple[Term, ...]) -> Derivation:
-    """Products with [a = b]·f(a) and [a <= b]·|b − a|, and with two comparisons."""
+    """Products with [c]·f([c]), [a = b]·f(a), [a <= b]·|b − a|, and with two comparisons."""
     for place, gate in enumerate(factors):
-        if gate.op != "indicator" or len(gate.args[0].args) != 2:
+        if gate.op != "indicator":
             continue
-        a, b = gate.args[0].args
-        if gate.args[0].op == "equal":
-            for old, new in ((a, b), (b, a)):
-                if _simpler(new, old) and any(
-                    occurs(old, f) for k, f in enumerate(factors) if k != place
-                ):
-                    step = rewrite("equals for equals", t, old, new)
-                    if step.right is not t:
-                        return step
+        inner = _within(gate, factors)
+        if inner is not None:
+            return derived.under_condition(t, place, inner)
+        if len(gate.args[0].args) != 2:
+            continue
+        swapped = _swapped(t, gate, place, factors)
+        if swapped is not None:
+            return swapped
         others = (other for other in range(len(factors)) if other != place)
         ways = (s for k in others for s in (_implied(t, place, k), _overlap(norm, t, place, k)))
         shorter = next((s for s in ways if s is not None), None)
@@ -490,6 +489,26 @@ def reduce_gates(norm: Normaliser, t: Term, factors: tuple[Term, ...]) -> Deriva
                 except Refused:
                     continue
     return Reflexive(t)
+
+
+def _swapped(t: Term, gate: Term, place: int, factors: tuple[Term, ...]) -> Derivation | None:
+    """[a = b]·f(a) with the simpler of a and b in the place of the other, if that changes it."""
+    if gate.args[0].op != "equal":
+        return None
+    a, b = gate.args[0].args
+    others = [f for k, f in enumerate(factors) if k != place]
+    for old, new in ((a, b), (b, a)):
+        if _simpler(new, old) and any(occurs(old, f) for f in others):
+            step = rewrite("equals for equals", t, old, new)
+            if step.right is not t:
+                return step
+    return None
+
+
+def _within(gate: Term, factors: tuple[Term, ...]) -> int | None:
+    """The place of a factor in which a condition of the same product occurs, but for conditions."""
+    places = (k for k, f in enumerate(factors) if f.op != "indicator" and f.finite)
+    return next((k for k in places if occurs(gate, factors[k])), None)
 
 
 def _implied(t: Term, place: int, other: int) -> Derivation | None:

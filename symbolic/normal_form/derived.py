@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..derivation import Derivation, Reflexive
 from ..rules.base import Refused
 from ..scalars import ONE, ZERO, add, entry, indicator, integer, mul, num, power, unary
-from ..terms import Term, make
+from ..terms import Term, make, substitute
 from .equations import chain, flat, inside, reverse, rewrite
 
 
@@ -22,6 +22,25 @@ def condition_power(t: Term) -> Derivation:
     (gate,) = t.args
     step = rewrite("either", t, gate)
     return chain(step, rewrite("ring", step.right, gate))
+
+
+def under_condition(t: Term, place: int, other: int) -> Derivation:
+    """[c]·f([c]) = [c]·f(1) in a product, as [c]·([c]·f(1) + (1 − [c])·f(0)) with [c]² = [c]."""
+    gate = t.args[place]
+    opened = inside(t, [(other, rewrite("either", t.args[other], gate))])
+    holds, fails = (substitute(t.args[other], gate, value) for value in (ONE, ZERO))
+    rest = [f for k, f in enumerate(t.args) if k not in (place, other)]
+    square = power(gate, 2)
+    gap = make("add", (gate, make("mul", (num(-1), square))))
+    apart = make("add", (make("mul", (square, holds, *rest)), make("mul", (gap, fails, *rest))))
+    step = chain(opened, rewrite("ring", opened.right, apart))
+    once = condition_power(square)
+    within = [
+        inside(apart.args[0], [(0, once)]),
+        inside(gap, [(1, inside(gap.args[1], [(1, once)]))]),
+    ]
+    back = inside(apart, [(0, within[0]), (1, inside(apart.args[1], [(0, within[1])]))])
+    return chain(step, back, rewrite("ring", back.right, mul(gate, holds, *rest)))
 
 
 def solved_permutation(gate: Term) -> Derivation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,9 @@ from attnproof.symbolic.normal_form.derived import (
     root_power,
     solved_permutation,
     sorted_integer,
+    under_condition,
 )
+from attnproof.symbolic.normal_form.normaliser import Normaliser
 from attnproof.symbolic.scalars import (
     MINUS_INFINITY,
     ONE,
@@ -30,7 +33,7 @@ from attnproof.symbolic.scalars import (
     power,
     unary,
 )
-from attnproof.symbolic.terms import Term, make
+from attnproof.symbolic.terms import Term, make, substitute
 from tests.symbolic.interpreter import Undefined, World, close_to
 from tests.symbolic.rule_cases import EXP, MASK
 from tests.symbolic.rule_refusals import BELOW_MINUS_INFINITY, OUT, C
@@ -68,11 +71,23 @@ def mirrored(x: Term, y: Term) -> Term:
     return add(x, y, largest(minus(x), minus(y)))
 
 
-HOLDS: list[tuple[Derived, tuple[Term, ...], Term, Term]] = [
+def chosen(x: Term, y: Term) -> Term:
+    return add(mul(holds(C), x), mul(add(ONE, minus(holds(C))), y))
+
+
+RAISED = unary("exp", chosen(a, b))
+UNDER = make("mul", (holds(C), power(RAISED, -1), q))
+HOLDS: list[tuple[Derived, tuple[Any, ...], Term, Term]] = [
     (sorted_integer, (t := mul(TWO, add(i, n, minus(i))),), t, integer(t)),
     (condition_power, (t := power(holds(MASK), 3),), t, holds(MASK)),
     (condition_power, (t := power(holds(C), 2),), t, holds(C)),
     (condition_power, (t := power(holds(C), -1),), t, holds(C)),
+    (
+        under_condition,
+        (UNDER, 0, 1),
+        UNDER,
+        mul(holds(C), substitute(power(RAISED, -1), holds(C), ONE), q),
+    ),
     (solved_permutation, (t := same(entry(s, i), j),), t, same(i, entry(inverse, j))),
     (solved_permutation, (t := same(entry(s, i), entry(s, j)),), t, same(i, j)),
     (logarithm, (t := unary("log", ONE), ZERO), t, ZERO),
@@ -91,7 +106,7 @@ HOLDS: list[tuple[Derived, tuple[Term, ...], Term, Term]] = [
 
 @pytest.mark.parametrize(("derived", "arguments", "left", "right"), HOLDS)
 def test_what_is_derived_is_replayed(
-    derived: Derived, arguments: tuple[Term, ...], left: Term, right: Term
+    derived: Derived, arguments: tuple[Any, ...], left: Term, right: Term
 ) -> None:
     proof = replay(derived(*arguments))
     assert (proof.left, proof.right) == (left, right)
@@ -106,11 +121,13 @@ def test_what_is_derived_is_replayed(
     assert values >= 4
 
 
-REFUSED: list[tuple[Derived, tuple[Term, ...]]] = [
+REFUSED: list[tuple[Derived, tuple[Any, ...]]] = [
     (sorted_integer, (add(a, MINUS_INFINITY),)),
     (sorted_integer, (make("add", (X, X), shape=(n,)),)),
     (condition_power, (power(holds(C), 0),)),
     (condition_power, (power(a, 2),)),
+    (under_condition, (make("mul", (a, unary("exp", a))), 0, 1)),
+    (under_condition, (make("mul", (holds(C), BELOW_MINUS_INFINITY)), 0, 1)),
     (solved_permutation, (same(entry(e, k), k),)),
     (solved_permutation, (same(entry(s, OUT), j),)),
     (solved_permutation, (same(entry(s, i), OUT),)),
@@ -144,3 +161,10 @@ def test_an_index_map_is_not_solved_for(t: Term) -> None:
     proof = replay(solved_permutation(t))
     with pytest.raises(Refused, match="nobody granted"):
         close(proof, granted_by_kind(t), ("=", proof.left, proof.right))
+
+
+def test_a_condition_of_a_product_chooses_in_its_factors() -> None:
+    norm = Normaliser()
+    forms = [norm(mul(holds(C), unary("exp", x))).right for x in (chosen(a, b), a, b)]
+    assert forms[0] is forms[1]
+    assert forms[0] is not forms[2]

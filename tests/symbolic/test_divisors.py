@@ -208,9 +208,9 @@ def test_what_is_raised_stands_for_any_numbers_and_where_it_is_infinite_stays() 
     i, j = places()
     scores = real(n, n).named("scores")
     hidden = xp.where(j <= i, 3 * scores, -xp.inf).term
-    general = divisors._with_any_exponents(make("exp", (hidden,), shape=hidden.shape))
+    general = divisors.with_any_exponents(make("exp", (hidden,), shape=hidden.shape))
     gate, shown, least = general.args[0].args
     assert (gate, least) == (hidden.args[0], hidden.args[2])
     assert (shown.op, shown.shape) == ("var", hidden.shape)
     plain = (3 * scores).term
-    assert divisors._with_any_exponents(plain) is plain
+    assert divisors.with_any_exponents(plain) is plain

@@ -34,6 +34,7 @@ HIDDEN_ROWS = Law(
     "masks",
     "a query that sees no key reads zeros or what is declared, and never NaN",
 )
+FINITE = "the numbers that are hidden are finite"
 DOCUMENTS = Law(
     "documents-apart",
     "attention",
@@ -169,6 +170,26 @@ def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
     return xp.stack(left, axis=2), xp.stack(right, axis=2)
 
 
+ONE: dict[str, Any] = {"q": QUERIES, "k": KEYS, "v": KEYS, "i": "index r"}
+
+
+def _own(f: Any, mask: Any, i: Any) -> Any:
+    """The row (B, 1, n, 1) of a mask (B, r, n) that query i has, where all have not the same."""
+    return mask[:, 0 if f.by_key else i][:, None, :, None]
+
+
+@MASK_ADDS.of("attention", "attend_plus", names=ADDED, m="real B r n", **ONE)
+def one_mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any, i: Any) -> Sides:
+    """The same of any one query, of any number of them."""
+    factor, one = array_namespace(q).exp(_own(f, m, i)), 0 * v + 1
+
+    def plain(values: Any) -> Any:
+        return f.attend_plus(q, k, values, 0 * m)[:, :, i]
+
+    total = plain(factor * one) + 1 - plain(one)
+    return f.attend_plus(q, k, v, m)[:, :, i] * total, plain(factor * v)
+
+
 @HIDDEN_ROWS.of(
     "attention",
     "attend_blinded",
@@ -232,7 +253,7 @@ def _of_no_key(f: Any, xp: Any, q: Any, v: Any) -> Any:
     "attention",
     "hide",
     names=(("padded", "the same, other tokens in the padding"),),
-    unsaid="infinite numbers and NaN",
+    limits=FINITE,
     x=TOKENS,
     y=TOKENS,
     keep="padding B n",
@@ -295,6 +316,23 @@ def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> 
         own = [found[i * rows : (i + 1) * rows, :, i] for i in range(r)]
         right.append(xp.stack(own, axis=2))
     return left, right
+
+
+@HIDDEN.of(
+    "attention",
+    "attend_under",
+    names=(("hidden keys", "the same, other numbers in them"),),
+    limits=FINITE,
+    k2=KEYS,
+    v2=KEYS,
+    seen="truth B r n",
+    **ONE,
+)
+def hidden_from_one(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, seen: Any, i: Any) -> Sides:
+    """The same of any one query, of any number of them."""
+    xp, own = array_namespace(q), _own(f, seen, i)
+    other = f.attend_under(q, xp.where(own, k, k2), xp.where(own, v, v2), seen)
+    return f.attend_under(q, k, v, seen)[:, :, i], other[:, :, i]
 
 
 @DOCUMENTS.of(

@@ -31,7 +31,7 @@ class Formula:
     ``"permutation n"``, ``"real"``, ``"shift"`` (one for all), ``"step"`` (a plain number),
     ``"place B n"`` (a position of one axis), ``"truth B r n"`` and ``"hidden B r n"`` (any truth
     values, True for what counts, or for what does not), ``"keep B n"`` and ``"padding B n"`` (truth
-    values, True for what counts; of padding it comes first).
+    values, True for what counts; of padding it comes first), ``"index r"`` (one of so many places).
     Letters: A and B rows of a batch, H heads, G key heads, n, r and m tokens, c tokens that fill a
     cache, D features of a head, E features of a token, F those of all heads.
 
@@ -42,6 +42,7 @@ class Formula:
     ``inputs``: those at which it is measured, where the ones of its call do not do.
     ``unsaid``: what the sentence says and the formula does not, or says at these lengths alone: no
     proof of the formula is one of the law.
+    ``limits``: a clause under which a proof of the formula is one of the law, as far as it says it.
     ``others``: further calls that it is about, without which it says nothing.
     ``floats``: no other method reads it: it speaks of what floating point leaves, of what is 0, of
     gradients or training, or of so little of its law that only beside others it says something.
@@ -65,6 +66,7 @@ class Formula:
     floats: bool = False
     others: Sequence[str] = ()
     again: Callable[..., Mapping[str, Any]] | None = None
+    limits: str = ""
 
     @property
     def rotates(self) -> bool:
@@ -121,6 +123,8 @@ class Law:
         inputs: Sequence[Inputs] = (),
         floats: bool = False,
         again: Callable[..., Mapping[str, Any]] | None = None,
+        limits: str = "",
+        others: Sequence[str] = (),
         **given: str,
     ) -> Callable[[Callable[..., Sides]], Callable[..., Sides]]:
         """Add a formula: the kind of code, the call, and what is given beside it."""
@@ -143,7 +147,9 @@ class Law:
                     unsaid,
                     inputs,
                     floats,
+                    others=others,
                     again=again,
+                    limits=limits,
                 )
             )
             return sides

@@ -202,11 +202,19 @@ for _call, _alone, _left in (
 ):
     _how: dict[str, Any] = {"call": _call, "alone": _alone, "left": _left}
     _steps = _call == "padded_steps"  # the last two tokens are steps of one
-    _more: dict[str, Any] = {"unsaid": "at the first call and after"}
+    _more: dict[str, Any] = (
+        {"unsaid": "at the first call and after"}
+        if _steps
+        else {
+            "limits": "this is said of a first call, of rows of two lengths with padding "
+            "behind, and of what is alone under a mask that shows it all"
+        }
+    )
     PADDING.of(
         "attention",
         _call,
         names=ALONE,
+        others=(_alone,),
         **_more,
         **SHORT,
         inputs=_ragged(*((1, 1, 3, 1), (1, 2, 3, 5)) if _steps else ((1, 1, 2, 1), (1, 3, 1, 5))),
@@ -215,6 +223,7 @@ for _call, _alone, _left in (
         "attention",
         _call,
         names=RAGGED_NAMES,
+        others=(_alone,),
         **_more,
         **RAGGED,
         inputs=_ragged(

@@ -8,7 +8,7 @@ from typing import Any
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.divisors import settled
+from attnproof.symbolic.divisors import settled, with_any_exponents
 from attnproof.symbolic.namespace import (
     cos,
     exp,
@@ -169,7 +169,10 @@ def cumulative_sum(x: Array, axis: int) -> Array:
 
 def sees_a_key(scores: Array, axis: int = -1) -> bool:
     """Whether some score of every row is certainly a number, and not −∞."""
-    return scores.term.finite or _positive(as_array(xp.sum(xp.exp(scores), axis=axis)).term)
+    if scores.term.finite:
+        return True
+    total = as_array(xp.sum(xp.exp(scores), axis=axis)).term
+    return _positive(with_any_exponents(total))  # what a score is, where it is one, is no matter
 
 
 @lru_cache(maxsize=256)
