@@ -266,14 +266,18 @@ def spare(code: Code, masks: tuple[Argument, ...]) -> set[str]:
 
 
 def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]) -> dict[str, str]:
-    """What the code is given for a mask where nobody asks for one: "full mask", or "no mask"."""
-    handed = {one.name for one in masks} - spare
-    if handed:
-        return {"full mask": next(one.name for one in masks if one.name in handed)}
-    taken = [one for one in parameters(code.call) if takes_mask(one)]
+    """What the code is given for a mask where nobody asks for one: "full mask", or "no mask".
+
+    Of more masks than one some may be given and others not: "left out".
+    """
+    handed = [one.name for one in masks if one.name not in spare]
+    taken = [one for one in parameters(code.call) if takes_mask(one) and one.name not in handed]
     left = [one for one in taken if one.name not in code.options.arguments]
     left.sort(key=lambda one: one.role != "mask")
-    return {"no mask": left[0].name} if left else {}
+    if not handed:
+        return {"no mask": left[0].name} if left else {}
+    others = {"left out": " and ".join(one.name for one in left)} if left else {}
+    return {"full mask": " and ".join(handed), **others}
 
 
 def takes_mask(one: Parameter) -> bool:

@@ -427,26 +427,32 @@ def _given(on: OnTokens) -> dict[str, str]:
     masks = (*on.masks, *on.context_masks)
     return {
         **({"context": on.context} if on.context else {}),
-        **({"mask": CAUSAL} if causal else masks_given(on.code, masks, on.spare)),
-        **({"padding": told} if (told := _padding(on, causal=causal)) else {}),
+        **(_beside_causal(on, masks) if causal else masks_given(on.code, masks, on.spare)),
+        **({"padding": told} if (told := _padding(on, masks, causal=causal)) else {}),
         **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
         **of_image(on.line),
     }
 
 
-def _padding(on: OnTokens, *, causal: bool) -> str:
+def _beside_causal(on: OnTokens, masks: tuple[Argument, ...]) -> dict[str, str]:
+    """That its mask is causal, and which others show every key."""
+    full = [one.name for one in masks if not telling(one) and one.name not in on.spare]
+    return {"mask": CAUSAL, **({"full mask": " and ".join(full)} if full else {})}
+
+
+def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:
     """What else is given, or left out, of a call that is told which tokens count."""
     own = [one.name for one in on.padding]
     if not own:
         return ""
-    if causal:
-        return f"the mask that is given is {CAUSAL}, and hides padding as well"
-    masks = [one.name for one in (*on.masks, *on.context_masks) if one.name not in own]
-    shown = [name for name in masks if name not in on.spare]
+    told = [f"the mask that is given is {CAUSAL}, and hides padding as well"] if causal else []
+    own += [one.name for one in masks if causal and telling(one)]
+    shown = [one.name for one in masks if one.name not in (*own, *on.spare)]
+    if shown:
+        told.append(f"{' and '.join(shown)} {'show' if len(shown) > 1 else 'shows'} every key")
     taken = {one.name for one in parameters(on.code.call) if takes_mask(one)}
-    told = [f"{' and '.join(shown)} shows every key"] if shown else []
     if taken - {*own, *shown, *on.options}:
-        told.append(f"no mask but {' and '.join((*own, *shown))} is given")
+        told.append(f"no mask but {' and '.join(dict.fromkeys((*own, *shown)))} is given")
     return "; ".join(told)
 
 

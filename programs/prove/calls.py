@@ -204,11 +204,15 @@ def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
         told.append("keys and values are of a context that is drawn here")
     if padded:
         told.append(given.get("padding", ""))
-    elif given.get("mask"):
+        return tuple(Condition(one, "where") for one in told if one)
+    if given.get("mask"):
         told.append(f"the mask that is given is {given['mask']}")
-    elif "full mask" in given:
-        told.append(f"{given['full mask']} shows every key")
-    elif "no mask" in given:
+    if "full mask" in given:
+        several = " and " in given["full mask"]
+        told.append(f"{given['full mask']} {'show' if several else 'shows'} every key")
+    if "left out" in given:
+        told.append(f"nothing is given for {given['left out']}")
+    if "no mask" in given:
         told.append("no mask is given")
     return tuple(Condition(one, "where") for one in told if one)
 

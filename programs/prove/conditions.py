@@ -35,6 +35,18 @@ ON_CPU = Condition("calls are on the CPU: the code asks for the device", "where"
 BY_VALUE = Condition("this is said of values, not of gradients", "where")
 ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
 IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
+NO_NAN = "the code gives no NaN"
+# Ends of conditions that leave out what gives NaN.
+NO_NAN_THERE = (
+    "≠ 0",
+    "≥ 0",
+    "> 0",
+    "denominator is 0",
+    "negative number",
+    "above 0",
+    "sees a key",
+    "is NaN",
+)
 SHORT = 60  # characters of a formula that stands in a line
 
 
@@ -49,6 +61,14 @@ def defined(told: str, short: int = SHORT) -> Condition:
     if told.endswith("> 0"):
         return Condition("every logarithm is of a number above 0", "if")
     return Condition(told, "if")
+
+
+def said_once(told: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Conditions without that no NaN is met, where another one leaves out what gives it."""
+    kept = tuple(told)
+    if any(one.kind == "if" and one.text.endswith(NO_NAN_THERE) for one in kept):
+        return tuple(one for one in kept if not one.text.startswith(NO_NAN))
+    return kept
 
 
 @dataclass
@@ -186,7 +206,13 @@ class Conditions:
             for lengths in raising
             if lengths
         ]
+        told += [self._of_none(gates[name]) for name in graphs if gates[name].none]
         return *told, *readings_of(graphs.values())
+
+    def _of_none(self, gate: Gate) -> Condition:
+        """That the code gives numbers where it was seen to give NaN."""
+        seen = "of zeros" if gate.of_zeros else f"at {self.at(gate.none or {})}"
+        return Condition(f"{NO_NAN}, as it does {seen}", "where")
 
 
 def readings_of(graphs: Iterable[Graph]) -> tuple[Condition, ...]:

@@ -45,6 +45,7 @@ LITTLE = 5_000_000  # of a call that is made in every way
 SECONDS = 2.0  # of the processor, for code that does more than its graph shows
 MEMORY = 400_000  # KiB that the code may keep of all these calls
 VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
+ORDINARY, FEW = 8.0, 16  # numbers, and lengths, of which nothing overflows
 STEP = 2.0**-22
 POOL, STEPS = 1_048_583, 104_729  # both prime: no axis comes round to the same numbers
 # How a call is made.
@@ -70,7 +71,8 @@ class Gate:
 
     ``unlike`` has lengths by letter, and ``how`` says how the call was made, if in no plain way.
     ``changes``: why what an earlier call gave is given no more.  ``where``: what the code asks and
-    was answered in one way wherever it was run.
+    was answered in one way wherever it was run.  ``none``: lengths at which code and graph give NaN
+    of ordinary numbers, or of zeros, ``of_zeros``; terms have no NaN, and 0 times it is 0 there.
     """
 
     unlike: list[dict[str, int]] = field(default_factory=list)
@@ -78,6 +80,8 @@ class Gate:
     raises: dict[str, int] | None = None
     changes: str = ""
     where: list[Condition] = field(default_factory=list)
+    none: dict[str, int] | None = None
+    of_zeros: bool = False
 
 
 @dataclass
@@ -173,7 +177,17 @@ class _Run:
             if way == "plain" and self.found.raises is None and min(at.values(), default=2) > 1:
                 self.found.raises = dict(at)
             return True
+        if self.found.none is None and max(at.values(), default=0) <= FEW:
+            self._hear_of_none(at, given, got)
         return self.alike(got, want)
+
+    def _hear_of_none(self, at: Lengths, given: tuple[Tensor, ...], got: Results) -> None:
+        """Note it where numbers that are not large give NaN."""
+        numbers = [x for x in given if x.is_floating_point() and x.numel()]
+        if any(bool(x.isnan().any()) for x in got):
+            largest = max((float(x.abs().max()) for x in numbers), default=0.0)
+            if largest <= ORDINARY:
+                self.found.none, self.found.of_zeros = dict(at), bool(numbers) and not largest
 
     def ones(self) -> list[str]:
         """The letters of lengths that may be 1."""

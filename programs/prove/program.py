@@ -32,7 +32,7 @@ from .exporting import Exported, results_of
 from .guards import Binding
 from .nodes import arguments, inner_graph, is_silent, leaves, masking_nodes, name_of
 from .operations import READINGS, Notes, Pair, Unread, noted
-from .operations.reading import KINDS, NARROW, notes, numeric, standing
+from .operations.reading import KINDS, NARROW, assume, notes, numeric, standing
 
 Way = Literal["program", "folded", "in parts", "valued"]
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -269,6 +269,13 @@ ENTRIES = tuple(
 )
 
 
+# Those of which −∞ gives a number; what others make of it may be NaN, which no function gives.
+AT_INFINITY = tuple(
+    f"aten.{name}.default" for name in ("relu", "sigmoid", "tanh", "softplus", "erf")
+)
+LEAST = 2.0**-126  # the least normal number of float32, below which an epsilon may be 0
+
+
 def folded(operation: str, args: Sequence[Any], *, of_tables: bool = False) -> Array | None:
     """The operation as a function of a row, or of a number, of which nothing is known; or None.
 
@@ -301,12 +308,19 @@ def _of_row(operation: str, args: Sequence[Any], *, of_tables: bool) -> Array | 
     ``of_tables``: one for each operation with its settings, and with the shapes of its tables.
     """
     x = numeric(args[0])
+    if not x.term.finite:
+        return None
     if operation == "aten.linear.default":
         out: tuple[Any, ...] | None = (args[1].axes[0],)
     elif len(args[1]) == 1:  # a norm over one axis
         out = None
     else:
         return None
+    least = _epsilon(operation, args)
+    if least < 0:
+        return None
+    if least < LEAST:
+        assume("no denominator is 0", "if")
     tables = [a for a in args[1:] if isinstance(a, Array)] if of_tables else []
     core = (1, *(a.ndim for a in tables))
     given = Given("function", core=core, out=out, says="a function of a row, any")
@@ -316,16 +330,26 @@ def _of_row(operation: str, args: Sequence[Any], *, of_tables: bool) -> Array | 
     return found
 
 
+def _epsilon(operation: str, args: Sequence[Any]) -> float:
+    """What a norm adds to what it divides by, which is 0 of a row of zeros; 1 of other maps."""
+    place = {"aten.layer_norm.default": 4, "aten.rms_norm.default": 3}.get(operation)
+    found = args[place] if place is not None and len(args) > place else None
+    return found if isinstance(found, int | float) else 1.0
+
+
 def _told(table: Array, *, shape: bool) -> object:
     return [length.key for length in table.axes] if shape else table.term.key
 
 
-def _of_entries(operation: str, args: Sequence[Any]) -> Array:
+def _of_entries(operation: str, args: Sequence[Any]) -> Array | None:
     """One function for each operation and its settings: leaky_relu of 0.1 is not that of 0.2."""
+    x = numeric(args[0])
+    if not x.term.finite and (operation not in AT_INFINITY or len(args) > 1):
+        return None
     settings = "".join(f"_{_spelt(setting)}" for setting in args[1:])
     name = f"any_{operation.split('.')[1]}{settings}"
     given = Given("function", core=(0,), out=(), says="a function of a number, any")
-    found: Array = standing(name, given)(numeric(args[0]))
+    found: Array = standing(name, given)(x)
     return found
 
 

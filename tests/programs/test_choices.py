@@ -353,8 +353,9 @@ def test_a_mask_that_is_left_out_is_told_beside_what_else_was_chosen() -> None:
         return out
 
     line = "q: B H n D, k: B H n D, v: B H n D, mask: B 1 n n add -> B H n D"
-    told = [one.text for call in calls_of(adapted_as(attend, line)) for one in call.where]
-    assert told == [
+    plain, *masked = calls_of(adapted_as(attend, line))
+    assert [call.name for call in masked] == ["attend_under", "attend_plus"]
+    assert [one.text for one in plain.where] == [
         "it knows one length: fewer queries stand in its last places",
         "no mask is given",
     ]

@@ -180,6 +180,26 @@ def test_a_mask_of_a_context_that_is_given_is_not_said_to_be_left_out() -> None:
     assert "no mask is given" not in said
 
 
+class ReadsHiddenOfTwo(ReadsHidden):
+    """The same, which takes a mask of its own tokens as well."""
+
+    def forward(  # type: ignore[override]
+        self, x: Tensor, context: Tensor, context_mask: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
+        out = super().forward(x, context, context_mask)
+        return out if mask is None else out.cumsum(1)
+
+
+@pytest.mark.parametrize("kind", ["attention", "layer"])
+def test_of_two_masks_each_is_told(kind: str) -> None:
+    line = "x: B r E, context: B n E, context_mask: B n keep, mask: B r keep -> B r E"
+    (one,) = prove(adapted_as(ReadsHiddenOfTwo, line, kind=kind), ("permutation",)).findings
+    assert one.verdict == "holds"
+    said = [told.text for told in one.assuming]
+    assert {"context_mask shows every key", "nothing is given for mask"} <= {*said}
+    assert "no mask is given" not in said
+
+
 class Summing(nn.Module):
     """No attention: adds the mean, or a sum that has an order where it is given a mask."""
 

@@ -316,9 +316,14 @@ def whole(value: Any, what: str) -> int:
 
 def opaque(name: str, x: Array) -> Array:
     """A function of numbers of which nothing is known, entry by entry: what holds for any holds."""
+    if not x.term.finite and name not in BOUNDED:
+        raise Unread(f"−∞ in a function, {name}, of which nothing is known")
     says = f"torch's {name}, of which nothing is used"
     found: Array = standing(name, Given("function", core=(0,), out=(), says=says))(x)
     return found
+
+
+BOUNDED = ("erf", "softplus")  # of −∞ these give a number
 
 
 def standing(name: str, given: Given) -> Any:
