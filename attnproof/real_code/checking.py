@@ -138,9 +138,12 @@ def look(
     order, reads = asked.methods, is_to_be_read(subject, asked.laws)
     if "identity" in order and reads:
         order = ("identity", *(method for method in order if method != "identity"))
-    methods["longer"] = partial(_longer, verdicts)
-    ran = "measured" in order or ("measured", "holds") in set().union(*verdicts.values())
-    for method in (*order, *["longer"] * ran):
+    known: set[tuple[str, str]] = set().union(*verdicts.values())
+    ran = next(
+        (one for one in ("measured", "exact") if one in order or (one, "holds") in known), ""
+    )
+    methods["longer"] = partial(_longer, verdicts, ran)
+    for method in (*order, *["longer"] * bool(ran)):
         start, why, fault = perf_counter(), "", None
         patience.in_a_row = 0
         try:
@@ -156,7 +159,7 @@ def look(
         tell(
             {
                 "event": "method",
-                "method": "measured" if method == "longer" else method,
+                "method": ran if method == "longer" else method,
                 "why": why,
                 "seconds": perf_counter() - start,
                 "traceback": fault.traceback if fault is not None else "",
@@ -303,9 +306,16 @@ def _law(
 
 
 def _longer(
-    verdicts: Mapping[str, set[tuple[str, str]]], subject: Subject, asked: Asked, tell: Tell
+    verdicts: Mapping[str, set[tuple[str, str]]],
+    method: str,
+    subject: Subject,
+    asked: Asked,
+    tell: Tell,
 ) -> None:
-    """What holds without a proof, at lengths for which the code asks."""
+    """What holds without a proof, at lengths for which the code asks; or what it asks is told.
+
+    ``method``: "measured" where the code is run in floating point.
+    """
     import torch
 
     from ..numeric.devices import chosen
@@ -316,9 +326,9 @@ def _longer(
     draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))
 
     def begin(law: str) -> None:
-        tell({"event": "begins", "method": "measured", "law": law, "does": "being run of more"})
+        tell({"event": "begins", "method": method, "law": law, "does": "being run of more"})
 
-    for one in at_longer(subject, names, draw, begin):
+    for one in at_longer(subject, names, draw, begin, method):
         tell(_found(one))
 
 

@@ -188,7 +188,7 @@ def _run_at(
     findings: Sequence[FindingRecord], verdict: LawVerdict = "measured"
 ) -> tuple[Condition, ...]:
     """The limits of what was run, where a law holds without a proof."""
-    runs = (one for one in findings if one.method == "measured" and one.verdict == "holds")
+    runs = (one for one in findings if one.method != "traced" and one.verdict == "holds")
     told = dict.fromkeys(limit for one in runs for limit in one.assuming)
     return tuple(told) if verdict in HOLDS else ()
 

@@ -4,7 +4,7 @@ Laws are run of few tokens.  Code that asks for its lengths (``if n > 1000``) ma
 for more of them: its comparisons are watched, and the laws are run where one turns out otherwise
 (:mod:`attnproof.programs.prove.branches`), at one more token than the largest number of its source,
 and at as many as a square table has that it keeps.  What is too much work is told in the line of
-the verdict.
+the verdict, and so is what of many keys, and of the entries of a stored mask, was not looked at.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..programs.as_read import LAWS as OF_MASKS
 from ..programs.calling import evaluating
 from ..programs.draw import Draw
 from ..programs.finding import LONGER, Finding
@@ -26,14 +27,17 @@ from ..programs.prove.watching import LEADS, Executed, Met, Watch, functions_of,
 from ..programs.source_numbers import functions_in, is_own
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
+from ..theorems.laws.masks import looked_at
 from ..verdict_line import Condition
 
 Lengths = Mapping[str, int]
 Call = Callable[[Lengths], Any]
 MOST = 4_500_000  # numbers that one call makes, in about a tenth of a second
-WORK = 32_000_000  # those of all laws together
+WORK = 64_000_000  # those of all laws together
+SIDES = 2  # a law calls the code for each, and where it looks at keys for each of these as well
 SHORT = 7  # tokens that laws are run of anyway
 LATER = 8  # tokens that laws put behind others, which a table has rows for
+TWO = 2  # numbers that a mask is made of: shown and hidden
 NUMBERS = range(130, 2101)  # of the source, that may be a number of tokens
 
 
@@ -41,29 +45,37 @@ NUMBERS = range(130, 2101)  # of the source, that may be a number of tokens
 class Longer:
     """Lengths at which code does something else, and what it asks there, as it was in other runs.
 
-    ``asks``: "" where the lengths are a number of the source, or the rows of a table.
+    ``asks``: "" where the lengths are a number of the source, or the rows of a table.  ``alike``:
+    that is one in which every row shows what the row before it does, one place further on.
     """
 
     at: Lengths
     asks: str = ""
+    alike: bool = False
 
 
 def at_longer(
-    subject: Subject, laws: Collection[str], draw: Draw, begin: Callable[[str], None]
+    subject: Subject,
+    laws: Collection[str],
+    draw: Draw,
+    begin: Callable[[str], None],
+    method: str = "measured",
 ) -> Iterator[Finding]:
     """What laws are of more tokens that hold of few; nothing of code that asks for no length.
 
-    ``begin`` hears which law is run.
+    ``begin`` hears which law is run.  Of another ``method`` than "measured" none is: lines say what
+    the code asks.
     """
     longer, where = lengths_of(subject)
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
+    stored = [*_irregular(subject)]
     left = WORK
     for law in laws:
         own = any(one.kind == subject.kind for one in formulas.get(law, ()))
-        missed = list(where)
+        missed, keys = [*where, *(stored if law in OF_MASKS else ())], [""]
         for one in longer:
-            cost, made = work(subject, one.at), None
-            if own and cost <= left:
+            cost, made = _cost(subject, law, one.at), None
+            if own and cost <= left and method == "measured":
                 begin(law)
                 left -= cost
                 found = examine(replace(subject, run_at=(one.at,)), (draw,), (law,))
@@ -74,11 +86,56 @@ def at_longer(
                     break
             if made is None and one.asks:
                 missed.append(one.asks)
+            elif made is not None and not one.alike:
+                keys = [_not_looked_at(subject, law, one.at)]  # of the most tokens, which come last
         else:
+            missed += filter(None, keys)
             if missed:
                 assuming = tuple(Condition(asks, "where") for asks in dict.fromkeys(missed))
                 why = "it holds at lengths for which the code gives these answers"
-                yield Finding(law, "measured", "holds", why, dtype=draw.format, assuming=assuming)
+                yield Finding(law, method, "holds", why, dtype=draw.format, assuming=assuming)
+
+
+def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
+    """The keys that a law looks at one by one."""
+    each = law == "past-is-used" and not isinstance(subject, Mask)
+    return looked_at(at["n"]) if each else []
+
+
+def _cost(subject: Subject, law: str, at: Lengths) -> int:
+    """About how many numbers a law makes."""
+    return work(subject, at) * (SIDES + len(_keys(subject, law, at)))
+
+
+def _not_looked_at(subject: Subject, law: str, at: Lengths) -> str:
+    """That keys are seen which a law did not look at; "" where it did at all."""
+    few, many = len(_keys(subject, law, at)), at["n"]
+    told = (
+        f"the {many - few} of {many} keys that were not looked at are seen as the other {few} are"
+    )
+    return told if 0 < few < many else ""
+
+
+def _irregular(subject: Subject) -> Iterator[str]:
+    """That a stored mask is everywhere as it is where it was looked at, if its rows differ."""
+    for name, x in _square(subject):
+        if x.shape[-1] > SHORT and not _rows_alike(x) and len(x.unique()) == TWO:
+            yield (
+                f"the entries of the stored mask {name}, {x.shape[-1]} by {x.shape[-1]}, that "
+                "were not looked at are as the others"
+            )
+
+
+def _square(subject: Subject) -> Iterator[tuple[str, Tensor]]:
+    """The stored tables with as many rows as columns."""
+    for name, x in subject.module.named_buffers() if subject.module is not None else ():
+        if x.dim() > 1 and x.shape[-1] == x.shape[-2]:
+            yield name, x
+
+
+def _rows_alike(x: Tensor) -> bool:
+    """Whether each row of a table is the one before it, one place further on."""
+    return torch.equal(x[..., 1:, 1:], x[..., :-1, :-1])
 
 
 def lengths_of(subject: Subject) -> tuple[list[Longer], list[str]]:
@@ -180,18 +237,18 @@ def _turned(watch: Watch, alone: _Alone) -> Iterator[Longer]:
 def _named(ran: Executed, subject: Subject, least: int) -> Iterator[Longer]:
     """One more than the largest number of the code that ran, and the rows of a square table."""
     numbers = [n for code in ran.codes for n in code.co_consts if type(n) is int and n in NUMBERS]
-    tables = subject.module.buffers() if subject.module is not None else ()
-    square = [x.shape[-1] for x in tables if x.dim() > 1 and x.shape[-1] == x.shape[-2]]
-    tables_end = [n for n in square if n in NUMBERS]
+    tables = [x for _, x in _square(subject)]
+    tables_end = [x.shape[-1] for x in tables if x.shape[-1] in NUMBERS]
+    alike = all(map(_rows_alike, tables))
     tried = (
-        [n + 1 for n in numbers if n > least],
-        tables_end,
-        [n - LATER for n in tables_end],
+        ([n + 1 for n in numbers if n > least], False),
+        (tables_end, alike),
+        ([n - LATER for n in tables_end], alike),
     )
-    for many in tried:
+    for many, regular in tried:
         fits = [n for n in many if least < n and work(subject, {"n": n}) <= MOST]
         if fits:
-            yield Longer({"n": max(fits)})
+            yield Longer({"n": max(fits)}, alike=regular)
 
 
 def _of_law(subject: Subject, at: Lengths) -> Lengths:

@@ -75,7 +75,13 @@ def leaks_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scores(q, k).masked_fill(torch.ones(r, n).triu(first).bool(), -math.inf).softmax(-1) @ v
 
 
-def asked(attend: Attend, law: str, *, causal: bool | None = None) -> LawOfCodeRecord:
+def asked(
+    attend: Attend,
+    law: str,
+    *,
+    causal: bool | None = None,
+    methods: tuple[str, ...] = ("exact", "measured"),
+) -> LawOfCodeRecord:
     declared = None if causal is None else DeclaredAttention(causal=causal)
     code = Attention(
         name="a",
@@ -85,7 +91,7 @@ def asked(attend: Attend, law: str, *, causal: bool | None = None) -> LawOfCodeR
         width=4,
         declared=declared,
     )
-    ask = Asked(target="a.py::a", kind="attention", methods=("exact", "measured"), laws=(law,))
+    ask = Asked(target="a.py::a", kind="attention", methods=methods, laws=(law,))
     heard = Collected(ask)
     heard.hear({"event": "adapted", "name": "a", "kind": "attention", "adapted": "", "file": ""})
     look(code, ask, heard.hear)
@@ -246,6 +252,54 @@ def test_a_stored_mask_that_is_open_from_a_row_on_is_broken() -> None:
 def test_keys_that_a_stored_mask_hides_in_some_rows_are_missed() -> None:
     code = Stored(stored((slice(512, 600), slice(0, 300), 0.0)))
     assert past_is_used(code).verdict == "broken"
+
+
+ONE_ENTRY = (
+    (slice(500, 501), slice(777, 778), 1.0),  # a later token is seen
+    (slice(777, 778), slice(500, 501), 0.0),  # an earlier one is not
+)
+NOT_LOOKED_AT = "the entries of the stored mask bias, 1024 by 1024, that were not looked at"
+
+
+@pytest.mark.parametrize("fault", ONE_ENTRY)
+def test_one_entry_of_a_stored_mask_that_was_not_looked_at_is_told(
+    fault: tuple[slice, slice, float],
+) -> None:
+    laws = ["causal", "past-is-used"]
+    record = check_attention(Stored(stored(fault)), laws, declared="attention:causal")
+    for law in laws:
+        row = record.law(law)
+        assert row.verdict in ("exact", "measured")
+        assert NOT_LOOKED_AT in row.why
+        assert NOT_LOOKED_AT in how(row)
+    assert "the 1019 of 1024 keys that were not looked at" in record.law("past-is-used").why
+
+
+def test_a_stored_mask_whose_rows_are_alike_needs_no_such_condition() -> None:
+    laws, methods = ["causal", "past-is-used"], ["exact", "measured"]
+    record = check_attention(Stored(RIGHT[1]), laws, declared="attention:causal", methods=methods)
+    assert [record.law(law).verdict for law in laws] == ["exact", "measured"]
+    assert not any("not looked at" in record.law(law).why for law in laws)
+
+
+def forgets_one_key_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    found = scores(q, k)
+    if k.shape[-2] > 700:
+        found[..., 333] = -math.inf
+    return found.softmax(-1) @ v
+
+
+def test_keys_that_were_not_looked_at_are_told() -> None:
+    row = asked(forgets_one_key_when_long, "past-is-used", causal=False)
+    assert row.verdict == "measured"
+    assert "696 of 701 keys that were not looked at are seen as the other 5 are" in how(row)
+
+
+def test_finite_fields_alone_say_what_the_code_asks() -> None:
+    row = asked(placed_when_long, "permutation", methods=("exact",))
+    assert row.verdict == "exact"
+    assert "where `k.shape[-2] > 700` is false" in row.why
+    assert asked(plain, "permutation", methods=("exact",)).assuming == ()
 
 
 def test_a_fault_of_this_search_loses_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,16 +268,20 @@ def _past(seen: Any, axis: int | None = None) -> Any:
     def past(f: Any, **given: Any) -> Sides:
         """Every key that is declared visible is visible."""
         many = 0 if axis is None else [*given.values()][-1].shape[axis]
-        some = {"keys": _spread(many), "every": True} if many > FAR else {}
+        some = {"keys": looked_at(many), "every": True} if many > FAR else {}
         visible, declared = seen(f, **given, **some)
         return declared * visible, declared
 
     return past
 
 
-def _spread(many: int) -> list[int]:
-    """Keys from the first to the last, so many that their scores are ``SCORES``, or ``LEAST``."""
-    count = min(many, max(LEAST, SCORES // many**2))
+def looked_at(many: int) -> list[int]:
+    """Keys from the first to the last, so many that their scores are ``SCORES``, or ``LEAST``.
+
+    >>> looked_at(1024)
+    [0, 255, 511, 767, 1023]
+    """
+    count = many if many <= FAR else min(many, max(LEAST, SCORES // many**2))
     return [k * (many - 1) // (count - 1) for k in range(count)]
 
 
