@@ -90,6 +90,8 @@ def asked_elsewhere(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str
 def _is_state(one: Any) -> bool:
     if one is None:
         return False
+    if isinstance(one, Iterator):  # of which each call leaves less for the next
+        return True
     if isinstance(one, ModuleType):
         return one.__name__ in STATE
     module = getattr(one, "__module__", None) or type(one).__module__

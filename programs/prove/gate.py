@@ -358,7 +358,7 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str]) -> bool:
         f"what `{name}` compares turns out as it did in every run: its source is not found"
         for name in watch.unseen(ran.codes)
     )
-    told = (*search.told(), *unseen, *asked_elsewhere(ran.codes))
+    told = (*search.told(), *watch.told(), *unseen, *asked_elsewhere(ran.codes))
     run.found.where = [Condition(one, "where") for one in told]
     return False
 

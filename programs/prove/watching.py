@@ -16,7 +16,7 @@ import linecache
 import re
 import sys
 import warnings
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -49,6 +49,11 @@ SIGNS: dict[type, str] = {
 PARTS = {ast.FloorDiv, ast.Mod, ast.RShift, ast.Div}
 # What a function says of the numbers in a tensor.
 OF_NUMBERS = ("item", "equal", "allclose", "is_nonzero")
+# What takes something out of what is kept, or moves it: the next call finds it otherwise.
+OF_STATE = (
+    *("pop", "popleft", "popitem", "rotate", "reverse"),
+    *("send", "get_nowait", "read", "readline", "readlines"),
+)
 # What is no question by itself: it says only where other numbers come out.
 LEADS = ("//", "item", "min")
 
@@ -78,13 +83,17 @@ class Watch:
     """The comparisons of some code, and what was on their sides in each run.
 
     ``met``: of each place, by which entry of a container is meant and by which visit in a run it
-    was (LAST: the last of more), what was met there.
+    was (LAST: the last of more), what was met there.  ``taken``: where something is taken from what
+    was there in the run before as well.
     """
 
     functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
     sites: list[Site] = field(default_factory=list)
     met: dict[tuple[int, int, int], list[Met]] = field(default_factory=dict)
+    taken: dict[int, None] = field(default_factory=dict)
     _held: dict[int, Any] = field(default_factory=dict)
+    _from: dict[int, list[Any]] = field(default_factory=dict)
+    _before: dict[int, list[Any]] = field(default_factory=dict)
     _visits: Counter[tuple[int, int]] = field(default_factory=Counter)
     _last: dict[tuple[int, int], Met] = field(default_factory=dict)
     _run: tuple[Lengths, str] | None = None
@@ -111,6 +120,12 @@ class Watch:
                 self.met.setdefault((site, entry, LAST), []).append(last)
             self._run = None
             self._held.clear()
+            self._before, self._from = self._from, {}
+
+    def told(self) -> Iterator[str]:
+        """That what is taken from what is kept is what it was."""
+        for site in self.taken:
+            yield f"`{self.sites[site].text}` gives what it gave in every run"
 
     def write(self, site: int, place: int, value: Any) -> Any:
         """Write a value down that stands on one side of a comparison, and give it back."""
@@ -122,16 +137,11 @@ class Watch:
         return value
 
     def _write(self, site: int, place: int, value: Any) -> None:
-        if place == -1:  # a truth value
-            if isinstance(value, Tensor):
-                if value.numel() == 1:
-                    self._add(site, (), (), bool(value))
-            elif self.sites[site].sign == "bool":
-                if isinstance(value, bool):
-                    self._add(site, (), (), value)
-            elif not isinstance(value, bool) and isinstance(value, int | float):
-                positive = self.sites[site].sign == "range"
-                self._add(site, (float(value),), (0.0,), value > 0 if positive else bool(value))
+        if self.sites[site].sign == "taken":
+            self._take(site, value, through=place != 0)
+            return
+        if place == -1:
+            self._ask(site, value)
             return
         here = self.sites[site + max(0, place - 1)]
         if here.targets:
@@ -140,6 +150,28 @@ class Watch:
         if place:
             self._pair(site + place - 1, self._held.get(site), value)
         self._held[site] = value
+
+    def _take(self, site: int, value: Any, *, through: bool) -> None:
+        """Something is taken from a value; ``through``: it is gone through, many anew each time."""
+        if through and not isinstance(value, Iterator):
+            return
+        self._from.setdefault(site, []).append(value)
+        if any(value is one for one in self._before.get(site, ())):
+            self.taken[site] = None
+
+    def _ask(self, site: int, value: Any) -> None:
+        """A value is asked whether it is true."""
+        if isinstance(value, list | dict | set | deque):
+            self._add(site, (float(len(value)),), (0.0,), bool(value))
+        elif isinstance(value, Tensor):
+            if value.numel() == 1:
+                self._add(site, (), (), bool(value))
+        elif self.sites[site].sign == "bool":
+            if isinstance(value, bool):
+                self._add(site, (), (), value)
+        elif not isinstance(value, bool) and isinstance(value, int | float):
+            positive = self.sites[site].sign == "range"
+            self._add(site, (float(value),), (0.0,), value > 0 if positive else bool(value))
 
     def _pair(self, site: int, left: Any, right: Any) -> None:
         sign = self.sites[site].sign
@@ -258,6 +290,13 @@ class _Marking(ast.NodeTransformer):
         node.ifs = asked
         return node
 
+    def visit_For(self, node: ast.For) -> ast.AST:
+        kept = isinstance(node.iter, ast.Name | ast.Attribute)
+        site = self._site(node.iter, "taken") if kept else 0
+        self.generic_visit(node)
+        node.iter = self._put(site, -1, node.iter) if kept else node.iter
+        return node
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         node.values = [self._asked(one) for one in node.values]
         return node
@@ -294,6 +333,16 @@ class _Marking(ast.NodeTransformer):
             return self._put(site, -1, self.generic_visit(node))  # type: ignore[arg-type]
         if name == "bool" and len(node.args) == 1:
             node.args = [self._asked(node.args[0])]
+            return node
+        if name == "next" and plain:
+            site = self._site(node, "taken")
+            node.args[0] = self._put(site, -1, self.visit(node.args[0]))
+            return node
+        if attribute in OF_STATE or (attribute == "get" and not node.args):
+            site = self._site(node, "taken")
+            self.generic_visit(node)
+            assert isinstance(node.func, ast.Attribute)
+            node.func.value = self._put(site, 0, node.func.value)
             return node
         get = attribute in ("get", "setdefault")
         if not plain or not (get or name in ("min", "max", "range")):
