@@ -119,7 +119,7 @@ def _not_looked_at(subject: Subject, law: str, at: Lengths) -> str:
 def _irregular(subject: Subject) -> Iterator[str]:
     """That a stored mask is everywhere as it is where it was looked at, if its rows differ."""
     for name, x in _square(subject):
-        if x.shape[-1] > SHORT and not _rows_alike(x) and len(x.unique()) == TWO:
+        if x.shape[-1] > SHORT and not _rows_alike(x) and len(torch.unique(x)) == TWO:
             yield (
                 f"the entries of the stored mask {name}, {x.shape[-1]} by {x.shape[-1]}, that "
                 "were not looked at are as the others"

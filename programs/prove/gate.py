@@ -45,7 +45,7 @@ LITTLE = 5_000_000  # of a call that is made in every way
 SECONDS = 2.0  # of the processor, for code that does more than its graph shows
 MEMORY = 400_000  # KiB that the code may keep of all these calls
 VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
-ORDINARY, FEW = 8.0, 16  # numbers, and lengths, of which nothing overflows
+ORDINARY, FEW = 4.0, 16  # numbers, and lengths, of which no exponential of a score overflows
 STEP = 2.0**-22
 POOL, STEPS = 1_048_583, 104_729  # both prime: no axis comes round to the same numbers
 # How a call is made.

@@ -32,20 +32,20 @@ class Taking(nn.Module):
 
 class Next(Taking):
     def forward(self, x: Tensor) -> Tensor:
-        return x * 2 + next(self.kept, 1) * x.cumsum(1)
+        return torch.add(x * 2, x.cumsum(1) * next(self.kept, 1))
 
 
 class For(Taking):
     def forward(self, x: Tensor) -> Tensor:
         for factor in self.kept:
-            return x * 2 + factor * x.cumsum(1)
+            return torch.add(x * 2, x.cumsum(1) * factor)
         return x.cumsum(1)
 
 
 class Pop(Taking):
     def forward(self, x: Tensor) -> Tensor:
         try:
-            return x * 2 + self.kept.pop() * x.cumsum(1)
+            return torch.add(x * 2, x.cumsum(1) * self.kept.pop())
         except IndexError:
             return x.cumsum(1)
 

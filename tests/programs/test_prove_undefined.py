@@ -75,7 +75,7 @@ def test_a_norm_with_an_epsilon_needs_no_such_condition(f: Code) -> None:
     assert {c.kind for c in found.assuming} == {"for", "where"}
 
 
-NO_NUMBER = {
+NO_NUMBER: dict[str, Code] = {
     "silu": functional.silu,
     "mish": functional.mish,
     "hardswish": functional.hardswish,

@@ -183,7 +183,7 @@ def test_a_mask_of_a_context_that_is_given_is_not_said_to_be_left_out() -> None:
 class ReadsHiddenOfTwo(ReadsHidden):
     """The same, which takes a mask of its own tokens as well."""
 
-    def forward(  # type: ignore[override]
+    def forward(
         self, x: Tensor, context: Tensor, context_mask: Tensor, mask: Tensor | None = None
     ) -> Tensor:
         out = super().forward(x, context, context_mask)
