@@ -207,6 +207,8 @@ def additive(
     for back in signature.results:
         if back.kind in TABLES:
             raise SignatureError(_rotates(code, signature, f"a table that is told as {back.kind}"))
+    if {"cos", "sin"} <= {role(back) for back in signature.results}:
+        raise SignatureError(_rotates(code, signature, "a table of cosines and one of sines"))
     width = _width(code, signature)
     code = settled(code, signature, **{feature_of(signature): width})
     call = _made(code, signature, width, within=within)

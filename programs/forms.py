@@ -30,6 +30,7 @@ from .subjects import Rotary
 from .tables import (
     APPLIES,
     Origin,
+    imported,
     makes_tables,
     named,
     origins,
@@ -518,7 +519,8 @@ def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
 def _appliers(code: Code) -> Iterator[tuple[str, Code]]:
     """Functions of the file that take tables, those that are named like the code first.
 
-    A config that says ``rope_interleave`` chooses the function that does.
+    A config that says ``rope_interleave`` chooses the function that does.  Those of the files that
+    it imports from come last.
     """
     woven = bool(getattr(getattr(code.call, "config", None), "rope_interleave", False))
     vision = "vision" in code.name.lower()
@@ -533,7 +535,12 @@ def _appliers(code: Code) -> Iterator[tuple[str, Code]]:
         for name, thing in vars(own).items()
         if isinstance(thing, staticmethod) and APPLIES.match(name) and own.__name__ in code.space
     ]
-    for name, thing in [*inside, *sorted(named(code.space, APPLIES, code.name), key=rank)]:
+    there = [
+        pair
+        for space in (code.space, *imported(code))
+        for pair in sorted(named(space, APPLIES, code.name), key=rank)
+    ]
+    for name, thing in [*inside, *there]:
         if inspect.isclass(thing):
             continue
         try:

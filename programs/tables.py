@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -172,10 +173,11 @@ def _in_one(angles: Tensor, value: Callable[[Tensor], Tensor], behind: bool) -> 
 def beside(code: Code, name: str, width: int) -> Code:
     """Code of the same file, called by its name; a class is built, of this width.
 
-    Raises :class:`SignatureError` where there is none of this name.
+    What the file has not is looked for in those that it imports from.  Raises
+    :class:`SignatureError` where there is none of this name.
     """
     outer, _, inner = name.partition(".")
-    thing = code.space.get(outer)
+    thing = next((one[outer] for one in (code.space, *imported(code)) if outer in one), None)
     if inner:
         thing = getattr(thing, inner, None)
     if thing is None:
@@ -331,6 +333,7 @@ class Origin:
     axes: str
     rest: bool = False
     unit: bool = False  # of one array: it holds cosines and sines, whose squares add up to 1
+    sines_first: bool = False  # of two
 
     @property
     def holds(self) -> str:
@@ -371,6 +374,8 @@ class Origin:
     def _names(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> list[str]:
         by = {one.role: [p.name for p in known if p.role == one.role] for one in known}
         roles = ("cos", "sin") if self.kind == "pair" else needs[:1]
+        if self.sines_first and {*roles} <= {*needs}:  # in one tuple they stand as they come back
+            roles = roles[::-1]
         found = [by[role] if role in needs else [role] for role in roles]
         return found[0] if len(found) == 1 else [names[0] for names in found]
 
@@ -425,7 +430,19 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
         if set(sizes) <= set(shape) and not {6, 11} & {width, width // 2}:
             axes = " ".join([*(shape[size] for size in sizes), *["2"] * twos])
             given = ", ".join(map(str, call.arguments))
-            yield Origin(name, short(given), kind, axes, rest, kind == "one" and _unit(values[0]))
+            unit = kind == "one" and _unit(values[0])
+            first = kind == "pair" and _sines_first(*values)
+            yield Origin(name, short(given), kind, axes, rest, unit, first)
+
+
+def _sines_first(first: Tensor, second: Tensor) -> bool:
+    """Whether the first of two tables is 0 where the first token stands, and the second is not.
+
+    Of positions all are 0, and of a length it is the first row.
+    """
+    rows = [axis for axis, size in enumerate(first.shape) if size == 11]
+    at_zero = [one.select(rows[0], 0) for one in (first, second)]
+    return not bool(at_zero[0].any()) and bool(at_zero[1].all())
 
 
 def _unit(table: Tensor) -> bool:
@@ -489,7 +506,7 @@ def _tables_given(
             continue  # what takes no length and no positions is not called at all
         lengths = {"B": 6, "m": 11, "n": 11, "D": width, "H": 5, "G": 5}
         arrays = {
-            one.name: torch.ones(one.shape(lengths), dtype=torch.long)
+            one.name: torch.zeros(one.shape(lengths), dtype=torch.long)
             if role(one) in PLACES
             else torch.zeros(one.shape(lengths))
             for one in call.arrays
@@ -617,6 +634,19 @@ def widths_of(code: Code) -> list[int]:
     found += [2 * v.shape[-1] for v in held if isinstance(v, Tensor) and v.dim() and v.shape[-1]]
     likely = [code.options.likely["width"]] if "width" in code.options.likely else []
     return list(dict.fromkeys([*found, *likely, *WIDTHS]))
+
+
+def imported(code: Code) -> list[Mapping[str, Any]]:
+    """The names of the files of its package from which the file of some code imports."""
+    own = code.space.get("__name__", "")
+    package, within, _ = own.partition(".")
+    files = dict.fromkeys(
+        file
+        for thing in code.space.values()
+        if isinstance(file := getattr(thing, "__module__", None), str)
+        if file.startswith(f"{package}.") and file != own
+    )
+    return [vars(sys.modules[file]) for file in files if within and file in sys.modules]
 
 
 def named(space: Mapping[str, Any], pattern: re.Pattern[str], but: str) -> list[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.no_adapter import NoAdapter
+from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Rotary, Subject
-from tests.programs.adapting_code import user_file
+from tests.programs.adapting_code import rotates_as_half, user_file
 
 HALVES = "cos: 1 1 {0} D, sin: 1 1 {0} D"
 
@@ -198,3 +201,60 @@ def test_more_heads_than_tokens_show_which_axis_is_which(tmp_path: Path) -> None
     """Of qk: B H n D with more heads than tokens the last heads pass."""
     found = adapted_as(user_file(tmp_path, FOLDED).apply_rotary_pos_emb)
     assert found.line.startswith("qk: B n D, ")
+
+
+SINES_FIRST = """
+def {0}({1}, head_dim):
+    angles = {2}[:, None] * 10000.0 ** -(torch.arange(0, head_dim, 2) / head_dim)
+    both = torch.cat((angles, angles), -1)
+    return both.sin(), both.cos()
+def apply_rotary_pos_emb(x, sin, cos):
+    u, v = x.chunk(2, -1)
+    return x * cos + torch.cat((-v, u), -1) * sin
+"""
+BY_LENGTH = SINES_FIRST.format("rope_tables", "seq_len", "torch.arange(seq_len)")
+BY_PLACE = SINES_FIRST.format("rope_tables", "positions", "positions")
+
+
+@pytest.mark.parametrize("name", ["apply_rotary_pos_emb", "rope_tables"])
+@pytest.mark.parametrize("source", [BY_LENGTH, BY_PLACE])
+def test_sines_that_come_back_first_are_told_by_what_they_are(
+    source: str, name: str, tmp_path: Path
+) -> None:
+    rotates_as_half(adapted_as(getattr(user_file(tmp_path, source), name)))
+
+
+class Pair(nn.Module):
+    """Gives cosines and sines, for code that stands elsewhere."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.frequencies = 10000.0 ** -(torch.arange(0, dim, 2) / dim)
+
+    def forward(self, seq_len: int) -> tuple[Tensor, Tensor]:
+        angles = torch.arange(seq_len)[:, None] * self.frequencies
+        both = torch.cat((angles, angles), -1)
+        return both.cos(), both.sin()
+
+
+def test_tables_are_handed_to_code_of_a_file_from_which_theirs_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "handed_on"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    applied = BY_LENGTH[BY_LENGTH.index("def apply") :]
+    (package / "layer.py").write_text(f"import torch\n{applied}\nclass Layer: pass\n")
+    tables = BY_LENGTH[: BY_LENGTH.index("def apply")]
+    (package / "model.py").write_text(f"import torch\nfrom .layer import Layer\n{tables}")
+    (package / "alone.py").write_text(f"import torch\n{tables}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rotates_as_half(adapted_as(importlib.import_module("handed_on.model").rope_tables))
+    with pytest.raises(NoAdapter):
+        adapted_as(importlib.import_module("handed_on.alone").rope_tables, kind="rotary")
+
+
+def test_cosines_and_sines_are_no_table_that_is_added() -> None:
+    line = "seq_len = n -> cos: n D, sin: n D; built with dim = D"
+    with pytest.raises(SignatureError, match="a table of cosines and one of sines"):
+        adapted_as(Pair, line)
