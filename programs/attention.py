@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -31,6 +31,7 @@ class OnHeads:
     code: Code
     signature: Signature
     least: float = float("-inf")  # the number that hides a key
+    full: bool = False  # masks that may be left out are given, and show every key
 
     @cached_property
     def program(self) -> Program:
@@ -66,7 +67,7 @@ class OnHeads:
     @cached_property
     def spare(self) -> set[str]:
         """The masks that may be left out."""
-        return spare(self.code, self.masks)
+        return set() if self.full else spare(self.code, self.masks)
 
     @property
     def shared(self) -> bool:
@@ -100,8 +101,14 @@ class OnHeads:
 
     @cached_property
     def first(self) -> str:
-        """The name of the result."""
-        return returned(self.signature, ("out",))[0]
+        """The name of the result: of several the first with channels, where none is told."""
+        told = returned(self.signature, ("out",))[0]
+        wide = [
+            one.name or str(k)
+            for k, one in enumerate(self.signature.results)
+            if "D" in {c for axis in one.axes or () for c in axis.letters}
+        ]
+        return wide[0] if told != "out" and wide else told
 
     def call(
         self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None
@@ -235,11 +242,18 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     queries = SIZES["n"] if on.square else SIZES["r"]
     code = settled(code, signature, H=heads, G=many, D=width, E=heads * width)
     on = OnHeads(code, signature)
-    on.call(
+    given = (
         torch.randn(1, heads, queries, width),
         torch.randn(1, many, SIZES["n"], width),
         torch.randn(1, many, SIZES["n"], width),
     )
+    try:
+        on.call(*given)
+    except Exception:
+        if not on.spare:
+            raise
+        on = replace(on, full=True)
+        on.call(*given)
     mask = on.masks[0] if on.masks else None
     told = "it knows one length: fewer queries stand in its last places" if on.square else ""
     return Attention(

@@ -122,16 +122,23 @@ def _heads_fit(
 ) -> Attention | None:
     """Attention on heads: the axes first, then what each mask means."""
     names = _named(known, THREE)
-    for form, counted in product(FORMS, counts_of(known)):
+    masks = [m.name for m in known if takes_mask(m) and m.name not in code.options.arguments]
+    for full, form, counted in product(("", *masks[:1]), FORMS, counts_of(known)):
         lines = _heads_lines(code, known, names, form, counted=counted)
-        found = fitting(lines, lambda line: _tried_on_heads(code, line, known), code, failed)
+        square = form == "of heads, one length"
+        shown = f", {full}: B 1 {'n' if square else 'r'} n hide" * bool(full)  # where none raises
+        found = fitting(
+            (f"{line}{shown}" for line in lines),
+            lambda line, full=bool(full): _tried_on_heads(code, line, known, full=full),  # type: ignore[misc]
+            code,
+            failed,
+        )
         if not found:
             continue
         chosen = best(found, code.name)
-        line = chosen.line
+        line = chosen.line.replace(shown, "")
         for one in known:
-            if takes_mask(one) and one.name not in code.options.arguments:
-                square = form == "of heads, one length"
+            if one.name in masks:
                 axes = [x.replace("r", "n") if square else x for x in CHOICES["<row>"]]
                 line = with_mask(code, line, one.name, axes, _heads_marks)
         return replace(on_heads(code, parse(line), guessed=True), others=others(found, chosen))
@@ -173,10 +180,12 @@ def _kinded(names: Mapping[str, str], part: re.Match[str]) -> str:
     return part[0] if said else f"{part[0]} {part[1]}"
 
 
-def _tried_on_heads(code: Code, line: str, known: tuple[Parameter, ...]) -> Fit[str]:
+def _tried_on_heads(
+    code: Code, line: str, known: tuple[Parameter, ...], *, full: bool = False
+) -> Fit[str]:
     """The line with what comes back, and how well it fits: rows and heads are apart, tokens not."""
     q, k, v = _drawn(code, groups="G" in parse(f"{line} -> 1").letters)
-    on = OnHeads(code.again(), parse(f"{line} -> 1"))
+    on = OnHeads(code.again(), parse(f"{line} -> 1"), full=full)
     if on.shared:
         k, v = k[:, :1], v[:, :1]
     if "H" not in on.three[0].letters:
@@ -187,7 +196,7 @@ def _tried_on_heads(code: Code, line: str, known: tuple[Parameter, ...]) -> Fit[
         q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
     arrays, lengths = on.given(q, k, v)
     whole = with_result(line, on.program.called(arrays, lengths), lengths)
-    on = OnHeads(code.again(), parse(whole))
+    on = OnHeads(code.again(), parse(whole), full=full)
     require_meaning(on.program.run, arrays, on.signature, lengths, "BHG")
     q, k, v = _drawn(code, groups=on.groups == "G")
     q = torch.cat((q, q), 2)[:, :, : k.shape[2]]

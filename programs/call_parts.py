@@ -172,6 +172,9 @@ def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bo
             axes = axes_of(one, lengths, line)
         except DoesNotFit:
             axes = ""
+        if "E" not in lengths and said[0] in WEIGHTS and axes.endswith("D"):  # behind weights
+            said = [f"weights: {said[0]}", axes]
+            continue
         shown = "E" not in lengths and axes in WEIGHTS and "weights" not in " ".join(said)
         said.append(f"weights: {axes}" if shown else "_")
     return f"{line} -> {', '.join(said)}"

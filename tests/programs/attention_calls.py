@@ -36,6 +36,15 @@ def causal_hides(q: Tensor, k: Tensor, v: Tensor, pad_mask: Tensor | None = None
     return causal(q, k, v, None if pad_mask is None else ~pad_mask)
 
 
+def masked(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """A mask that must be given though there is a default; its weights come back first."""
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if mask is not None:
+        shown = scores.masked_fill(mask, -1e9)
+    weights = shown.softmax(-1)
+    return weights, weights @ v
+
+
 def scaled(q: Tensor, k: Tensor, v: Tensor, scale: float) -> Tensor:
     out: Tensor = (q @ k.mT * scale).softmax(-1) @ v
     return out

@@ -42,6 +42,10 @@ LINES: dict[str, tuple[Make, str]] = {
         lambda: code.causal_hides,
         f"{ONE}, pad_mask: B 1 n n hide -> B H n D",
     ),
+    "a mask that must be given, and weights first": (
+        lambda: code.masked,
+        f"{THREE}, mask: B 1 r n hide -> weights: B H r n, B H r D",
+    ),
     "a scale": (lambda: code.scaled, f"{THREE}, scale: scale -> B H r D"),
     "heads in one axis": (
         lambda: code.flattened,
@@ -95,7 +99,13 @@ def test_the_line_that_is_guessed_gives_the_same_when_it_is_told(form: str) -> N
     assert torch.equal(output(guessed.make()), output(guessed))
 
 
-MASKED = ("heads", "a mask of keys", "one length, causal", "the same, True hides")
+MASKED = (
+    "heads",
+    "a mask of keys",
+    "one length, causal",
+    "the same, True hides",
+    "a mask that must be given, and weights first",
+)
 LAWS = ("hidden-keys-do-nothing", "mask-adds", "hidden-rows")
 
 
