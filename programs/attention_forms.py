@@ -6,12 +6,15 @@ read off the shapes of one call with lengths that all differ.
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -29,6 +32,7 @@ from .subjects import Attention, Layer
 from .token_forms import tokens_line
 from .tokens import attention, layer
 
+Found = TypeVar("Found", Attention, Layer)
 THREE = ("query", "key", "value")
 CHOICES: dict[str, tuple[str, ...]] = {
     "<q>": ("B H r D", "B r H D", "B r (H D)", "B r D", "H r D", "r B H D", "r B D", "r D"),
@@ -47,7 +51,11 @@ def fit_attention(code: Code) -> Attention:
 
     Raises ``DoesNotFit``, and ``Ambiguous`` where two forms fit and differ in what they say.
     """
-    code, known = _bound(code), parameters(code.call)
+    return _with_its_mask(_fit_attention, _bound(code))
+
+
+def _fit_attention(code: Code) -> Attention:
+    known = parameters(code.call)
     failed: dict[str, str] = {}
     if _takes_three(known) and not _weighty(code):
         found = _heads_fit(code, known, failed)
@@ -72,9 +80,48 @@ def _unsaid(code: Code) -> Code:
 
 def fit_layer(code: Code) -> Layer:
     """Any map of tokens by the form that fits it.  Raises ``DoesNotFit``."""
-    code = _bound(code)
+    return _with_its_mask(_fit_layer, _bound(code))
+
+
+def _fit_layer(code: Code) -> Layer:
     line, more = tokens_line(code, parameters(code.call), {}, keeps=False)
     return replace(layer(code, parse(line), guessed=True), others=more)
+
+
+def _with_its_mask(fit: Callable[[Code], Found], code: Code) -> Found:
+    """What fits; where all calls raise without a mask that has a default, what fits with one."""
+    try:
+        return fit(code)
+    except DoesNotFit as error:
+        masks = {one.name for one in parameters(code.call) if takes_mask(one) and not one.required}
+        if not masks or " raised " not in str(error):
+            raise
+        with suppress(DoesNotFit):
+            return fit(_needing(code, masks))
+        raise
+
+
+def _needing(code: Code, masks: AbstractSet[str]) -> Code:
+    """The code whose masks must be given."""
+    needs = partial(code.call)
+    needs.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty
+                if one.required or one.name in masks
+                else one.default,
+                annotation=one.annotation,
+            )
+            for one in parameters(code.call)
+        ]
+    )
+
+    def again(**settings: Any) -> Code:
+        return _needing(code.again(**settings), masks)
+
+    return replace(code, call=needs, again=again)
 
 
 def _bound(code: Code) -> Code:

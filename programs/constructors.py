@@ -272,7 +272,7 @@ def _parts_built(config: Any) -> Mapping[str, Any]:
 def _changed(
     cls: Callable[..., Any], given: Mapping[str, Any], options: Options
 ) -> Iterator[dict[str, Any]]:
-    """What is given as it stands; then other numbers, pairs for sides, and wider tokens."""
+    """What is given as it stands; then other numbers, pairs for sides, wider tokens, more heads."""
     options = dataclasses.replace(options, settings=placed(cls, options.settings))
     told = options.settings
     known = [one for one in parameters(cls) if one.name in given and one.name not in told]
@@ -292,6 +292,9 @@ def _changed(
             yield plain
             if sides:
                 yield {**plain, **{name: (plain[name],) * 2 for name in sides}}
+    many = [one.name for one in known if one.role == "heads" and given[one.name] == HEADS]
+    if many and not options.heads:  # of which a part may have heads of keys
+        yield {**given, **dict.fromkeys(many, 2 * HEADS)}
     unsaid = [one.name for one in _unsaid(cls, given, told) if one.annotation is None]
     for number in NUMBERS if unsaid else ():
         yield {**given, **dict.fromkeys(unsaid, number)}

@@ -11,6 +11,7 @@ from attnproof.programs.names import role_of
 from attnproof.programs.prove.proving import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
+from attnproof.programs.subjects import Attention
 
 
 class RotaryTables(nn.Module):
@@ -271,3 +272,36 @@ def test_what_is_made_for_a_layer_stands_on_the_line_of_its_proof(
     (one,) = prove(adapted_as(code, line, kind="layer"), ("permutation",)).findings
     assert one.verdict == "holds"
     assert said in [told.text for told in one.assuming]
+
+
+class Needs(nn.Module):
+    """Attention that raises without its mask; a quarter of its heads are heads of keys."""
+
+    def __init__(self, dim: int, n_head: int) -> None:
+        super().__init__()
+        self.heads, self.groups = n_head, n_head // 4
+        self.each = self.heads // self.groups
+        self.q, self.kv = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim // self.each)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        q = self.q(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        kv = self.kv(x).unflatten(-1, (2 * self.groups, -1)).transpose(1, 2)
+        k, v = kv.repeat_interleave(self.each, 1).chunk(2, 1)
+        assert isinstance(mask, Tensor)
+        scores = (q @ k.mT).masked_fill(~mask[:, None, None], -torch.inf)
+        return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
+def test_a_mask_without_which_all_calls_raise_is_given() -> None:
+    code = adapted_as(Needs, name="Attention")
+    assert code.line == "x: B n E, mask: B n keep -> B n E"
+    assert code.given == {"full mask": "mask"}
+    (found,) = prove(code, ("permutation",)).findings
+    assert "mask shows every key" in [one.text for one in found.assuming]
+
+
+def test_heads_are_more_where_few_have_no_heads_of_keys() -> None:
+    code = adapted_as(Needs, name="Attention")
+    assert isinstance(code, Attention)
+    assert code.module is not None
+    assert code.module.heads == 4
