@@ -214,11 +214,13 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
 def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Marks) -> str:
     """The line with this mask, in the first axes in which it does something.
 
-    A mask under which what is hidden comes through is still one, which is asked about.
+    A mask under which what is hidden comes through is still one, which is asked about: of truth
+    values, or of numbers that are added where much less comes through of these.
     """
     leaks = ""
     for one in axes:
         told: dict[str, bool] = {}
+        through: dict[str, tuple[float, str]] = {}
         for kind in KINDS:
             if kind == "ones" and told:
                 continue
@@ -231,11 +233,14 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mark
                 told["hide"] = True
             elif what == "hidden":
                 told[kind] = kind != "add" or marks(code.again(), parse(trial), least=SOFT) != what
-            elif what == "leaks" and kind == "keep":
-                leaks = leaks or trial
+            elif isinstance(what, Leaks) and kind in ("keep", "add"):
+                through[kind] = what.part, trial
         found = [kind for kind in ("keep", "hide", "add", "ones") if told.get(kind)]
         if found:
             return inserted(line, f"{name}: {one} {' or '.join(found[:2])}")
+        if "keep" in through:
+            less = 2 * through.get("add", through["keep"])[0] < through["keep"][0]
+            leaks = leaks or through["add" if less else "keep"][1]
     return leaks or line
 
 
@@ -247,6 +252,13 @@ def inserted(line: str, said: str) -> str:
     return f"{before}, {said}{arrow}{after}"
 
 
+class Leaks(str):
+    """That what a mask hides comes through: ``part`` of what comes of a token that it shows."""
+
+    __slots__ = ("part",)
+    part: float
+
+
 def what_it_hides(
     call: Callable[[Any, Tensor], Tensor], plain: Any, changed: Callable[[int], Any], seen: Tensor
 ) -> str:
@@ -254,8 +266,12 @@ def what_it_hides(
     before = call(plain, seen)
     if not bool(torch.isfinite(before).all()):
         return ""
-    marked, others = (torch.equal(before, call(changed(at), seen)) for at in (1, 0))
-    if marked != others:
-        return "hidden" if marked else "shown"
+    moved = [float((call(changed(at), seen) - before).abs().max()) for at in (1, 0)]
+    if 0 in moved and any(moved):
+        return "shown" if moved[0] else "hidden"
     every = call(plain, torch.ones_like(seen))
-    return "" if marked or torch.equal(before, every) else "leaks"
+    if not any(moved) or torch.equal(before, every):
+        return ""
+    found = Leaks("leaks")
+    found.part = moved[0] / moved[1]
+    return found

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnproof.programs.measure.examine import examine
 from attnproof.programs.names import role_of
 from attnproof.programs.prove.proving import prove
 from attnproof.programs.signature import SignatureError
@@ -305,3 +306,26 @@ def test_heads_are_more_where_few_have_no_heads_of_keys() -> None:
     assert isinstance(code, Attention)
     assert code.module is not None
     assert code.module.heads == 4
+
+
+class Gated(nn.Module):
+    """Attention whose mask is added, and whose scores are multiplied by what all tokens are."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.inward, self.gate = nn.Linear(dim, 3 * dim), nn.Linear(dim, 1)
+
+    def forward(self, x: Tensor, attention_mask: Tensor | None = None) -> Tensor:
+        q, k, v = self.inward(x).chunk(3, -1)
+        scores = q @ k.mT * self.gate(x.mean(1, keepdim=True)).sigmoid()
+        if attention_mask is not None:
+            scores = scores + attention_mask
+        mixed: Tensor = scores.softmax(-1) @ v
+        return mixed
+
+
+def test_a_mask_through_which_something_comes_is_added_where_less_comes_through_so() -> None:
+    code = adapted_as(Gated, name="Attention")
+    assert code.line.endswith("attention_mask: B 1 n add -> B n E")
+    (found,) = examine(code, laws=("hidden-keys-do-nothing",))
+    assert found.verdict == "broken"
