@@ -1,5 +1,6 @@
 """Models that take ids of words are asked with the vectors of their embedding."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -57,6 +58,24 @@ class InADict(Model):
     def forward(self, input_ids: Tensor, use_cache: bool = True) -> Any:
         kept = {"past": torch.zeros(3)} if use_cache else {}
         return {**kept, "logits": self.head(self.mixed(self.words(input_ids)))}
+
+
+@dataclass
+class Output:
+    logits: Tensor
+    loss: Tensor | None = None
+
+
+class InADataclass(Model):
+    def forward(self, input_ids: Tensor) -> Any:
+        return Output(self.head(self.mixed(self.words(input_ids))))
+
+
+class ByForward(Model):
+    """Calls its embedding by its forward, which no hook sees."""
+
+    def forward(self, input_ids: Tensor) -> Any:
+        return self.head(self.mixed(self.words.forward(input_ids)))
 
 
 class Encoder(Model):
@@ -222,6 +241,8 @@ class Leaks(Model):
         (Tied, Layer, "idx: B n ids; any"),
         (InATuple, Layer, "idx: B n ids, targets = idx; any"),
         (InADict, Layer, "input_ids: B n ids; any"),
+        (InADataclass, Layer, "input_ids: B n ids; any"),
+        (ByForward, Layer, "input_ids: B n ids; any"),
         (Encoder, Layer, "tokens: B n ids; any"),
         (SelfAttention, Attention, "tokens: B n ids; any"),
     ],
