@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -37,6 +38,7 @@ from .token_axes import of_one_length, whole_of
 LONGEST = 4096
 GRID = ("t", "h", "w")  # the letters of a grid, the slowest first
 TOKENS, OFFSETS, SIGNED = parse("-> n (2 n - 1) (2 n)").results[0].axes or ()
+FEATURES = parse("-> E").results[0].axes or ()
 
 
 def feature_of(signature: Signature) -> str:
@@ -209,7 +211,10 @@ def additive(
             raise SignatureError(_rotates(code, signature, f"a table that is told as {back.kind}"))
     if {"cos", "sin"} <= {role(back) for back in signature.results}:
         raise SignatureError(_rotates(code, signature, "a table of cosines and one of sines"))
+    signature, told_width = _of_features(signature)
     width = _width(code, signature)
+    if told_width not in (0, width):
+        raise SignatureError(f"wanted rows of {told_width} numbers, and {code.name} gives {width}")
     code = settled(code, signature, **{feature_of(signature): width})
     call = _made(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
@@ -345,6 +350,16 @@ def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
     except Exception:  # noqa: BLE001 (the code may raise anything)
         return ()
     return (found.shape[axes.index(letter)],) if found.dim() == len(axes) else ()
+
+
+def _of_features(signature: Signature) -> tuple[Signature, int]:
+    """The call with a letter for the features of a row, and how many these are where it is told."""
+    back = signature.results[0]
+    last = str((back.axes or ("",))[-1])
+    if not last.isdigit() or {"D", "E"} & set(signature.letters):
+        return signature, 0
+    wide = replace(back, axes=(*(back.axes or ())[:-1], *FEATURES))
+    return replace(signature, results=(wide, *signature.results[1:])), int(last)
 
 
 def _width(code: Code, signature: Signature) -> int:

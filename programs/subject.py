@@ -209,5 +209,6 @@ def _scores(signature: Signature) -> bool:
     whole = {"D", "E"} & set(back.letters)
     square = "n" in axes or axes.count("(h w)") == 2
     square |= bool(fixed_size(back.axes or ()) or more_of(back.axes or ()))
-    row = any(role(one) in PLACES for one in signature.arrays) and axes[-1].isdigit()
+    placed = any(role(one) in PLACES for one in signature.arrays)
+    row = axes[-1].isdigit() and (placed or (axes[-1] != "1" and axes[:-1] in (["n"], ["B", "n"])))
     return not whole and not row and square  # a row of numbers for each place is a table

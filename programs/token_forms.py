@@ -46,7 +46,7 @@ from .tokens import OnTokens, widths_of_tokens
 
 THREE = ("query", "key", "value")
 CONTEXTS = re.compile(
-    r"context|memory|cond(itioning)?|source|latents|(x_)?kv|image_embeds|"
+    r"context|memory|cond(itioning)?|source|latents|(x_|inputs?_)?kv|image_embeds|"
     r"(enc|encoder|cross|key_value|kv)_(out|outputs?|inputs?|states|hidden_states|embeds)"
 )  # what tokens of another kind are called
 KEYS = parse("x: (n + p) -> x").arrays[0].axes[0]  # type: ignore[index]
@@ -83,6 +83,8 @@ def tokens_line(
     its parameters, and cannot be.
     """
     known = tuple(sorted(known, key=_is_index))
+    if len(known) > 1 and known[1].required and known[1].role in ("", "query"):
+        known = known[1::-1] + known[2:] if CONTEXTS.fullmatch(known[0].name) else known
     placed = tuple(replace(p, required=p.required or p.role == "positions") for p in known)
     for one in (known, placed) if placed != known else (known,):
         fits = _fits(code, one, failed, keeps=keeps)

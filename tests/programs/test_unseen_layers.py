@@ -329,3 +329,20 @@ def test_a_mask_through_which_something_comes_is_added_where_less_comes_through_
     assert code.line.endswith("attention_mask: B 1 n add -> B n E")
     (found,) = examine(code, laws=("hidden-keys-do-nothing",))
     assert found.verdict == "broken"
+
+
+class KeysFirst(nn.Module):
+    """Attention whose keys and values stand before what reads them."""
+
+    def __init__(self, kv_dim: int, q_dim: int) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(w, q_dim) for w in (q_dim, kv_dim, kv_dim))
+
+    def forward(self, inputs_kv: Tensor, inputs_q: Tensor) -> Tensor:
+        mixed: Tensor = (self.q(inputs_q) @ self.k(inputs_kv).mT).softmax(-1) @ self.v(inputs_kv)
+        return mixed
+
+
+def test_what_is_read_may_stand_before_what_reads() -> None:
+    code = adapted_as(KeysFirst, name="Attention")
+    assert code.line == "inputs_q: B n E tokens, inputs_kv: B n E tokens -> B n E"

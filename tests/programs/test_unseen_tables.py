@@ -202,3 +202,18 @@ def test_a_table_of_numpy_is_a_table() -> None:
     right, wrong = (adapted_as(one, kind="additive") for one in (sincos_of_numpy, squares_of_numpy))
     assert _found(right, "linear-shift").verdict == "holds"
     assert _found(wrong, "linear-shift").verdict == "broken"
+
+
+def waves(dims: tuple[int, ...], bands: int) -> Tensor:
+    """Sines, cosines and the place itself, from -1 to 1."""
+    at = torch.linspace(-1, 1, dims[0])[:, None]
+    angles = at * torch.arange(1, bands + 1) * math.pi
+    return torch.cat((angles.sin(), angles.cos(), at), -1)
+
+
+def test_rows_of_a_told_number_of_features_are_a_table() -> None:
+    found = adapted_as(waves, "dims = (n,), bands = 4 -> n 9")
+    assert isinstance(found, Additive)
+    assert found.width == 9
+    with pytest.raises(SignatureError, match="wanted rows of 8 numbers, and waves gives 9"):
+        adapted_as(waves, "dims = (n,), bands = 4 -> n 8")
