@@ -184,7 +184,7 @@ def _embedding(model: nn.Module, name: str) -> str:
 
     def listening(path: str, forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
         def listens(input: Tensor) -> Tensor:  # noqa: A002 (so it is called)
-            if isinstance(input, Tensor) and torch.equal(input, ids):
+            if torch.equal(input, ids):
                 met[path] = None
             return forward(input)
 

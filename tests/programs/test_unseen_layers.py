@@ -290,7 +290,8 @@ class Needs(nn.Module):
         k, v = kv.repeat_interleave(self.each, 1).chunk(2, 1)
         assert isinstance(mask, Tensor)
         scores = (q @ k.mT).masked_fill(~mask[:, None, None], -torch.inf)
-        return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        mixed: Tensor = scores.softmax(-1) @ v
+        return mixed.transpose(1, 2).flatten(2)
 
 
 def test_a_mask_without_which_all_calls_raise_is_given() -> None:
