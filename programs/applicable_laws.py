@@ -165,7 +165,7 @@ def _past(subject: Subject) -> str:
 
 
 def _no_mask(subject: Attention) -> str:
-    if subject.masks or subject.hide is not None:
+    if subject.masks or subject.hide is not None or subject.reading is not None:
         return ""
     left = subject.given.get("no mask", "")
     told = f"what {left} means is not known: say it behind its axes, with --call"
@@ -180,12 +180,17 @@ def _no_numbers(subject: Attention) -> str:
 def _no_truth(subject: Subject) -> str:
     if not isinstance(subject, Attention):
         return ""
+    if subject.counting is not None:
+        return ""
     if subject.true_hides:
         return "in its masks True means that a key is hidden; they are inverted here"
     if subject.attend is not None and "bool" in subject.masks:
         return ""
-    takes = subject.hide is not None and subject.layer is not None
-    return "" if takes else "the code takes no mask of truth values"
+    if subject.hide is not None and subject.layer is not None:
+        return ""
+    if subject.reading is not None:
+        return "its mask is of a context: hidden-keys-do-nothing asks what that hides"
+    return "the code takes no mask of truth values"
 
 
 def _no_rows(subject: Attention) -> str:
@@ -199,7 +204,7 @@ def _no_rows(subject: Attention) -> str:
 
 
 def _no_padding(subject: Attention) -> str:
-    takes = subject.hide is not None and subject.layer is not None
+    takes = subject.layer is not None and (subject.hide or subject.reading) is not None
     return "" if takes or subject.padded_step is not None else "the code takes no padding"
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .code import Code
 from .layout import laid_out, read_back
-from .masks import by_letters, forms_of, handed, masks_in, per_query
+from .masks import by_letters, counted, forms_of, handed, masks_in, of_queries, per_query
 from .names import Parameter, parameters
 from .program import Program
 from .roles import SIZES, common, lengths_of, result_axes, returned, role, settled
@@ -61,13 +61,18 @@ class OnHeads:
 
     @cached_property
     def masks(self) -> tuple[Argument, ...]:
-        """Its masks; the first is the one that is asked about."""
+        """Its masks of keys; the first is the one that is asked about."""
         return masks_in(self.signature)
+
+    @cached_property
+    def query_masks(self) -> tuple[Argument, ...]:
+        """Its masks of queries."""
+        return tuple(filter(of_queries, self.signature.arrays))
 
     @cached_property
     def spare(self) -> set[str]:
         """The masks that may be left out."""
-        return set() if self.full else spare(self.code, self.masks)
+        return set() if self.full else spare(self.code, (*self.masks, *self.query_masks))
 
     @property
     def shared(self) -> bool:
@@ -111,12 +116,17 @@ class OnHeads:
         return wide[0] if told != "out" and wide else told
 
     def call(
-        self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None
+        self,
+        a: Tensor,
+        b: Tensor,
+        c: Tensor,
+        seen: Tensor | None = None,
+        counts: Tensor | None = None,
     ) -> dict[str, Tensor]:
         """``out`` (B, H, T, D), and ``weights`` (B, H, T, S) where it shows them."""
         if self.square and a.shape[2] != b.shape[2]:
             return self._among(a, b, c, seen)
-        arrays, lengths = self.given(a, b, c, seen)
+        arrays, lengths = self.given(a, b, c, seen, counts)
         found = self.program.run(arrays, lengths)
         axes = result_axes(self.signature, self.first)
         there = ("B", "H", "n" if self.square else "r", "D")
@@ -127,9 +137,17 @@ class OnHeads:
         return told
 
     def given(
-        self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None
+        self,
+        a: Tensor,
+        b: Tensor,
+        c: Tensor,
+        seen: Tensor | None = None,
+        counts: Tensor | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
-        """What the code is called with, and every length."""
+        """What the code is called with, and every length.
+
+        A mask of queries goes together with one of keys, as code may multiply the two.
+        """
         rows, heads, queries, width = a.shape
         keys = b.shape[2]
         lengths = lengths_of(
@@ -151,7 +169,8 @@ class OnHeads:
             v.name: laid_out(c, there, v.axes or (), lengths),
         }
         for n, one in enumerate(self.masks):
-            if (n or seen is None) and one.name in self.spare:
+            beside = counts is not None and not per_query(one)
+            if (n or seen is None) and one.name in self.spare and not beside:
                 continue
             which = (
                 seen[:, 0]
@@ -159,8 +178,14 @@ class OnHeads:
                 else torch.ones(rows, queries, keys, dtype=torch.bool, device=a.device)
             )
             arrays[one.name] = handed(which, one, lengths, a, self.least)
+        for one in self.query_masks:
+            if seen is None and counts is None and one.name in self.spare:
+                continue
+            every = torch.ones(rows, queries, dtype=torch.bool, device=a.device)
+            which = every if counts is None else counts
+            arrays[one.name] = counted(which, one, lengths, a, self.least)
         for one in self.signature.arrays:
-            if one.name in arrays or one in self.masks:
+            if one.name in arrays or one in self.masks or one in self.query_masks:
                 continue
             if role(one) != "scale" or {"r", "n"} & set(one.letters):
                 raise SignatureError(
@@ -194,32 +219,44 @@ class OnHeads:
             )
         return {name: x[:, :, more:] for name, x in self.call(longer, b, c, seen).items()}
 
-    def attend(self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None = None) -> Tensor:
+    def counting(self, a: Tensor, b: Tensor, c: Tensor, counts: Tensor) -> Tensor:
+        """The output where those queries count that a mask of queries (B, T) says."""
+        return self.attend(a, b, c, None, counts)
+
+    def attend(
+        self,
+        a: Tensor,
+        b: Tensor,
+        c: Tensor,
+        seen: Tensor | None = None,
+        counts: Tensor | None = None,
+    ) -> Tensor:
         """The output; row by row, and head by head, for code that knows no batch, or no heads."""
         if self.shared and b.shape[1] > 1:
             parts = zip(*(x.chunk(b.shape[1], 1) for x in (a, b, c)), strict=True)
-            return torch.cat([self.attend(q, k, v, seen) for q, k, v in parts], 1)
+            return torch.cat([self.attend(q, k, v, seen, counts) for q, k, v in parts], 1)
         if "H" not in self.three[0].letters and a.shape[1] > 1:
             each = a.shape[1] // b.shape[1]
             return torch.cat(
                 [
-                    self.attend(a[:, h : h + 1], b[:, g : g + 1], c[:, g : g + 1], seen)
+                    self.attend(a[:, h : h + 1], b[:, g : g + 1], c[:, g : g + 1], seen, counts)
                     for h in range(a.shape[1])
                     for g in [h // each]
                 ],
                 1,
             )
-        return self._by_rows("out", a, b, c, seen)
+        return self._by_rows("out", a, b, c, seen, counts)
 
     def weights(self, a: Tensor, b: Tensor) -> Tensor:
         """The weights that it shows."""
-        return self._by_rows("weights", a, b, b.clone(), None)
+        return self._by_rows("weights", a, b, b.clone(), None, None)
 
     def _by_rows(self, name: str, *given: Tensor | None) -> Tensor:
         """The call; row by row, for code, or a mask, that knows no batch."""
-        first, seen = given[0], given[3]
+        first, seen, counts = given[0], given[3], given[4]
         assert first is not None
         alike = seen is None or seen.shape[0] == 1 or "B" in self.masks[0].letters
+        alike &= counts is None or all("B" in one.letters for one in self.query_masks)
         if ("B" in self.three[0].letters and alike) or first.shape[0] == 1:
             return self.call(*given)[name]  # type: ignore[arg-type]
         return torch.cat(
@@ -259,6 +296,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     return Attention(
         **common(code, signature, partial(on_heads, guessed=guessed), told, guessed),
         attend=on.attend,
+        counting=on.counting if on.query_masks else None,
         heads=heads,
         groups=many,
         width=width,
@@ -266,7 +304,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
         masks=forms_of(mask) if mask is not None else (),
         by_key=mask is not None and not per_query(mask),
         weights=on.weights if on.shows_each_head else None,
-        given=masks_given(code, on.masks, on.spare),
+        given=masks_given(code, (*on.masks, *on.query_masks), on.spare),
         true_hides=mask is not None and role(mask) == "hide",
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
@@ -20,10 +20,21 @@ import torch
 from torch import Tensor
 
 from .attention import OnHeads, on_heads, takes_mask
-from .call_parts import beside, counts_of, literal, what_it_hides, with_mask, with_result
+from .call_parts import (
+    OF_QUERIES,
+    beside,
+    counts_of,
+    literal,
+    what_it_hides,
+    with_mask,
+    with_query_mask,
+    with_result,
+)
 from .code import Code, DoesNotFit
 from .fitting import Fit, best, fitting, others
 from .grammar import parse
+from .influence import as_it_reads
+from .masks import of_queries
 from .meaning import require_meaning
 from .names import Parameter, order_in, parameters, role_of
 from .roles import MASKS, SIZES, role
@@ -184,12 +195,23 @@ def _heads_fit(
             continue
         chosen = best(found, code.name)
         line = chosen.line.replace(shown, "")
-        for one in known:
-            if one.name in masks:
-                axes = [x.replace("r", "n") if square else x for x in CHOICES["<row>"]]
-                line = with_mask(code, line, one.name, axes, _heads_marks)
+        axes = [x.replace("r", "n") if square else x for x in CHOICES["<row>"]]
+        line = _with_masks(code, line, masks, axes)
+        for one in filter(OF_QUERIES.fullmatch, masks):
+            if parse(line).named(one) is None:
+                rest = [name for name in masks if name != one]
+                more = partial(_with_masks, code, names=rest, axes=axes)
+                line = with_query_mask(code, line, one, "r", _heeds, more)
         return replace(on_heads(code, parse(line), guessed=True), others=others(found, chosen))
     return None
+
+
+def _with_masks(code: Code, line: str, names: Sequence[str], axes: Sequence[str]) -> str:
+    """The line with those of these masks that hide keys, and are not in it."""
+    for name in names:
+        if parse(line).named(name) is None:
+            line = with_mask(code, line, name, axes, _heads_marks)
+    return line
 
 
 def _heads_lines(
@@ -269,6 +291,23 @@ def _drawn(code: Code, *, groups: bool) -> tuple[Tensor, Tensor, Tensor]:
     return normal(heads, SIZES["r"]), normal(keys, SIZES["n"]), normal(keys, SIZES["n"])
 
 
+def _given(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values for a call."""
+    q, k, v = _drawn(on.code, groups=on.groups == "G")
+    if "H" not in on.three[0].letters:
+        q, k, v = q[:, :1], k[:, :1], v[:, :1]
+    return (torch.cat((q, q), 2)[:, :, : k.shape[2]] if on.square else q), k, v
+
+
+def _heeds(code: Code, call: Signature) -> bool:
+    """Whether a mask of queries hides query 1, and no other."""
+    on = OnHeads(code, call)
+    q, k, v = _given(on)
+    counts = torch.ones(q.shape[0], q.shape[2], dtype=torch.bool)
+    counts[:, 1] = False
+    return bool((as_it_reads(on.attend, on.counting, q, k, v, counts) == counts).all())
+
+
 def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> str:
     """Whether what the newest mask hides is hidden: key 1, which all causal rows but one can see.
 
@@ -280,15 +319,14 @@ def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> s
         replace(
             call,
             arguments=tuple(
-                one for one in call.arguments if one.name == newest or role(one) not in MASKS
+                one
+                for one in call.arguments
+                if one.name == newest or role(one) not in MASKS or of_queries(one)
             ),
         ),
         least,
     )
-    q, k, v = _drawn(code, groups=on.groups == "G")
-    if "H" not in on.three[0].letters:
-        q, k, v = q[:, :1], k[:, :1], v[:, :1]
-    q = torch.cat((q, q), 2)[:, :, : k.shape[2]] if on.square else q
+    q, k, v = _given(on)
     seen = torch.ones(q.shape[0], 1, q.shape[2], k.shape[2], dtype=torch.bool)
     seen[..., 1] = False
 

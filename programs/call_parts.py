@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from .attention import takes_mask
 from .code import Code, DoesNotFit
 from .grammar import parse
 from .names import CAPACITY, INDEX, SIDES, Parameter
+from .signature import Signature
 
 # What else code must be given, by its role: axes, or a value.
 BESIDE: dict[str, str] = {
@@ -53,6 +54,8 @@ CACHES = (
     "past_kvs",
     "prev_state",
 )
+ROWS_OF_QUERIES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
+OF_QUERIES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
 KINDS = ("keep", "add", "ones")  # hide is what shows under keep
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
 SIZES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")  # of an image: it is one row of tokens
@@ -242,6 +245,28 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mark
             less = 2 * through.get("add", through["keep"])[0] < through["keep"][0]
             leaks = leaks or through["add" if less else "keep"][1]
     return leaks or line
+
+
+def with_query_mask(
+    code: Code,
+    line: str,
+    name: str,
+    letter: str,
+    hides: Callable[[Code, Signature], bool],
+    more: Callable[[str], str],
+) -> str:
+    """The line with this mask of queries, in the first axes in which it hides what it says.
+
+    ``letter``: that of queries.  ``more``: the line with masks that only go together with it.
+    """
+    for axes, kind in product(ROWS_OF_QUERIES, ("keep", "hide", "ones")):
+        try:
+            trial = more(inserted(line, f"{name}: {axes.replace('r', letter)} {kind}"))
+            if hides(code.again(), parse(trial)):
+                return trial
+        except Exception:  # noqa: BLE001 (the code may not take such a mask)
+            continue
+    return line
 
 
 def inserted(line: str, said: str) -> str:

@@ -153,6 +153,8 @@ def _require_finite(name: str, part: Any, given: tuple[Any, ...]) -> None:
     keep = given[1] if name in ("hide", "layer") and len(given) > 1 else None  # it may be both
     if isinstance(keep, Tensor):
         bad &= keep.to(bad.device)[..., None]  # what padding reads is nobody's
+    if name == "counting":
+        bad &= given[3].to(bad.device)[:, None, :, None]
     if bool(bad.any()):
         at = tuple(int(i) for i in bad.nonzero()[0])
         value = part.detach()[at]

@@ -12,6 +12,8 @@ from .declarations import DeclaredAttention
 from .draw import Draw
 from .subjects import Mask
 
+NEAR = 1e-3  # of the largest entry that a query reads: one that is hidden reads something else
+
 
 def visible(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
     """Truth values (T, S): what each query sees by the declaration.
@@ -32,6 +34,20 @@ def visible(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
         if not declared.causal:
             seen &= ahead < declared.window
     return seen
+
+
+def as_it_reads(
+    attend: Callable[..., Tensor],
+    counting: Callable[..., Tensor],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    counts: Tensor,
+) -> Tensor:
+    """1 where a query reads what it reads without a mask of those that count (B, T), else 0."""
+    plain, under = attend(q, k, v, None).double(), counting(q, k, v, counts).double()
+    near = NEAR * plain.abs().amax((1, 3), keepdim=True)
+    return ((plain - under).abs() <= near).all(3).all(1).double()  # NaN is none of these
 
 
 def told_matrix(seen: Tensor) -> list[str]:

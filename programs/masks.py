@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import torch
@@ -20,8 +21,18 @@ def is_mask(one: Argument) -> bool:
     return role(one) in MASKS
 
 
+def of_queries(one: Argument) -> bool:
+    """Whether it says which queries count, and nothing of keys: no number that is added does.
+
+    >>> from .grammar import parse
+    >>> [of_queries(one) for one in parse("q_mask: B r keep, kv_mask: B n keep -> 1").arrays]
+    [True, False]
+    """
+    return is_mask(one) and role(one) != "add" and "r" in one.letters and "n" not in one.letters
+
+
 def masks_in(signature: Signature) -> tuple[Argument, ...]:
-    """The masks of a call, those with a row for each query first.
+    """The masks of keys of a call, those with a row for each query first.
 
     Raises :class:`SignatureError` where it is not said what one means.
     """
@@ -31,7 +42,7 @@ def masks_in(signature: Signature) -> tuple[Argument, ...]:
                 f"wanted what True means in {one.name}: keep or hide, or add for "
                 "numbers that are added to the scores"
             )
-    found = [one for one in signature.arrays if is_mask(one)]
+    found = [one for one in signature.arrays if is_mask(one) and not of_queries(one)]
     return tuple(sorted(found, key=lambda one: not per_query(one)))
 
 
@@ -106,6 +117,14 @@ def handed(
     elif x.shape[0] != lengths["B"]:
         x = x.expand(lengths["B"], *x.shape[1:])
     return laid_out(x, here, axes, {**lengths, "r": seen.shape[1], "n": seen.shape[2]})
+
+
+def counted(
+    counts: Tensor, one: Argument, lengths: Mapping[str, int], like: Tensor, least: float
+) -> Tensor:
+    """Truth values (B, T) that are True where a query counts, as a mask of queries is wanted."""
+    axes = tuple(renamed(axis, "r", "n") for axis in one.axes or ())
+    return handed(counts[:, None], replace(one, axes=axes), lengths, like, least)
 
 
 def shown_whole(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:

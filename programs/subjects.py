@@ -160,6 +160,9 @@ class Attention(Subject):
     ``layer``: tokens x (B, T, E) -> (B, T, E), with its own projections.  ``hide`` is the same
     with truth values (B, T), True for tokens that count and False for padding; ``hiding`` are
     other paths to that, as ``paths`` are to the main call.
+    ``counting``: q, k, v and truth values (B, T), True for the queries that count, where code takes
+    a mask of queries.  ``reading``: x (B, T, E), a context (B, S, F) and truth values (B, S), True
+    for what is seen of it, where code takes a mask of a context; ``context``: its features F.
 
     ``step``: a chunk of tokens (B, c, E) and the state (None at first) -> (B, c, E) and the next
     state: the same layer, fed in pieces.  ``padded_step``: the same with the count of padding
@@ -183,6 +186,9 @@ class Attention(Subject):
     width: int = 0
     masks: tuple[str, ...] = ()
     by_key: bool = False
+    counting: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] | None = None
+    reading: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
+    context: int = 0
     step: Step | None = None
     padded_step: Callable[[Tensor, Any, Tensor], tuple[Tensor, Any]] | None = None
     documents: Callable[[Tensor, Tensor], Tensor] | None = None

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .layout import labels, laid_out
-from .masks import by_letters, is_mask, renamed
+from .masks import by_letters, is_mask, of_queries, renamed
 from .roles import ROTATED, role
 from .signature import Argument, Axis, Signature, SignatureError
 
@@ -49,9 +49,17 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
         return _changed(aside, lambda axis: renamed(axis, "r", "n")), context
     apart = any("n" in one.letters for one in rotated)
     if not apart or any(role(one) == "value" for one in rotated):
-        return _changed(signature, lambda axis: renamed(axis, "r", "n"), masks=False), ""
+        alike = _changed(signature, lambda axis: renamed(axis, "r", "n"), masks=False)
+        return replace(alike, arguments=tuple(map(_of_tokens, alike.arguments))), ""
     aside = _changed(signature, lambda axis: renamed(axis, "n", context))
     return _changed(aside, lambda axis: renamed(axis, "r", "n")), context
+
+
+def _of_tokens(one: Argument) -> Argument:
+    """A mask of queries, where these are the keys as well, as a mask of all of them."""
+    if not of_queries(one):
+        return one
+    return replace(one, axes=tuple(renamed(axis, "r", "n") for axis in one.axes or ()))
 
 
 def _of_context(rotated: Sequence[Argument]) -> Axis | None:

@@ -21,11 +21,13 @@ from .attention import takes_mask
 from .call_parts import (
     CACHES,
     KINDS,
+    OF_QUERIES,
     beside,
     counts_of,
     inserted,
     what_it_hides,
     with_mask,
+    with_query_mask,
     with_result,
 )
 from .code import Code, DoesNotFit, alike
@@ -478,31 +480,67 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
                 f"it must be given {one.name!r}, and what that means is not seen; "
                 f"say it behind its axes, with --call"
             )
+    names = [one.name for one in taken]
+    for name in filter(OF_QUERIES.fullmatch, names):
+        if parse(line).named(name) is None:
+            letter = "r" if of_one_length(parse(line))[1] else "n"
+            rest = [one for one in names if one != name]
+            more = partial(_with_masks_of_keys, code, names=rest, embed=embed)
+            counts = partial(_counts, name=name, embed=embed)
+            line = with_query_mask(code, line, name, letter, counts, more)
     return line
+
+
+def _with_masks_of_keys(code: Code, line: str, names: Sequence[str], embed: int) -> str:
+    """The line with those of these masks that hide tokens, and are not in it."""
+    for name in names:
+        if parse(line).named(name) is None:
+            line = with_mask(code, line, name, PADDING, partial(_tokens_marks, embed=embed))
+    return line
+
+
+def _counts(code: Code, call: Signature, name: str, embed: int) -> bool:
+    """Whether this mask, beside others that show every key, hides token 1 as a query, and no other.
+
+    It does nothing to what other tokens read, and something to what this one reads.
+    """
+    on = _under(OnTokens(code, call), name)
+    x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(4))
+    keep = torch.ones(3, 6, dtype=torch.bool)
+    plain = on(x, keep)
+    keep[:, 1] = False
+    near = (on(x, keep) - plain).abs() <= 1e-3 * plain.abs().amax(2, keepdim=True)
+    return bool((near.all(2) == keep).all())
+
+
+def _under(on: OnTokens, name: str) -> OnTokens:
+    """The call, in which this mask alone is one of padding, and others show every key."""
+    on = replace(on, full=True)
+    vars(on)["padding"] = tuple(one for one in on.masks if one.name == name)
+    return on
 
 
 def _tokens_marks(code: Code, call: Signature, embed: int, least: float | None = None) -> str:
     """What a mask does under which token 1 is padding; "" where it does something else."""
     newest = call.arguments[-1].name
-    on = OnTokens(
-        code,
-        replace(
-            call,
-            arguments=tuple(
-                one for one in call.arguments if one.name == newest or role(one) not in MASKS
-            ),
-        ),
-        least=least,
-    )
+    masks = [one.name for one in call.arguments if role(one) in MASKS and one.name != newest]
+    beside = [name for name in masks if OF_QUERIES.fullmatch(name)]
+    left = tuple(one for one in call.arguments if one.name not in masks or one.name in beside)
+    on = OnTokens(code, replace(call, arguments=left), least=least)
+    on = _under(on, newest) if beside else on
     x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(4))
     keep = torch.ones(3, 6, dtype=torch.bool)
     keep[:, 1] = False
+    read = any(one.name == newest for one in on.context_masks) and on.features_read(embed)
+    context = torch.randn(3, 6, read, generator=torch.Generator().manual_seed(3))
 
     def changed(at: int) -> Tensor:
-        other = x.clone()
+        other = context.clone() if read else x.clone()
         other[:, at] += 1.0
         return other
 
+    if read:
+        return what_it_hides(lambda c, m: on.reading(x, c, m), context, changed, keep)
     found = what_it_hides(lambda y, m: on(y, m)[:, 2:], x, changed, keep)
     if not found or newest not in on.spare:
         return found  # one that it must be given has no call without it to be compared with

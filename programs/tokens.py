@@ -17,7 +17,7 @@ from .attention import dropout_of, masks_given, on_heads, spare, takes_mask
 from .code import Code
 from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
-from .masks import handed, is_mask, masks_in, per_query, shown_whole, telling
+from .masks import handed, is_mask, masks_in, per_query, renamed, shown_whole, telling
 from .names import parameters, role_of, sizes_of
 from .paths import hiding_in, paths_of
 from .program import Program
@@ -124,10 +124,36 @@ class OnTokens:
         ours = [one for one in self.line.arguments if not self._of_context(one)]
         return masks_in(replace(self.line, arguments=tuple(ours)))
 
-    @property
+    @cached_property
     def context_masks(self) -> tuple[Argument, ...]:
-        """The masks of a context, which are shown whole."""
+        """The masks of a context, which show all of it where no law asks about them."""
         return tuple(one for one in self.line.arrays if self._of_context(one))
+
+    @cached_property
+    def contexts(self) -> tuple[Argument, ...]:
+        """What is drawn as a context, where rows of any other one may stand in its place."""
+        found = [one for one in self.line.arrays if mapped(one) and self.context in one.letters]
+        alike = {self._features(one) for one in found}
+        free = self.context and self.context not in dict(self.line.sizes)
+        return tuple(found) if free and len(alike) == 1 and "" not in alike else ()
+
+    def _features(self, one: Argument) -> str:
+        """The label of the features of a context; "" where it has more axes than three."""
+        rest = [c for c in labels(one.axes or ()) if c not in ("B", self.context)]
+        return rest[0] if "B" in one.letters and len(rest) == 1 else ""
+
+    def features_read(self, width: int) -> int:
+        """The features of a token of its context, where a law may say what is seen of that, or 0.
+
+        ``width``: those of a token.
+        """
+        if not self.contexts or "B" not in self.tokens.letters or not self.context_masks:
+            return 0
+        if not all("B" in one.letters for one in self.context_masks):
+            return 0
+        label = self._features(self.contexts[0])
+        lengths = lengths_of(self.line, **{self.feature: width})
+        return int(label) if label.isdigit() else lengths[label]
 
     def _of_context(self, one: Argument) -> bool:
         """Whether it is a mask of a context."""
@@ -211,15 +237,20 @@ class OnTokens:
             )
         return self.run(x, keep)[0]
 
+    def reading(self, x: Tensor, context: Tensor, seen: Tensor) -> Tensor:
+        """What it makes of tokens that read a context (B, S, F), as far as that is seen (B, S)."""
+        return self.run(x, beside=(context, seen))[0]
+
     def run(
         self,
         x: Tensor,
         keep: Tensor | None = None,
         past: int = 0,
         states: Mapping[str, Any] | None = None,
+        beside: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """The output (B, T, E), and all that came back, by name."""
-        arrays, lengths = self.given(x, keep, past, states)
+        arrays, lengths = self.given(x, keep, past, states, beside)
         found = self.program.run(arrays, lengths)
         back = returned(self.line, ("out",))[0]
         axes, out = result_axes(self.line, back), found[back]
@@ -253,8 +284,12 @@ class OnTokens:
         keep: Tensor | None = None,
         past: int = 0,
         states: Mapping[str, Any] | None = None,
+        beside: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
-        """What the code is called with, and every length."""
+        """What the code is called with, and every length.
+
+        Masks of tokens and of their context go together, as code may multiply the two.
+        """
         if self.whole != TOKENS:
             x = self._as_many(x)
         rows, count, width = x.shape
@@ -269,16 +304,18 @@ class OnTokens:
                 )
             lengths |= {"h": high, "w": count // high}
             x = x.reshape(rows, high, count // high, width)
+        if beside is not None:
+            lengths[self.context] = beside[0].shape[1]
         here = (*self._here(lengths), self.feature)
-        arrays: dict[str, Any] = dict(states or {})
+        about = keep is not None or beside is not None  # what a mask hides
+        arrays: dict[str, Any] = {**(states or {}), **self._beside(beside, about, lengths, x)}
         for one in self.line.arrays:
-            if self._of_context(one):
-                if one.name not in self.spare:
-                    arrays[one.name] = shown_whole(one, lengths, x)
-            elif role(one) in MADE:
+            if self._of_context(one) or one.name in arrays:
+                continue
+            if role(one) in MADE:
                 arrays[one.name] = encoding(one, self.feature, past, lengths, x)
             elif is_mask(one):
-                asked = telling(one) or self.full or (keep is not None and one in self.padding)
+                asked = telling(one) or self.full or (about and one in self.padding)
                 if one.name in self.spare and not asked:
                     continue
                 arrays[one.name] = self._mask(one, keep, lengths, x)
@@ -352,10 +389,45 @@ class OnTokens:
                 > past + torch.arange(count, device=x.device)[:, None]
             )
             seen = seen & ~late
-        least = self.least
-        if least is None:  # code may take its softmax in float32, where a lower one is infinite
-            least = max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
-        return handed(seen, one, lengths, x, least)
+        return handed(seen, one, lengths, x, self._lowest(x))
+
+    def _beside(
+        self,
+        told: tuple[Tensor, Tensor] | None,
+        about: bool,
+        lengths: Mapping[str, int],
+        x: Tensor,
+    ) -> dict[str, Tensor]:
+        """A context that is told, and its masks; of one that is drawn, masks that show all of it.
+
+        ``about``: masks that may be left out are given.
+        """
+        if told is None:
+            asked = [one for one in self.context_masks if about or one.name not in self.spare]
+            return {one.name: shown_whole(one, lengths, x) for one in asked}
+        context, seen = told
+        found = {
+            one.name: laid_out(
+                context, ("B", self.context, self._features(one)), one.axes or (), lengths
+            )
+            for one in self.contexts
+        }
+        masks = self.context_masks
+        return found | {one.name: self._of_seen(one, seen, lengths, x) for one in masks}
+
+    def _of_seen(
+        self, one: Argument, seen: Tensor, lengths: Mapping[str, int], x: Tensor
+    ) -> Tensor:
+        axes = tuple(renamed(renamed(a, "n", "r"), self.context, "n") for a in one.axes or ())
+        told = replace(one, axes=axes)
+        shown = seen[:, None].expand(-1, lengths["n"] if per_query(told) else 1, -1)
+        return handed(shown, told, lengths, x, self._lowest(x))
+
+    def _lowest(self, x: Tensor) -> float:
+        """The number that hides a key: code may take its softmax in float32, where one is ∞."""
+        if self.least is not None:
+            return self.least
+        return max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
 
 
 def _traced() -> bool:
@@ -379,7 +451,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         if tables or made
         else None
     )
-    paths = paths_of(on, width)
+    paths, context = paths_of(on, width), on.features_read(width)
     return Attention(
         **common(
             _of_width(code, width),
@@ -390,6 +462,8 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         ),
         layer=on,
         hide=on if on.padding else None,
+        reading=on.reading if context else None,
+        context=context,
         true_hides=any(role(one) == "hide" for one in on.padding),
         embed=width,
         heads=heads,

@@ -242,6 +242,7 @@ def _lengths(subject: Subject) -> dict[str, int]:
             "G": subject.groups,
             "D": subject.width or 4,
             "E": subject.embed,
+            "F": subject.context,
         }
     if isinstance(subject, Pair):
         return subject.lengths

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..applicable_laws import declared_of
 from ..arranging import arranged, modules_of
 from ..draw import Draw
 from ..finite import finite_gradients
-from ..influence import changes, sees
+from ..influence import as_it_reads, changes, sees
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
 from .applicability import channel_order, plain_of
 from .weights import read_weights
@@ -173,7 +174,7 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
     found: dict[str, Any] = _padding(subject, hand)
     if subject.hide is not None and subject.hiding:
         found["hidden_paths"] = [hand.call("hide", path) for path in subject.hiding.values()]
-    for name in ("layer", "hide", "step", "documents", "whole_layer"):
+    for name in ("layer", "hide", "step", "documents", "whole_layer", "reading"):
         if getattr(subject, name) is not None:
             found[name] = hand.call(name, getattr(subject, name))
     if subject.step is not None:
@@ -189,6 +190,9 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
         found.pop(name, None)
     found |= _reading(subject, attend, hand)
     found["attend"] = _under(hand.call("attend", attend), lambda _: None)
+    if subject.counting is not None:
+        found["counting"] = hand.call("counting", subject.counting)
+        found["heeds"] = hand.call("heeds", partial(as_it_reads, attend, subject.counting))
     if subject.paths:
         paths = (hand.call("attend", path) for path in subject.paths.values())
         found["attended_paths"] = [_under(path, lambda _: None) for path in paths]

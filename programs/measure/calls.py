@@ -121,12 +121,33 @@ def under_masks(subject: Subject) -> list[Way]:
 
         def padded(draw: Draw, b: int, t: int, start: int) -> Inputs:
             x = draw.normal(b, t, subject.embed, salt=start)
-            counts = torch.ones(b, t, dtype=torch.bool, device=x.device)
-            counts[-1, 1:] = False
-            return x, counts
+            return x, _first_counts(x, t)
 
         found.append(Way("hide", subject.hide, padded))
+    if subject.counting is not None:
+
+        def counting(draw: Draw, b: int, t: int, start: int) -> Inputs:
+            (way,) = (way for way in _attention(subject) if way.attribute == "attend")
+            q, k, v, _ = way.given(draw, b, t, start)
+            return q, k, v, _first_counts(q, t)
+
+        found.append(Way("counting", subject.counting, counting))
+    if subject.reading is not None:
+
+        def reading(draw: Draw, b: int, t: int, start: int) -> Inputs:
+            x = draw.normal(b, t, subject.embed, salt=start)
+            context = draw.normal(b, t, subject.context, salt=start + 50)
+            return x, context, _first_counts(x, t)
+
+        found.append(Way("reading", subject.reading, reading))
     return found
+
+
+def _first_counts(like: Tensor, tokens: int) -> Tensor:
+    """Truth values (B, T): in the last row the first token counts alone."""
+    counts = torch.ones(like.shape[0], tokens, dtype=torch.bool, device=like.device)
+    counts[-1, 1:] = False
+    return counts
 
 
 def _masked(way: Way, form: str) -> Callable[[Draw, int, int, int], Inputs]:

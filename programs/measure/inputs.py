@@ -41,6 +41,7 @@ def _lengths(subject: Subject) -> dict[str, int]:
     if isinstance(subject, Attention):
         H, G = subject.heads, declared_of(subject).groups or subject.groups
         own = {"H": H, "G": G, "D": subject.width or 5, "E": subject.embed or 5}
+        own["F"] = subject.context
         return {**found, **own, "W": (declared_of(subject).window or 0) + 3}
     if isinstance(subject, Additive):
         return {**found, "E": subject.width}

@@ -284,7 +284,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     ),
     "a mask without keys": (
         code.by_key,
-        f"{THREE}, key_padding_mask: B r hide -> B H r D",
+        f"{THREE}, key_padding_mask: B H hide -> B H r D",
         "with an axis of keys n",
     ),
     "a mask that says nothing": (

@@ -97,6 +97,47 @@ def true_is_seen(f: Any, q: Any, k: Any, keep: Any) -> Sides:
     return f.weighs(q, k, seen), array_namespace(plain).where(seen, plain, 0 * plain)
 
 
+QUERIES_COUNT: dict[str, Any] = {
+    "q": QUERIES,
+    "k": KEYS,
+    "v": KEYS,
+    "keep": "keep B r",
+    "inputs": tuple(
+        Inputs(lengths={"B": b, "r": r, "n": n})
+        for b, r, n in ((1, 3, 3), (3, 6, 6), (2, 5, 4), (2, "H", "H"))
+    ),
+}
+
+
+@TRUE_MEANS.of(
+    "attention",
+    "counting",
+    floats=True,
+    names=(("queries that count, beside others that do not", "the same without a mask"),),
+    **QUERIES_COUNT,
+)
+def queries_that_count(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+    """Queries that count under a mask of queries read what they read without it."""
+    xp, zero, own = array_namespace(q), 0 * q, keep[:, None, :, None]
+    return (
+        xp.where(own, f.counting(q, k, v, keep), zero),
+        xp.where(own, f.attend(q, k, v), zero),
+    )
+
+
+@TRUE_MEANS.of(
+    "attention",
+    "heeds",
+    floats=True,
+    names=(("whether a query reads what it reads without the mask", "whether it counts"),),
+    **QUERIES_COUNT,
+)
+def queries_that_do_not(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
+    """Queries that do not count under a mask of queries do not read what they read without it."""
+    xp, same = array_namespace(q), f.heeds(q, k, v, keep)
+    return xp.where(keep, 0 * same + 1, same), xp.where(keep, 0 * same + 1, 0 * same)
+
+
 @TRUE_MEANS.of("attention", "hide", names=ALL_TRUE, floats=True, x=TOKENS)
 def all_count(f: Any, x: Any) -> Sides:
     """Tokens that all count give what the layer gives without being told."""
@@ -270,6 +311,27 @@ def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
     one, other = f.hide(x, keep), f.hide(xp.where(kept, x, y), keep)
     zero = 0 * x[..., :1]  # what padding itself becomes may be NaN: nobody reads it
     return xp.where(kept, one, zero), xp.where(kept, other, zero)
+
+
+@HIDDEN.of(
+    "attention",
+    "reading",
+    names=(("hidden tokens of a context", "the same, other numbers in them"),),
+    unsaid="infinite numbers and NaN",
+    x=TOKENS,
+    y="real B m F",
+    z="real B m F",
+    keep="keep B m",
+    inputs=tuple(
+        Inputs(lengths={"B": b, "n": n, "m": m}, scale={"z": z})
+        for b, n, m in ((1, 2, 3), (3, 6, 4), (5, 5, 5), (2, 3, 6))
+        for z in (1.0, 100.0)
+    ),
+)
+def hidden_context(f: Any, x: Any, y: Any, z: Any, keep: Any) -> Sides:
+    """Other tokens where a context is hidden change nothing."""
+    changed = array_namespace(x).where(keep[..., None], y, z)
+    return f.reading(x, y, keep), f.reading(x, changed, keep)
 
 
 @HIDDEN.of(

@@ -33,7 +33,8 @@ class Formula:
     values, True for what counts, or for what does not), ``"keep B n"`` and ``"padding B n"`` (truth
     values, True for what counts; of padding it comes first), ``"index r"`` (one of so many places).
     Letters: A and B rows of a batch, H heads, G key heads, n, r and m tokens, c tokens that fill a
-    cache, D features of a head, E features of a token, F those of all heads.
+    cache, D features of a head, E features of a token, F those of all heads, or of a token of a
+    context.
 
     ``positive``: an array whose entries are all above 0, where an equation of zeros would say
     nothing.  ``shown``: what a witness breaks, where that is another thing than the law.

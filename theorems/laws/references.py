@@ -122,6 +122,12 @@ def under_a_mask(q: Any, k: Any, v: Any, seen: Any = None, left: float = 0.0) ->
     return weighted(weights, v)
 
 
+def counted(q: Any, k: Any, v: Any, keep: Any) -> Any:
+    """Attention in which queries that do not count read zeros."""
+    out = attend(q, k, v)
+    return array_namespace(q).where(keep[:, None, :, None], out, 0 * out)
+
+
 def under_numbers(q: Any, k: Any, v: Any, m: Any = None) -> Any:
     """Attention with numbers that are added to its scores."""
     weights = exponentials(q, k)
@@ -230,6 +236,14 @@ def documents(x: Any, ids: Any, before: int = 0) -> Any:
 def padded(x: Any, keep: Any) -> Any:
     """Each token, and the mean of those that count."""
     return add_up(x, array_namespace(x).where(keep[:, None, :], 1.0, 0.0 * keep[:, :, None]))
+
+
+def read(x: Any, context: Any, keep: Any) -> Any:
+    """Each token, more by what the first channels of a context are on average, where it is seen."""
+    xp = array_namespace(x)
+    weights = xp.where(keep[:, None, :], 1.0, 0.0 * context[:, None, :, 0])
+    total = xp.sum(weights, axis=-1, keepdims=True)
+    return x + (weights @ context)[..., :1] / total
 
 
 def padded_or_zeros(x: Any, keep: Any, others: float = 0.0) -> Any:

@@ -234,6 +234,27 @@ for _call, _alone, _left in (
     )(partial(_ragged_rows, **_how))
 
 
+@PADDING.of(
+    "attention",
+    "reading",
+    names=(("beside a padded context", "beside the same context alone"),),
+    unsaid="at the first call and after",
+    x=TOKENS,
+    y="real B m F",
+    z="real B r F",
+    inputs=tuple(
+        Inputs(lengths=dict(zip("Bnmr", row, strict=True)))
+        for row in ((1, 2, 3, 1), (3, 6, 4, 2), (2, 3, 1, 5), (2, 4, 4, 4))
+    ),
+)
+def padded_context(f: Any, x: Any, y: Any, z: Any) -> Sides:
+    """Tokens read of a context and its padding what they read of the context alone."""
+    xp, m = array_namespace(x), y.shape[1]
+    place = xp.arange(m + z.shape[1])[None, :] + 0 * xp.arange(x.shape[0])[:, None]
+    padded = f.reading(x, xp.concat((y, z), axis=1), place < m)
+    return padded, f.reading(x, y, place[:, :m] < m)
+
+
 IN_TRAINING: dict[str, Any] = {
     "names": (("the output in training, without dropout,", "the output in evaluation"),),
     "floats": True,
