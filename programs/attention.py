@@ -16,9 +16,20 @@ from .layout import laid_out, read_back
 from .masks import by_letters, counted, forms_of, handed, masks_in, of_queries, per_query
 from .names import Parameter, parameters
 from .program import Program
-from .roles import SIZES, common, lengths_of, result_axes, returned, role, settled
+from .roles import (
+    SIZES,
+    bounds,
+    bounds_at,
+    common,
+    lengths_of,
+    result_axes,
+    returned,
+    role,
+    settled,
+)
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention
+from .supplied_inputs import HOLDS
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,7 @@ class OnHeads:
     signature: Signature
     least: float = float("-inf")  # the number that hides a key
     full: bool = False  # masks that may be left out are given, and show every key
+    heads: tuple[int, int] = (1, 1)  # of queries, and of keys
 
     @cached_property
     def program(self) -> Program:
@@ -115,6 +127,24 @@ class OnHeads:
         ]
         return wide[0] if told != "out" and wide else told
 
+    @property
+    def packs(self) -> bool:
+        """Whether sequences of any lengths may stand one behind the other, as nothing else says."""
+        counted = any("B" in one.lengths for one in self.signature.arguments)
+        packed = any(role(one) == "bounds" for one in self.signature.arrays)
+        return packed and not counted and not self.masks and "H" in self.three[0].letters
+
+    def documents(self, x: Tensor, ids: Tensor) -> Tensor:
+        """Tokens (B, T, H·D), which are all three, of documents that begin where ids are 0."""
+        heads, groups = self.heads
+        q = x.reshape(1, -1, heads, x.shape[-1] // heads).transpose(1, 2)
+        arrays, lengths = self.given(q, q[:, :groups].flip(-1), q[:, :groups])
+        told = {one.name: bounds_at(ids) for one in self.signature.arrays if role(one) == "bounds"}
+        found = self.program.run({**arrays, **told}, lengths)[self.first]
+        there = ("B", "H", "n" if self.square else "r", "D")
+        out = read_back(found, result_axes(self.signature, self.first), there, lengths)
+        return out.transpose(1, 2).reshape(x.shape)
+
     def call(
         self,
         a: Tensor,
@@ -186,6 +216,9 @@ class OnHeads:
             arrays[one.name] = counted(which, one, lengths, a, self.least)
         for one in self.signature.arrays:
             if one.name in arrays or one in self.masks or one in self.query_masks:
+                continue
+            if role(one) == "bounds":
+                arrays[one.name] = bounds(one, lengths, a)
                 continue
             if role(one) != "scale" or {"r", "n"} & set(one.letters):
                 raise SignatureError(
@@ -278,7 +311,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
     queries = SIZES["n"] if on.square else SIZES["r"]
     code = settled(code, signature, H=heads, G=many, D=width, E=heads * width)
-    on = OnHeads(code, signature)
+    on = OnHeads(code, signature, heads=(heads, many))
     given = (
         torch.randn(1, heads, queries, width),
         torch.randn(1, many, SIZES["n"], width),
@@ -292,9 +325,13 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
         on = replace(on, full=True)
         on.call(*given)
     mask = on.masks[0] if on.masks else None
-    told = "it knows one length: fewer queries stand in its last places" if on.square else ""
+    told = ["it knows one length: fewer queries stand in its last places"] if on.square else []
+    held = [one.name for one in signature.arrays if role(one) == "bounds"]
+    told += [HOLDS["bounds"].format(name) for name in held]
     return Attention(
-        **common(code, signature, partial(on_heads, guessed=guessed), told, guessed),
+        **common(code, signature, partial(on_heads, guessed=guessed), "; ".join(told), guessed),
+        documents=on.documents if on.packs else None,
+        embed=heads * width if on.packs else 0,
         attend=on.attend,
         counting=on.counting if on.query_masks else None,
         heads=heads,

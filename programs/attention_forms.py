@@ -21,6 +21,7 @@ from torch import Tensor
 
 from .attention import OnHeads, on_heads, takes_mask
 from .call_parts import (
+    BOUNDS,
     OF_QUERIES,
     beside,
     counts_of,
@@ -224,7 +225,11 @@ def _heads_lines(
 ) -> Iterator[str]:
     """What goes in, for each order of axes: that of the source first."""
     square = form == "of heads, one length"
+    packed = [p.name for p in known if p.required and BOUNDS.fullmatch(p.name)]
+    if packed and (square == any(name.endswith("q") for name in packed) or "one of keys" in form):
+        return  # queries have bounds of their own where they are as many as they like
     axes = CHOICES["<one>" if square else "<q>"]
+    axes = ("(B n) H D" if square else "(B r) H D",) if packed else axes
     hinted = order_in(code.text).upper().replace("T", "r")
     order = sorted(axes, key=lambda x: x.replace(" ", "").replace("n", "r") != hinted)
     for q in order:
@@ -266,7 +271,8 @@ def _tried_on_heads(
     arrays, lengths = on.given(q, k, v)
     whole = with_result(line, on.program.called(arrays, lengths), lengths)
     on = OnHeads(code.again(), parse(whole), full=full)
-    require_meaning(on.program.run, arrays, on.signature, lengths, "BHG")
+    packed = any(role(one) == "bounds" for one in on.signature.arrays)
+    require_meaning(on.program.run, arrays, on.signature, lengths, "HG" if packed else "BHG")
     q, k, v = _drawn(code, groups=on.groups == "G")
     q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
     out = on.attend(q, k, v)

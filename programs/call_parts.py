@@ -33,6 +33,7 @@ BESIDE: dict[str, str] = {
     "rows": " = B",
     "width": " = D",
     "length": " = n",
+    "keys": " = n",
     "positions": ": B n positions",
     "offset": " = p",
     "scale": ": scale",
@@ -59,6 +60,7 @@ OF_QUERIES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?m
 KINDS = ("keep", "add", "ones")  # hide is what shows under keep
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
 SIZES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")  # of an image: it is one row of tokens
+BOUNDS = re.compile(r"cu_?(seq_?)?lens?(_(q|k|kv|x))?")
 LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
 CONDITIONS = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
 Marks = Callable[..., str]  # of code and its call; least: the number that hides a key
@@ -88,6 +90,7 @@ def beside(
     """
     causal = bool(code.options.likely.get("causal", 0))
     fixed = {k: v for k, v in code.options.arguments.items() if literal(v)}
+    packed = any(BOUNDS.fullmatch(one.name) for one in known)
     said = []
     for one in known:
         if one.name in taken:
@@ -104,6 +107,9 @@ def beside(
             if image:
                 said.append(image)
                 continue
+            if BOUNDS.fullmatch(one.name):
+                said.append(f"{one.name}: (B + 1) bounds")
+                continue
             if LENGTHS.fullmatch(one.name) and kind != "length":
                 said.append(f"{one.name}: B lengths")
                 continue
@@ -111,7 +117,8 @@ def beside(
                 said.append(f"{one.name} = {_unnamed(one)}")
                 continue
             own = BESIDE[kind] if square or kind != "length" else " = r"
-            own = f" = {CAPACITY}" if one.is_capacity and not counted else own
+            most = one.is_capacity and not counted and not packed
+            own = f" = {CAPACITY}" if most else own
             said.append(one.name + own)
     return "".join(f", {one}" for one in said)
 

@@ -23,7 +23,7 @@ from .code import Ambiguous, Code, DoesNotFit
 from .grammar import parse
 from .names import parameters, role_of
 from .program import Program
-from .roles import raised, role
+from .roles import bounds, raised, role
 from .running import CodeFault, limited, seeded
 from .signature import Signature
 
@@ -123,8 +123,12 @@ def takes(
     free = (n for n in PRIMES if n not in taken)
     named = [c for c in ("B", "H", "G", "n", "m", *signature.letters) if c not in known]
     lengths = {**dict(zip(dict.fromkeys(named), free, strict=False)), **known}
+    packed = [one for one in signature.arrays if role(one) == "bounds"]
+    if packed:  # tables have a row for each token, also where positions do not begin anew
+        lengths["m"] = 1 + lengths["B"] * lengths["n"]
     try:
         arrays = {one.name: _ones(one.shape(lengths), role(one)) for one in signature.arrays}
+        arrays |= {one.name: bounds(one, lengths, torch.ones(1)) for one in packed}
         found = Program(call, signature, code.name).run(arrays, lengths)
         wanted = [one.shape(lengths) for one in signature.results if one.axes is not None]
     except Exception as error:  # noqa: BLE001 (the code may raise anything)

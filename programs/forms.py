@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from .building import code_of, method_of
+from .call_parts import BOUNDS
 from .code import Code, DoesNotFit, Options, can_be_called, source_of
 from .fitting import Fit, best, expanded, fitting, others, short, takes
 from .grammar import parse
@@ -41,6 +42,7 @@ from .tables import (
 )
 
 VECTORS = ("B H n D", "B n H D", "n B H D", "B n D", "n H D", "H n D", "n B D", "n D")
+PACKED = ("(B n) H D", "(B n) D")  # sequences one behind the other
 ROWS = ("B n", "n", "B 1 n", "B n 1", "1 n", "n 1", "1 1 n", "1 n 1", "n 1 1", "n B", "n B 1")
 FEW = ("B n", "n", "B 1 n", "1 n")
 PLACED = ("B n", "n", "n B", "3 B n", "B n 3", "3 n", "n 3", "2 B n", "B n 2", "2 n", "n 2")
@@ -134,7 +136,14 @@ def lines(
     rest = [one for one in known if one not in vectors]
     by = _by_role([one for one in rest if one.role not in ROTATED])
     plain = [
-        (one, AXIS if OF_TOKENS.fullmatch(one.name) else plain_argument(one, code, counted=counted))
+        (
+            one,
+            f"{one.name}: (B + 1) bounds"
+            if BOUNDS.fullmatch(one.name)
+            else AXIS
+            if OF_TOKENS.fullmatch(one.name)
+            else plain_argument(one, code, counted=counted),
+        )
         for one in rest
         if one.role not in WHERE
     ]
@@ -179,7 +188,10 @@ def _in_orders(
     """The lines of a form, in each order of axes: that of the source first."""
     first = hinted.upper().replace("T", "n")
     orders = sorted(VECTORS, key=lambda x: x.replace(" ", "") != first)
-    for order, beside in product(orders, expanded(form.text, CHOICES)):
+    text = form.text
+    if any(" bounds" in told for _, told in more):
+        orders, text = list(PACKED), text.replace("<cos>", "<rows>")
+    for order, beside in product(orders, expanded(text, CHOICES)):
         if "B" not in order and re.search(r"\bB\b", beside):
             continue
         for keys in ("G", "H") if len(vectors) > 1 and "H" in order else ("H",):
@@ -188,7 +200,7 @@ def _in_orders(
                 + ("" if one.role in ROTATED else " tokens")
                 for one in vectors
             ]
-            at = str(order.split().index("n"))
+            at = str(order.split().index("n")) if " n" in f" {order}".replace("(B n)", "") else "0"
             own = (told.replace(AXIS, f"{one.name} = {at}") for one, told in more)
             given = filter(None, [short(_of_each(beside, by)), *own])
             yield f"{', '.join([*said, *given])} -> {', '.join(v.name for v in vectors)}"

@@ -21,6 +21,7 @@ from .signature import Argument, Signature, SignatureError
 
 Run = Callable[[Mapping[str, Any], Mapping[str, int]], Mapping[str, Any]]
 PLACE = 1  # neither first nor last, of any axis
+HELD = ("ids", "index", "lengths", "bounds")
 ALONG = "BHGVrnhwt"  # the letters of axes along which there is one thing after another
 AS_KEYS = ("key", "value")
 # What is summed in another order may differ by roundings, of which a changed token is far.
@@ -48,7 +49,7 @@ def require_meaning(
     for one in signature.arrays:
         own = tuple(c for c in labels(one.axes or ()) if lengths.get(c, 1) > PLACE + 1)
         along = [c for c in own if c in ALONG]
-        if one.name not in arrays or not along or one.kind in ("ids", "index", "lengths"):
+        if one.name not in arrays or not along or one.kind in HELD:
             continue
         held = [c for c in along if c in apart and not (role(one) in AS_KEYS and c in "rn")]
         held = [c for c in held if not (role(one) in MASKS and c == "n")]

@@ -39,11 +39,12 @@ ROLES: dict[str, str] = {
     "num_queries query_length n_positions max_position size seq_length n_ctx block_size "
     "context_len max_length num_positions sequence_length max_position_embeddings qlen "
     "n_queries tq query_len max_seqlen seq_q lq max_seq_length n_tokens i n_position "
-    "q_length num_tokens max_positions nq n_seq context ctx_len max_pos t_q len_q "
+    "q_length max_seqlen_q max_seq_len_q num_tokens max_positions nq n_seq context ctx_len max_pos "
+    "t_q len_q "
     "t_len time_steps n_steps seq_len_q tgt_seq_len n_pos num_pos",
     "keys": "key_length k_len kv_len src_len kv_seq_len num_keys n_keys tk key_len klen lk j seq_k "
     "k_length total_len kv_length nk s_len t_k len_k "
-    "seq_len_k src_seq_len",
+    "seq_len_k src_seq_len max_seqlen_k max_seqlen_kv max_seq_len_k",
     "heads": "heads num_heads n_heads n_head h nheads nhead num_attention_heads n_h head_num",
     "groups": "kv_heads num_kv_heads n_kv_heads num_key_value_heads groups n_kv_head",
     "width": "head_dim d d_head rotary_dim n_elem dim_head d_k hd head_size head_width width dh "

@@ -93,6 +93,32 @@ def lengths_of(signature: Signature, **known: int) -> dict[str, int]:
     return {**free, **dict(signature.sizes), **known}
 
 
+def bounds(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
+    """Where sequences of equal lengths begin in the axis in which they stand, and the last ends.
+
+    Raises :class:`SignatureError` for other axes.
+
+    >>> from .grammar import parse
+    >>> told = parse("q: (B r) H D, k: (B n) H D, cu_seqlens_q: (B + 1) bounds -> q")
+    >>> bounds(told.arrays[2], {"B": 2, "r": 3, "n": 5}, torch.zeros(1)).tolist()
+    [0, 3, 6]
+    """
+    if one.shape(lengths) != (lengths["B"] + 1,):
+        raise SignatureError(f"wanted one more bound than there are rows, (B + 1), got {one}")
+    each = lengths["r" if one.name.endswith("q") and "r" in lengths else "n"]
+    return torch.arange(lengths["B"] + 1, dtype=torch.int32, device=like.device) * each
+
+
+def bounds_at(ids: Tensor) -> Tensor:
+    """Where documents begin, one behind the other, whose ids (B, T) begin at 0, and the last ends.
+
+    >>> bounds_at(torch.tensor([[0, 1, 0], [0, 0, 1]])).tolist()
+    [0, 2, 3, 4, 6]
+    """
+    begins = (ids.flatten() == 0).nonzero()[:, 0]
+    return torch.cat((begins, begins.new_tensor([ids.numel()]))).to(torch.int32)
+
+
 def returned(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:
     """The names of the results that stand for these arrays, in their order."""
     arrays = [one for one in signature.results if one.axes is not None]

@@ -23,6 +23,7 @@ from .roles import (
     ROTATED,
     SIZES,
     TABLES,
+    bounds,
     common,
     lengths_of,
     raised,
@@ -34,6 +35,7 @@ from .roles import (
 )
 from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
+from .supplied_inputs import HOLDS
 from .table_widths import widths_told
 from .tables import (
     Made,
@@ -85,7 +87,7 @@ def _by_token(signature: Signature) -> Signature:
     'q: B H n D, cos: 1 1 n D, sin: 1 1 n D -> q'
     """
     given = signature.arrays
-    if any(role(one) in PLACES for one in given) or any(
+    if any(role(one) in (*PLACES, "bounds") for one in given) or any(
         START in one.lengths for one in signature.arguments
     ):
         return signature
@@ -155,8 +157,13 @@ class Rotating:
 
     @property
     def starts(self) -> bool:
-        """Whether it is told nothing of where tokens stand: the first is at 0."""
-        return not self.places and not self.offset and not self.grid
+        """Whether it is told nothing of where tokens stand: the first is at 0, of each sequence."""
+        return self.packed or (not self.places and not self.offset and not self.grid)
+
+    @cached_property
+    def packed(self) -> bool:
+        """Whether sequences stand one behind the other in one axis, each with its first at 0."""
+        return any(role(one) == "bounds" for one in self.signature.arrays)
 
     @cached_property
     def vectors(self) -> tuple[Argument, ...]:
@@ -205,6 +212,8 @@ class Rotating:
 
     def beside(self, one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
         """What else is given: 1, also of vectors that are dropped.  Raises ``SignatureError``."""
+        if role(one) == "bounds":
+            return bounds(one, lengths, like)
         if role(one) not in ("scale", "constant", *ROTATED):
             raise SignatureError(
                 f"wanted what {one.name} is: write one of {', '.join((*TABLES, *PLACES))}, tokens, "
@@ -220,7 +229,7 @@ class Rotating:
     @property
     def shared(self) -> bool:
         """Whether rows of a batch are rotated together, all at the same positions."""
-        return bool(self.places) and not self.batched and "B" not in self.single
+        return bool(self.places) and not self.starts and not self.batched and "B" not in self.single
 
     @cached_property
     def axes(self) -> int:
@@ -277,7 +286,7 @@ class Rotating:
             return in_grid(lambda xs: call(xs, None), order)
         if self.offset:
             return at_offsets(lambda xs, start: call(xs, None, start), order)
-        if not self.places:
+        if not self.places or self.packed:
             return at_start(lambda xs: call(xs, None), order, self.frame)
         places = ("bt" if self.batched else "t") + "a" * bool(self.axes)
         return rotating(call, order, places)
@@ -294,6 +303,9 @@ class Rotating:
         for (one, own), x in zip(self._rotated, xs, strict=True):
             lengths |= dict(zip(own, x.shape, strict=True))
             arrays[one.name] = laid_out(x, own, one.axes or (), lengths)
+        if self.packed and self.places:  # of as many rows as positions may be that do not restart
+            rows = lengths["n"] * (lengths["B"] if self._rows[1] else 1)
+            positions = torch.arange(rows, device=xs[0].device)
         arrays |= self.made(positions, lengths, xs[0]) if positions is not None else {}
         return arrays | {one.name: self.beside(one, lengths, xs[0]) for one in self._left}, lengths
 
@@ -308,8 +320,9 @@ class Rotating:
         at = tokens + 2 * rows[:, None] if self.batched else tokens
         at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at
         arrays, lengths = self.given(tuple(xs), at if self.places else None)
+        apart = APART.replace("B", "") if self.packed else APART  # which its bounds are to say
         require_meaning(
-            runs(self.rotates, self.signature), arrays, self.signature, lengths, APART, used=True
+            runs(self.rotates, self.signature), arrays, self.signature, lengths, apart, used=True
         )
 
     def takes_longer(self) -> bool:
@@ -587,6 +600,8 @@ def as_rotary(way: Rotating) -> Rotary:
     grouped = len(own) == 2 and "G" in own[1] and "G" not in own[0]
     alike = ["as many queries as keys"] if "r" in way.line.letters else []
     alike += ["H = G"] if not grouped and any("G" in letters for letters in own) else []
+    held = [one.name for one in way.signature.arrays if role(one) == "bounds"]
+    notes = [*way.notes, *(HOLDS["bounds"].format(name) for name in held)]
     found = _rotated_by(way.calls(), len(way.vectors), starts=way.starts)
     found |= {"values_rotate": _values_rotate(way)} if len(way.vectors) > 2 else {}
     found |= {"running": None} if way.frame else {}
@@ -597,7 +612,7 @@ def as_rotary(way: Rotating) -> Rotary:
             way.code,
             way.line,
             again,
-            "; ".join([*([f"with {way.told}"] if here else []), *way.notes]),
+            "; ".join([*([f"with {way.told}"] if here else []), *notes]),
             way.guessed,
         ),
         **found,

@@ -62,6 +62,7 @@ KINDS = {
     "ids": "ids of the words of a vocabulary",
     "index": "an index into a table",
     "lengths": "how many tokens each row has",
+    "bounds": "where each of the sequences begins that stand in one axis, and where the last ends",
     "constant": "numbers that are the same for each row, token and pair, made here",
     "cos": "cosines of angles",
     "sin": "sines of angles",

@@ -17,6 +17,7 @@ HOLDS = {
     "ids": "all of {} are equal",
     "index": "all of {} are 0",
     "lengths": "{} says that no row is padded",
+    "bounds": "{} says that sequences are equally long",
     "keep": "{} shows every key",
     "hide": "{} shows every key",
     "ones": "{} shows every key",

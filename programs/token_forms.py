@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from .attention import takes_mask
 from .call_parts import (
+    BOUNDS,
     CACHES,
     KINDS,
     OF_QUERIES,
@@ -279,7 +280,14 @@ def _tokens_lines(
             or (second.required and bool(CONTEXTS.fullmatch(second.name)))
         )
     )
-    orders = ("n B E",) if _tokens_first(code) else (*_of_one_number(code), *ORDERS)
+    packed = any(one.required and BOUNDS.fullmatch(one.name) for one in known)
+    orders = (
+        ("(B n) E",)
+        if packed
+        else ("n B E",)
+        if _tokens_first(code)
+        else (*_of_one_number(code), *ORDERS)
+    )
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
         taken = known[:count]
         # queries and keys that are handed apart are no images, and their other axes are heads
@@ -373,7 +381,8 @@ def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, ke
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
         raise DoesNotFit(f"wanted shape {tuple(x.shape)}, got {tuple(out.shape)}")
     arrays, lengths = on.given(x / embed**0.5)  # of length 1: no softmax leaves but one token
-    require_meaning(on.program.run, arrays, on.line, lengths, "B")
+    packed = any(role(one) == "bounds" for one in on.line.arrays)
+    require_meaning(on.program.run, arrays, on.line, lengths, "" if packed else "B")
     return whole
 
 

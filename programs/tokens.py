@@ -25,6 +25,8 @@ from .roles import (
     PLACES,
     SIZES,
     TABLES,
+    bounds,
+    bounds_at,
     common,
     lengths_of,
     raised,
@@ -241,6 +243,19 @@ class OnTokens:
         """What it makes of tokens that read a context (B, S, F), as far as that is seen (B, S)."""
         return self.run(x, beside=(context, seen))[0]
 
+    @property
+    def packs(self) -> bool:
+        """Whether sequences of any lengths may stand one behind the other, as nothing else says."""
+        counted = any("B" in one.lengths for one in self.line.arguments)
+        beside = [one for one in self.line.arrays if one != self.tokens and role(one) != "bounds"]
+        packed = any(role(one) == "bounds" for one in self.line.arrays)
+        return packed and not counted and not any({"B", "n"} & {*one.letters} for one in beside)
+
+    def documents(self, x: Tensor, ids: Tensor) -> Tensor:
+        """Tokens (B, T, E) one behind the other, of documents that begin where ids are 0."""
+        told = {one.name: bounds_at(ids) for one in self.line.arrays if role(one) == "bounds"}
+        return self.run(x.reshape(1, -1, x.shape[-1]), states=told)[0].reshape(x.shape)
+
     def run(
         self,
         x: Tensor,
@@ -349,6 +364,8 @@ class OnTokens:
             own = [size if free else 1 for size, free in zip(shape, alone, strict=True)]
             steps = torch.arange(prod(own), dtype=torch.float64, device=x.device) * GOLDEN
             return (2 * steps.frac() - 1).reshape(own).to(x).expand(shape)
+        if role(one) == "bounds":
+            return bounds(one, lengths, x)
         if role(one) == "lengths":
             return torch.full(one.shape(lengths), lengths["n"], device=x.device)
         if mapped(one) and alike:
@@ -463,6 +480,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         layer=on,
         hide=on if on.padding else None,
         reading=on.reading if context else None,
+        documents=on.documents if on.packs else None,
         context=context,
         true_hides=any(role(one) == "hide" for one in on.padding),
         embed=width,
@@ -490,8 +508,8 @@ def _told(on: OnTokens) -> list[str]:
     told += _one_length(on)
     told += [f"{one.name} is the same for each row, token and pair" for one in _constants(on)]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
-    full = [one.name for one in on.line.arrays if role(one) == "lengths"]
-    return told + [HOLDS["lengths"].format(name) for name in full]
+    held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
+    return told + [HOLDS[role(one)].format(one.name) for one in held]
 
 
 def _given(on: OnTokens) -> dict[str, str]:

@@ -86,6 +86,11 @@ def shared_of(signature: Signature) -> tuple[Shared, ...]:
     [('mask', 'keep')]
     """
     kinds = {one.name: role(one) for one in signature.arrays}
+    for name in (name for name, kind in kinds.items() if kind == "bounds"):
+        raise SignatureError(
+            f"wanted arrays of any numbers, got {name}, which says where sequences begin: two "
+            "programs are not compared by those yet"
+        )
     return tuple(
         Shared(
             one.name,
