@@ -186,7 +186,7 @@ def _no_truth(subject: Subject) -> str:
         return "in its masks True means that a key is hidden; they are inverted here"
     if subject.attend is not None and "bool" in subject.masks:
         return ""
-    if subject.hide is not None and subject.layer is not None:
+    if subject.hide is not None and subject.layer is not None and not subject.from_start:
         return ""
     if subject.reading is not None:
         return "its mask is of a context: hidden-keys-do-nothing asks what that hides"

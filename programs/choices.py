@@ -67,7 +67,8 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
             line = subject.line.replace(str(one), other, 1)
             told = f"{GUESSED}, with {one}, and holds with {other}: say what it is"
             yield Choice(told, partial(called, line), line=True)
-    if isinstance(subject, Attention) and (subject.hide is not None or subject.masks):
+    takes = isinstance(subject, Attention) and (subject.hide or subject.reading or subject.masks)
+    if isinstance(subject, Attention) and takes:
         told = f"broken where hidden keys get the lowest number there is; it holds with {SOFTER:g}"
         yield Choice(told, partial(_softer, subject))
     if isinstance(subject, Additive) and subject.within is not None:
@@ -110,7 +111,7 @@ def _built(make: Callable[..., Any], settings: Mapping[str, Any]) -> Choice:
 def _softer(subject: Attention) -> Attention:
     """The same, in which a key is hidden by a smaller number."""
     changed: dict[str, Any] = {"paths": {}, "hiding": {}}
-    for name in ("layer", "hide", "attend"):
+    for name in ("layer", "hide", "attend", "counting", "reading"):
         call = getattr(subject, name)
         on = getattr(call, "__self__", call)
         if isinstance(on, OnTokens | OnHeads):

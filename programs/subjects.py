@@ -163,6 +163,7 @@ class Attention(Subject):
     ``counting``: q, k, v and truth values (B, T), True for the queries that count, where code takes
     a mask of queries.  ``reading``: x (B, T, E), a context (B, S, F) and truth values (B, S), True
     for what is seen of it, where code takes a mask of a context; ``context``: its features F.
+    ``from_start``: padding stands behind the tokens, as code is told how many there are.
 
     ``step``: a chunk of tokens (B, c, E) and the state (None at first) -> (B, c, E) and the next
     state: the same layer, fed in pieces.  ``padded_step``: the same with the count of padding
@@ -189,6 +190,7 @@ class Attention(Subject):
     counting: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] | None = None
     reading: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None
     context: int = 0
+    from_start: bool = False
     step: Step | None = None
     padded_step: Callable[[Tensor, Any, Tensor], tuple[Tensor, Any]] | None = None
     documents: Callable[[Tensor, Tensor], Tensor] | None = None

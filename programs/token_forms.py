@@ -22,6 +22,7 @@ from .call_parts import (
     BOUNDS,
     CACHES,
     KINDS,
+    LENGTHS,
     OF_QUERIES,
     beside,
     counts_of,
@@ -497,6 +498,25 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
             more = partial(_with_masks_of_keys, code, names=rest, embed=embed)
             counts = partial(_counts, name=name, embed=embed)
             line = with_query_mask(code, line, name, letter, counts, more)
+    return _with_lengths(code, line, known, embed)
+
+
+def _with_lengths(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
+    """The line with how many tokens each row has, where code may be told that, and it hides some.
+
+    All of them are to count where nothing is told.
+    """
+    x = torch.randn(2, 6, embed, generator=torch.Generator().manual_seed(13))
+    for one in known:
+        free = not one.required and one.default is None and not one.is_number
+        if not (free and LENGTHS.fullmatch(one.name)) or parse(line).named(one.name) is not None:
+            continue
+        trial = inserted(line, f"{one.name}: B lengths")
+        on = OnTokens(code.again(), parse(trial))
+        with suppress(Exception):  # the code may not take such lengths
+            same = torch.allclose(on(x), OnTokens(code.again(), parse(line))(x), atol=1e-4)
+            if on.counted and same and on.counts(embed):
+                line = trial
     return line
 
 

@@ -182,6 +182,21 @@ class OnTokens:
         return alone or tuple(one for one in self.masks if "B" in one.letters)
 
     @cached_property
+    def counted(self) -> tuple[Argument, ...]:
+        """What says how many tokens of each row are no padding, where no mask does."""
+        if self.whole != TOKENS or self.padding or self.context:
+            return ()
+        found = (one for one in self.line.arrays if role(one) == "lengths")
+        return tuple(one for one in found if one.letters == ("B",))
+
+    def counts(self, width: int) -> bool:
+        """Whether it does something to the first tokens that it is told how many there are."""
+        x = torch.randn(2, 6, width, generator=torch.Generator().manual_seed(12))
+        keep = torch.arange(6) < torch.tensor([[4], [6]])
+        plain, under = self(x), self(x, keep)
+        return not torch.allclose(plain[0, :4], under[0, :4], rtol=1e-3, atol=1e-4)
+
+    @cached_property
     def spare(self) -> set[str]:
         """The masks that may be left out."""
         masks = tuple(one for one in self.line.arrays if is_mask(one))
@@ -229,7 +244,12 @@ class OnTokens:
 
     def __call__(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
         """What it makes of tokens, of which those count that are kept (B, T)."""
-        apart = keep is not None and not any("B" in one.letters for one in self.padding)
+        telling_rows = (*self.padding, *self.counted)
+        apart = keep is not None and not any("B" in one.letters for one in telling_rows)
+        if keep is not None and self.counted and not bool(keep.all(1).any()):
+            # beside a row that is full, as code may make its mask as long as the longest
+            whole = torch.ones_like(keep[:1])
+            return self(torch.cat((x, x[:1])), torch.cat((keep, whole)))[:-1]
         if ("B" not in self.tokens.letters or apart) and x.shape[0] > 1:
             return torch.cat(
                 [
@@ -335,7 +355,7 @@ class OnTokens:
                     continue
                 arrays[one.name] = self._mask(one, keep, lengths, x)
             elif one != self.tokens and role(one) not in (*TABLES, *PLACES):
-                arrays[one.name] = self._other(one, here, lengths, x)
+                arrays[one.name] = self._other(one, here, lengths, x, keep)
         arrays[self.tokens.name] = laid_out(x, here, self.tokens.axes or (), lengths)
         if self.rotating is not None:
             lengths |= {"D": self.rotating.width} if self.feature != "D" else {}
@@ -354,7 +374,12 @@ class OnTokens:
         return torch.cat((x, x.new_zeros(x.shape[0], behind, x.shape[2])), 1)
 
     def _other(
-        self, one: Argument, here: tuple[str, ...], lengths: Mapping[str, int], x: Tensor
+        self,
+        one: Argument,
+        here: tuple[str, ...],
+        lengths: Mapping[str, int],
+        x: Tensor,
+        keep: Tensor | None,
     ) -> Tensor:
         """The same tokens again; or a context of another length, drawn here once and for all."""
         alike = set(one.letters) == set(self.tokens.letters)
@@ -366,6 +391,8 @@ class OnTokens:
             return (2 * steps.frac() - 1).reshape(own).to(x).expand(shape)
         if role(one) == "bounds":
             return bounds(one, lengths, x)
+        if keep is not None and one in self.counted:
+            return counts_of(keep, one)
         if role(one) == "lengths":
             return torch.full(one.shape(lengths), lengths["n"], device=x.device)
         if mapped(one) and alike:
@@ -447,6 +474,14 @@ class OnTokens:
         return max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
 
 
+def counts_of(keep: Tensor, one: Argument) -> Tensor:
+    """How many tokens of each row count, which are the first.  Raises :class:`SignatureError`."""
+    many = keep.sum(1)
+    if not bool((keep == (torch.arange(keep.shape[1], device=keep.device) < many[:, None])).all()):
+        raise SignatureError(f"wanted padding behind the tokens, as {one} says no other")
+    return many
+
+
 def _traced() -> bool:
     return torch.compiler.is_compiling() or torch.compiler.is_exporting()
 
@@ -469,6 +504,10 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         else None
     )
     paths, context = paths_of(on, width), on.features_read(width)
+    counted = bool(on.counted)
+    if counted and guessed:  # it may count in another way, and then nothing is done by what is told
+        with suppress(Exception):
+            counted = on.counts(width)
     return Attention(
         **common(
             _of_width(code, width),
@@ -478,7 +517,8 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
             guessed,
         ),
         layer=on,
-        hide=on if on.padding else None,
+        hide=on if on.padding or counted else None,
+        from_start=counted,
         reading=on.reading if context else None,
         documents=on.documents if on.packs else None,
         context=context,
@@ -490,7 +530,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         dropout=dropout_of(code.module),
         step=stepping(on, width) if signature.step is not None else None,
         paths=paths,
-        hiding=hiding_in(on, paths) if on.padding else {},
+        hiding=hiding_in(on, paths) if on.padding or counted else {},
         positional="encoding" in made or on.absolute,
         declared=declared,
         given=_given(on),

@@ -268,7 +268,8 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
     if kind == "padding":
         row = torch.arange(shape[0])[:, None] % 2  # at its end, or at its start
         kept = torch.arange(shape[1]) < shape[1] - 1 - row
-        return torch.where(row == 1, kept.flip(1), kept)
+        front = (row == 1) & (not getattr(subject, "from_start", False))
+        return torch.where(front, kept.flip(1), kept)
     if kind in ("truth", "hidden"):
         kept = lab.whole_numbers(1, *shape).bool()
         kept[..., :1] = True

@@ -151,7 +151,7 @@ def _padding(subject: Attention, hand: Hand) -> dict[str, Any]:
     if hide is not None and layer is not None:
         found["alone"] = hand.call("hide", layer)
         absolute = subject.positional or declared_of(subject).positions == "absolute"
-        if not absolute:
+        if not absolute and not subject.from_start:
             found["hide_left"] = hand.call("hide", hide)
     if step is not None:
 

@@ -83,7 +83,9 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
             Inputs(lengths={"B": 1, "A": 1, "r": n, "n": n}, named=True) for n in _beyond(subject)
         )
     axes = getattr(subject, "axes", 0) if "shift" in formula.given.values() else 0
-    for inputs in (*(formula.inputs or of_call), *more):
+    front = getattr(subject, "from_start", False)  # no padding stands before its tokens
+    asked = [one for one in formula.inputs or of_call if not (one.left and front)]
+    for inputs in (*asked, *more):
         for axis in (None, *range(axes)) if axes > 1 else (None,):
             yield inputs, axis
 
