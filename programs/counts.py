@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -33,6 +34,7 @@ from .supplied_inputs import chosen, of_lengths, told
 
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"
+SHOWN = ("B", "H", "r", "n")
 START = parse("start = (n - r) -> 1").arguments[0]  # where the first of the last queries stands
 
 
@@ -333,10 +335,46 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
     return Mask(
         **common(code, signature, partial(mask, guessed=guessed), more, guessed),
         mask=read,
+        padded=_padded(code, signature, kind, guessed=guessed),
         true_means="hidden" if kind == "hide" else "visible",
         adds=kind == "add",
         given=chosen(signature, of_lengths),
     )
+
+
+def _padded(
+    code: Code, signature: Signature, kind: str, *, guessed: bool
+) -> Callable[[Tensor, int], Tensor] | None:
+    """What the last token of each row sees (B, S), of code that is told how many tokens there are.
+
+    None where padding stands before them, and where a guess says what changes nothing: a length may
+    be a share of the longest.
+    """
+    told = [one for one in signature.arrays if role(one) == "lengths" and one.letters == ("B",)]
+    back = returned(signature, ("out",))[0]
+    axes = _rows_and_keys(result_axes(signature, back), "n")
+    there = labels(axes)
+    if len(told) != 1 or not {"B", "n"} <= {*there} <= {"B", "H", "r", "n", "1"}:
+        return None
+
+    def every(counts: Tensor, most: int) -> Tensor:
+        """What each token of each row sees (B, T, S)."""
+        rows = len(counts)
+        lengths = lengths_of(signature, r=most, n=most, B=rows, H=heads_of(code))
+        arrays = {**plain_arrays(signature, lengths), told[0].name: counts.clone()}
+        found = read_back(runs(code, signature)(arrays, lengths)[back], axes, SHOWN, lengths)
+        seen = found[:, 0].expand(rows, most, most).double()
+        seen = seen.exp() if kind == "add" else 1 - seen if kind == "hide" else seen
+        return (seen > 0.5).double()
+
+    def padded(counts: Tensor, most: int) -> Tensor:
+        return every(counts, most)[torch.arange(len(counts)), counts - 1]
+
+    with suppress(Exception):  # the code may raise anything
+        full, alone = padded(torch.tensor([4, 2]), 4), every(torch.tensor([4, 1]), 4)[1, -1]
+        if (guessed and bool(full.all())) or alone.tolist() == [0, 0, 0, 1]:
+            return None
+    return padded
 
 
 def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:

@@ -257,11 +257,14 @@ class Mask(Subject):
     ``mask``: counts of queries T and keys S -> (.., T, S): truth values, or numbers to add.
     ``true_means``: what True says, "visible" or "hidden".  ``adds``: its numbers are told to be
     added to scores, so that 0 hides nothing and 1 says nothing of what is seen.  ``as_read``: where
-    nothing is declared, what was read of it.
+    nothing is declared, what was read of it.  ``padded``: the number of tokens of each row (B,), of
+    which one is full, and the most of them -> 1 where the last token of a row sees a key (B, S), 0
+    elsewhere, where code is told these numbers.
     """
 
     kind: ClassVar[str] = "mask"
     mask: Callable[[int, int], Tensor]
+    padded: Callable[[Tensor, int], Tensor] | None = None
     true_means: str = "visible"
     adds: bool = False
     declared: DeclaredAttention | None = None

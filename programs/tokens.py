@@ -261,7 +261,7 @@ class OnTokens:
 
     def reading(self, x: Tensor, context: Tensor, seen: Tensor) -> Tensor:
         """What it makes of tokens that read a context (B, S, F), as far as that is seen (B, S)."""
-        return self.run(x, beside=(context, seen))[0]
+        return self.run(x, read=(context, seen))[0]
 
     @property
     def packs(self) -> bool:
@@ -282,10 +282,10 @@ class OnTokens:
         keep: Tensor | None = None,
         past: int = 0,
         states: Mapping[str, Any] | None = None,
-        beside: tuple[Tensor, Tensor] | None = None,
+        read: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """The output (B, T, E), and all that came back, by name."""
-        arrays, lengths = self.given(x, keep, past, states, beside)
+        arrays, lengths = self.given(x, keep, past, states, read)
         found = self.program.run(arrays, lengths)
         back = returned(self.line, ("out",))[0]
         axes, out = result_axes(self.line, back), found[back]

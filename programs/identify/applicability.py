@@ -240,7 +240,8 @@ def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
     if law == "true-means-visible" and isinstance(subject, Mask):
         declared = declared_of(subject)
         told = "some query does not see its own key; declare the mask to have it compared"
-        return "" if declared.causal is not None or declared.window else told
+        said = declared.causal is not None or declared.window or subject.padded is not None
+        return "" if said else told
     if law == "weights-as-shown":
         return _of_scores(subject, draw)
     if few := read_of_few(law, subject):

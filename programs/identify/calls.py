@@ -73,6 +73,8 @@ def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
             found = {"masked": hand.call("masked", _of_lengths(subject.mask))}
             found["seen"] = _of_lengths(_square_or_more(subject))
             more = {"true_means": subject.true_means}
+            if subject.padded is not None:
+                found["padded"] = hand.call("padded", partial(_of_rows, subject.padded))
     return called(found, **plain_of(subject), **more)
 
 
@@ -310,6 +312,15 @@ def _square_or_more(subject: Mask) -> Callable[[int, int], Tensor]:
 def _of_lengths(make: Callable[[int, int], Tensor]) -> Callable[..., Any]:
     """What is made of two lengths, called with arrays that have them."""
     return lambda x, y: make(x.shape[0], y.shape[0])
+
+
+def _of_rows(padded: Callable[[Tensor, int], Tensor], x: Tensor, y: Tensor) -> list[Tensor]:
+    """What the last tokens of rows see, each of fewer tokens, and what they see in them alone."""
+    most = y.shape[0]
+    counts = most - torch.arange(x.shape[0]) % most
+    alone = [padded(counts[b : b + 1], int(n)) for b, n in enumerate(counts)]
+    whole = torch.cat([nn.functional.pad(one, (0, most - one.shape[1])) for one in alone])
+    return [padded(counts, most), whole]
 
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)

@@ -32,7 +32,7 @@ from ..tolerance import STEPS, Rounding, rounding_of
 
 OF_A_ROW = 3  # roundings of an entry of a bias, which each difference of two has four of
 THROUGH_A_CACHE = 2.0  # a step rounds as all at once does, and what is kept once more
-READ = ("shown", "weighs", "reached", "heeds")  # what is read off code beside its results
+READ = ("shown", "weighs", "reached", "heeds", "padded")  # what is read off code beside its results
 MADE = ("rotate", "key", "shift", "running")  # calls that give vectors of the shape they are given
 
 

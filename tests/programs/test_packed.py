@@ -54,8 +54,8 @@ def one_by_one(
     parts = []
     for i in range(len(cu_seqlens_q) - 1):
         ours, theirs = (slice(int(cu[i]), int(cu[i + 1])) for cu in (cu_seqlens_q, cu_seqlens_k))
-        rows = (x.transpose(0, 1) for x in (q[ours], k[theirs], v[theirs]))
-        parts.append(scaled_dot_product_attention(*rows).transpose(0, 1))
+        a, b, c = (x.transpose(0, 1) for x in (q[ours], k[theirs], v[theirs]))
+        parts.append(scaled_dot_product_attention(a, b, c).transpose(0, 1))
     return torch.cat(parts)
 
 
@@ -71,8 +71,9 @@ def one_late(q: Tensor, k: Tensor, v: Tensor, cu_seqlens: Tensor) -> Tensor:
 
 def evenly(q: Tensor, k: Tensor, v: Tensor, cu_seqlens: Tensor) -> Tensor:
     """Sequences are taken to be equally long."""
-    rows = (x.unflatten(0, (len(cu_seqlens) - 1, -1)).transpose(1, 2) for x in (q, k, v))
-    return scaled_dot_product_attention(*rows).transpose(1, 2).flatten(0, 1)
+    rows = len(cu_seqlens) - 1
+    a, b, c = (x.view(rows, -1, *x.shape[1:]).transpose(1, 2) for x in (q, k, v))
+    return scaled_dot_product_attention(a, b, c).transpose(1, 2).flatten(0, 1)
 
 
 def turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

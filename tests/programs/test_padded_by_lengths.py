@@ -44,7 +44,7 @@ class Attention(nn.Module):
 class MayBeTold(Attention):
     """The same, in which all tokens count where it is told of no lengths."""
 
-    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:  # type: ignore[override]
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         many = torch.full((x.shape[0],), x.shape[1]) if lengths is None else lengths
         return super().forward(x, many)
 
@@ -129,3 +129,79 @@ def test_beside_a_mask_lengths_are_full() -> None:
     line = "x: B n E, lengths: B lengths, mask: B n keep -> B n E"
     found: Any = adapted_as(Both, line, kind="attention")
     assert not found.from_start
+
+
+def up_to(lengths: Tensor, max_len: int) -> Tensor:
+    return torch.arange(max_len)[None] < lengths[:, None]
+
+
+def hides_the_rest(lengths: Tensor) -> Tensor:
+    return torch.arange(int(lengths.max()))[None] >= lengths[:, None]
+
+
+def of_pairs(lengths: Tensor, max_len: int) -> Tensor:
+    """Padding sees nothing, and a token no later one."""
+    seen = up_to(lengths, max_len)
+    return (seen[:, :, None] & seen[:, None]).tril()
+
+
+def added(lengths: Tensor, max_len: int) -> Tensor:
+    hidden = ~up_to(lengths, max_len)[:, None, None]
+    return torch.zeros(hidden.shape).masked_fill(hidden, -math.inf)
+
+
+MASKS = {
+    up_to: "lengths: B lengths, max_len = n -> B n keep",
+    hides_the_rest: "lengths: B lengths -> B n hide",
+    of_pairs: "lengths: B lengths, max_len = n -> B n n keep",
+    added: "lengths: B lengths, max_len = n -> B 1 1 n add",
+}
+
+
+@pytest.mark.parametrize("code", MASKS)
+def test_a_mask_that_is_made_of_lengths_shows_each_row_its_own_tokens(code: Any) -> None:
+    found: Any = adapted_as(code, kind="mask")
+    assert found.line == MASKS[code]
+    assert found.padded is not None
+    assert [one.verdict for one in examine(found, laws=["true-means-visible"])] == ["holds"]
+
+
+def one_more(lengths: Tensor, max_len: int) -> Tensor:
+    return up_to(lengths + 1, max_len)
+
+
+def one_fewer(lengths: Tensor, max_len: int) -> Tensor:
+    return up_to(lengths - (lengths < max_len).long(), max_len)
+
+
+def of_the_first_row(lengths: Tensor, max_len: int) -> Tensor:
+    return up_to(lengths[:1].expand_as(lengths), max_len)
+
+
+def inverted(lengths: Tensor, max_len: int) -> Tensor:
+    return up_to(lengths, max_len) == (lengths == max_len)[:, None]
+
+
+def ignoring(lengths: Tensor, max_len: int) -> Tensor:
+    return up_to(0 * lengths + max_len, max_len)
+
+
+@pytest.mark.parametrize("code", [one_more, one_fewer, of_the_first_row, inverted, ignoring])
+def test_a_mask_that_shows_others_is_told(code: Any) -> None:
+    told = adapted_as(code, MASKS[up_to], kind="mask")
+    (found,) = examine(told, laws=["true-means-visible"])
+    assert found.verdict == "broken"
+    assert "the last token of a padded row" in found.why
+
+
+def test_nothing_is_asked_of_padding_before_the_tokens_and_of_shares() -> None:
+    def before(lengths: Tensor, max_len: int) -> Tensor:
+        return torch.arange(max_len)[None] >= max_len - lengths[:, None]
+
+    def shares(lengths: Tensor, max_len: int) -> Tensor:
+        return torch.arange(max_len)[None] < lengths[:, None] * max_len
+
+    for code in (before, shares):
+        found: Any = adapted_as(code, kind="mask")
+        assert found.line == MASKS[up_to]
+        assert found.padded is None

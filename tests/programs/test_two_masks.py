@@ -115,7 +115,8 @@ class OfAContext(nn.Module):
         """softmax attention with scores of 0."""
         seen = torch.ones(context.shape[:2]) if context_mask is None else context_mask.to(x.dtype)
         weights = seen / seen.sum(1, keepdim=True)
-        return x + (weights[:, None] @ self.to_kv(context))
+        found: Tensor = x + weights[:, None] @ self.to_kv(context)
+        return found
 
 
 def test_the_mask_of_a_context_of_other_features_is_guessed_and_asked_of() -> None:
@@ -222,7 +223,8 @@ def test_a_source_that_is_divided_by_its_padding_as_well_is_seen() -> None:
     class OverAll(OfAContext):
         def forward(self, x: Tensor, context: Tensor, context_mask: Mask = None) -> Tensor:
             seen = torch.ones(context.shape[:2]) if context_mask is None else context_mask.to(x)
-            return x + (seen[:, None] / context.shape[1]) @ self.to_kv(context)
+            found: Tensor = x + (seen[:, None] / context.shape[1]) @ self.to_kv(context)
+            return found
 
     line = "x: B r E, context: B n 24 tokens, context_mask: B n keep -> B r E"
     laws = {one.law: one.verdict for one in examine(adapted_as(OverAll, line), laws=LAWS)}

@@ -68,6 +68,24 @@ def _mask(f: Any, q: Any, k: Any, keep: Any) -> Any:
     return xp.broadcast_to(rows, (q.shape[0], 1, q.shape[2], k.shape[2]))
 
 
+@TRUE_MEANS.of(
+    "mask",
+    "padded",
+    of_sizes=True,
+    floats=True,
+    x="real B",
+    y="real n",
+    names=(
+        ("whether the last token of a padded row sees a key", "whether it does in the row alone"),
+    ),
+    inputs=tuple(Inputs(lengths={"B": b, "n": n}) for b, n in ((1, 3), (2, 2), (3, 4), (6, 5))),
+)
+def of_its_row(f: Any, x: Any, y: Any) -> Sides:
+    """The last token of a padded row sees what it sees in that row alone, and no padding."""
+    padded, alone = f.padded(x, y)
+    return padded, alone
+
+
 ALL_TRUE = (("the output under a mask that is all True", "the output without a mask"),)
 KEPT: dict[str, Any] = {"q": QUERIES, "k": KEYS, "v": KEYS, "keep": "keep B n"}
 
