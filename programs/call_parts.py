@@ -59,6 +59,7 @@ ROWS_OF_QUERIES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
 OF_QUERIES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
 KINDS = ("keep", "add", "ones")  # hide is what shows under keep
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
+HALVES = re.compile(r"(past|cached?|prev)_?(k|keys?|v|values?)|(k|keys?|v|values?)_?(past|cache)")
 SIZES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")  # of an image: it is one row of tokens
 BOUNDS = re.compile(r"cu_?(seq_?)?lens?(_(q|k|kv|x))?")
 LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")

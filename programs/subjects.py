@@ -276,12 +276,14 @@ class Layer(Subject):
     """Any map of tokens: ``call``: x (B, T, E) -> (B, T, E').
 
     ``declared`` says whether it is causal, and ``positional`` whether it looks at positions;
-    ``as_read`` what was read of it, where nothing is declared.
+    ``as_read`` what was read of it, where nothing is declared.  ``step``: the same fed in pieces,
+    as of attention code.
     """
 
     kind: ClassVar[str] = "layer"
     call: Callable[[Tensor], Tensor]
     embed: int
+    step: Step | None = None
     positional: bool = False
     declared: DeclaredAttention | None = None
     as_read: DeclaredAttention | None = None

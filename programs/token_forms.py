@@ -21,6 +21,7 @@ from .attention import takes_mask
 from .call_parts import (
     BOUNDS,
     CACHES,
+    HALVES,
     KINDS,
     LENGTHS,
     OF_QUERIES,
@@ -597,7 +598,8 @@ def _hides(code: Code, line: str, embed: int) -> bool:
 def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
     """The line with how it is called in steps, where it takes what a step leaves to the next."""
     cache = next((one.name for one in known if one.name in CACHES), "")
-    if not cache:
+    halves = [one.name for one in known if HALVES.fullmatch(one.name) and one.default is None]
+    if not cache and len(halves) != 2:
         return line
     whole, _, made = line.partition("; ")
     before, _, back = whole.replace(f", {cache} = None", "").partition(" -> ")
@@ -611,9 +613,9 @@ def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) ->
         before = before.replace(f", {spare} = None", "") + f", {spare}: B 1 n (n + p) add"
     if any(one.name == "use_cache" for one in known):
         before += ", use_cache = True"
-    for start in STATES:
-        step = f"{before}, {cache}{start}"
-        for told in _returning(step, back, cache):
+    for start in STATES if cache else ("",):
+        step = f"{before}, {cache or ', '.join(halves)}{start}"
+        for told in _returning(step, back, cache) if cache else _in_halves(step, back, halves):
             trial = f"{whole}{f'; {made}' if made else ''}; step: {told}"
             try:
                 if _carries(OnTokens(code.again(), parse(trial)), embed):
@@ -631,6 +633,12 @@ def _returning(step: str, back: str, cache: str) -> Iterator[str]:
         if rest:
             yield f"{step} -> {', '.join([first, *rest[:-1], cache])}"
         yield f"{step} -> {', '.join([first, *rest])}"
+
+
+def _in_halves(step: str, back: str, halves: Sequence[str]) -> Iterator[str]:
+    """The step with keys and values that come back apart, behind the output, or behind one more."""
+    first = back.partition(",")[0]
+    yield from (f"{step} -> {', '.join([first, *more, *halves])}" for more in ([], ["_"]))
 
 
 def _carries(on: OnTokens, embed: int) -> bool:

@@ -619,6 +619,7 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
         given=_given(on),
         call=on,
         embed=width,
+        step=stepping(on, width) if signature.step is not None else None,
     )
 
 

@@ -130,12 +130,13 @@ def _none_went(subject: Any, draw: Draw) -> str:
 
 def _sees_ahead(subject: Any, draw: Draw) -> str:
     """Why code of which no mask is declared cannot be fed in pieces; "" where it can."""
-    if subject.layer is None:
+    layer = subject.call if isinstance(subject, Layer) else subject.layer
+    if layer is None:
         return ""
     x = draw.normal(1, 3, subject.embed, salt=7)
     other = torch.cat((x[:, :2], draw.normal(1, 1, subject.embed, salt=8)), 1)
-    at_once = allowance(subject.layer, x, draw=draw)
-    away = (at_once.output - subject.layer(other)).abs()[:, :2]
+    at_once = allowance(layer, x, draw=draw)
+    away = (at_once.output - layer(other)).abs()[:, :2]
     ahead = bool(away.max() > at_once(2))
     return "its tokens see later ones: fed in pieces they cannot" if ahead else ""
 

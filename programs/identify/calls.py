@@ -69,6 +69,8 @@ def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
                 found["gridded"] = hand.call("gridded", subject.grid)
         case Layer():
             found = {"call": hand.call("call", subject.call), **_of_tokens(subject, "call", hand)}
+            if subject.step is not None:
+                found |= {"step": hand.call("step", subject.step), "at_once": found["call"]}
         case Mask():
             found = {"masked": hand.call("masked", _of_lengths(subject.mask))}
             found["seen"] = _of_lengths(_square_or_more(subject))

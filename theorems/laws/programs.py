@@ -365,6 +365,14 @@ PROGRAMS: tuple[Programs, ...] = (
         in_chunks=lambda x, state: fed(x, state, ahead=True),
         what_all_at_once_give=fed_anew,
     ),
+    Programs(
+        "step-by-step",
+        "layer",
+        "step",
+        fed,
+        {"one at a time": partial(fed, kept=1), "what all at once give": fed_anew},
+        {"call": past_tokens},
+    ),
     _layer_law(
         "documents-apart",
         "documents",

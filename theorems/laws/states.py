@@ -39,7 +39,7 @@ STATELESS = Law(
 )
 STEP_BY_STEP = Law(
     "step-by-step",
-    "attention",
+    "attention layer",
     "state",
     "tokens fed one at a time, or in chunks, give what all at once give",
 )
@@ -134,17 +134,19 @@ for _kind, _call in (("attention", "layer"), ("layer", "call"), ("additive", "ad
     )
 
 
-@STEP_BY_STEP.of(
-    "attention",
-    "step",
-    names=(("in pieces", "all at once"),),
-    unsaid="other pieces",
-    x=TOKENS,
-    inputs=tuple(
+FED: dict[str, Any] = {
+    "names": (("in pieces", "all at once"),),
+    "unsaid": "other pieces",
+    "x": TOKENS,
+    "inputs": tuple(
         Inputs(lengths={"B": b, "n": n})
         for b, n in ((1, 2), (1, 3), (3, 6), (5, 5), (2, "H"), (2, 15))
     ),
-)
+}
+
+
+@STEP_BY_STEP.of("layer", "step", **FED)
+@STEP_BY_STEP.of("attention", "step", **FED)
 def in_pieces(f: Any, x: Any) -> Sides:
     """One by one, in two pieces, in pieces of two, and a piece and then one by one: the same."""
     xp, n = array_namespace(x), x.shape[1]
