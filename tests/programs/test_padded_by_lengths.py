@@ -194,6 +194,16 @@ def test_a_mask_that_shows_others_is_told(code: Any) -> None:
     assert "the last token of a padded row" in found.why
 
 
+def test_it_is_the_last_token_of_a_row_that_is_looked_at() -> None:
+    """The first one sees itself, however few tokens a row is said to have."""
+
+    def fewer(lengths: Tensor, max_len: int) -> Tensor:
+        return of_pairs((lengths - (lengths < max_len).long()).clamp(min=1), max_len)
+
+    told = adapted_as(fewer, MASKS[of_pairs], kind="mask")
+    assert [one.verdict for one in examine(told, laws=["true-means-visible"])] == ["broken"]
+
+
 def test_nothing_is_asked_of_padding_before_the_tokens_and_of_shares() -> None:
     def before(lengths: Tensor, max_len: int) -> Tensor:
         return torch.arange(max_len)[None] >= max_len - lengths[:, None]
