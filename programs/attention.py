@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -325,6 +326,9 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
         on = replace(on, full=True)
         on.call(*given)
     mask = on.masks[0] if on.masks else None
+    masks = (*on.masks, *on.query_masks)
+    spared = on.spare - {one.name for one in on.query_masks}  # these go with a mask of keys
+    beside = beside_masks(code, [one.name for one in on.masks[:1]], masks, spared) if mask else []
     told = ["it knows one length: fewer queries stand in its last places"] if on.square else []
     held = [one.name for one in signature.arrays if role(one) == "bounds"]
     told += [HOLDS["bounds"].format(name) for name in held]
@@ -341,7 +345,10 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
         masks=forms_of(mask) if mask is not None else (),
         by_key=mask is not None and not per_query(mask),
         weights=on.weights if on.shows_each_head else None,
-        given=masks_given(code, (*on.masks, *on.query_masks), on.spare),
+        given={
+            **masks_given(code, masks, on.spare),
+            **({"padding": "; ".join(beside)} if beside else {}),
+        },
         true_hides=mask is not None and role(mask) == "hide",
     )
 
@@ -367,6 +374,20 @@ def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]
         return {"no mask": left[0].name} if left else {}
     others = {"left out": " and ".join(one.name for one in left)} if left else {}
     return {"full mask": " and ".join(handed), **others}
+
+
+def beside_masks(
+    code: Code, own: Sequence[str], masks: tuple[Argument, ...], spare: AbstractSet[str]
+) -> list[str]:
+    """What else is given, or left out, of a call that is given masks of its own, in clauses."""
+    shown = [one.name for one in masks if one.name not in own and one.name not in spare]
+    taken = {one.name for one in parameters(code.call) if takes_mask(one)}
+    told = []
+    if shown:
+        told.append(f"{' and '.join(shown)} {'show' if len(shown) > 1 else 'shows'} every key")
+    if taken - {*own, *shown, *code.options.arguments}:
+        told.append(f"no mask but {' and '.join(dict.fromkeys((*own, *shown)))} is given")
+    return told
 
 
 def takes_mask(one: Parameter) -> bool:

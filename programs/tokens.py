@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from .attention import dropout_of, masks_given, on_heads, spare, takes_mask
+from .attention import beside_masks, dropout_of, masks_given, on_heads, spare
 from .code import Code
 from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import handed, is_mask, masks_in, per_query, renamed, shown_whole, telling
-from .names import parameters, role_of, sizes_of
+from .names import role_of, sizes_of
 from .paths import hiding_in, paths_of
 from .program import Program
 from .roles import (
@@ -561,6 +561,7 @@ def _given(on: OnTokens) -> dict[str, str]:
         **({"context": on.context} if on.context else {}),
         **(_beside_causal(on, masks) if causal else masks_given(on.code, masks, on.spare)),
         **({"padding": told} if (told := _padding(on, masks, causal=causal)) else {}),
+        **({"counted": ", ".join(one.name for one in on.counted)} if on.counted else {}),
         **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
         **of_image(on.line),
     }
@@ -579,13 +580,7 @@ def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:
         return ""
     told = [f"the mask that is given is {CAUSAL}, and hides padding as well"] if causal else []
     own += [one.name for one in masks if causal and telling(one)]
-    shown = [one.name for one in masks if one.name not in (*own, *on.spare)]
-    if shown:
-        told.append(f"{' and '.join(shown)} {'show' if len(shown) > 1 else 'shows'} every key")
-    taken = {one.name for one in parameters(on.code.call) if takes_mask(one)}
-    if taken - {*own, *shown, *on.options}:
-        told.append(f"no mask but {' and '.join(dict.fromkeys((*own, *shown)))} is given")
-    return "; ".join(told)
+    return "; ".join(told + beside_masks(on.code, own, masks, on.spare))
 
 
 def _constants(on: OnTokens) -> list[Argument]:

@@ -222,13 +222,15 @@ def _attention(subject: Attention, used: tuple[nn.Module, ...]) -> tuple[Call, .
     if subject.layer is not None:
         x = torch.randn(3, places_of(subject.module) or _tokens(subject), subject.embed)
         found.append(Call("layer", subject.layer, (x,), ("B n E",), used, _beside(subject)))
-    if subject.hide is not None and not places_of(subject.module):
+    # lengths tell of padding behind alone, and the laws are of any mask
+    hide = None if "counted" in subject.given else subject.hide
+    if hide is not None and not places_of(subject.module):
         x = torch.randn(3, _tokens(subject), subject.embed)
         keep = torch.arange(x.shape[1]) < x.shape[1] - torch.tensor([[0], [2], [1]])
         found.append(
             Call(
                 "hide",
-                subject.hide,
+                hide,
                 (x, keep),
                 ("B n E", "B n"),
                 used,

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnproof.programs.prove import prove
+from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention
 
@@ -164,6 +165,38 @@ def test_the_line_tells_the_mask_that_is_left_out() -> None:
     assert {one.verdict for one in found} == {"holds"}
     for one in found:
         assert "no mask but key_padding_mask is given" in {c.text for c in one.assuming}
+
+
+def test_masks_beside_the_one_that_is_given_are_on_the_line() -> None:
+    def attend(
+        q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, q_mask: Tensor | None = None
+    ) -> Tensor:
+        scores = q @ k.mT if mask is None else (q @ k.mT).masked_fill(~mask, -torch.inf)
+        out = torch.matmul(scores.softmax(-1), v)
+        return out if q_mask is None else out * q_mask[:, None, :, None]
+
+    line = "q: B H r D, k: B H n D, v: B H n D, mask: B 1 r n keep -> B H r D"
+    for more, told in (
+        ("", "no mask but mask is given"),
+        (", q_mask: B r keep", "q_mask shows every key"),
+    ):
+        (found,) = prove(adapted_as(attend, line.replace(" ->", f"{more} ->")), [HIDDEN]).findings
+        assert found.verdict == "holds"
+        assert told in {c.text for c in found.assuming}
+
+
+class Counts(nn.Module):
+    """A layer that is told how many tokens of each row are no padding."""
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        return plain(x, torch.arange(x.shape[1]) < lengths[:, None])
+
+
+def test_lengths_of_rows_tell_no_mask_of_which_a_law_could_be_proved() -> None:
+    subject = adapted_as(Counts(), "x: B n 4, lengths: B lengths -> B n 4", kind="attention")
+    assert isinstance(subject, Attention)
+    assert subject.hide is not None
+    assert [call.name for call in calls_of(subject)] == ["layer"]
 
 
 def attention(
