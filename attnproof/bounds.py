@@ -26,8 +26,8 @@ from .encoding_law import Answer, stated
 from .law_names import LAW_SIZES, c, most, r, size_names
 from .law_names import e as value_width
 from .symbolic.array import Array, AxisMismatch, as_array
-from .symbolic.boundedness import bounded
 from .symbolic.claim import Claim, at_least, equal, greater
+from .symbolic.continuity import bounded
 from .symbolic.decision import Decision
 from .symbolic.givens import NUMBERS, Given, index_map, natural, positions, real
 from .symbolic.prove import Effort, decide

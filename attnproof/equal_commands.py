@@ -135,7 +135,7 @@ def classes(
 
     require_file(json)
     start = perf_counter()
-    from .programs.equal.classes import classes as in_classes
+    from .programs.equal.deciding import classes as in_classes
     from .programs.equal.sides import Told
     from .programs.equal.specification import WrongSpecification, is_specification
 

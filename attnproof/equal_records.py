@@ -20,8 +20,7 @@ from .real_code.words import witness_lines
 from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:
-    from .programs.equal.classes import Classes
-    from .programs.equal.deciding import Verdict
+    from .programs.equal.deciding import Classes, Verdict
     from .programs.equal.sides import Side, Told
 
 SameVerdict = Literal[

@@ -19,9 +19,8 @@ from .encoding import Encoding
 from .encoding_law import Answer, letters, stated
 from .symbolic.admissible import settle
 from .symbolic.array import as_array
-from .symbolic.balls import Balls
 from .symbolic.candidates import draw
-from .symbolic.certified_numbers import Unclear, certified_gap
+from .symbolic.certified_numbers import Balls, Unclear, certified_gap
 from .symbolic.claim import Claim, differ, equal
 from .symbolic.givens import Given, positions
 from .symbolic.statement import Statement

@@ -24,7 +24,7 @@ from typing import Any
 from rich.table import Table
 
 from attnproof.equal_records import ApartRecord, ClassesRecord, classes_record
-from attnproof.programs.equal.classes import classes
+from attnproof.programs.equal.deciding import classes
 from attnproof.programs.equal.sides import Told
 from benchmarks.markdown import page
 

@@ -55,7 +55,7 @@ def mask_as_read(kind: str, parts: Iterable[Read]) -> str:
     Nothing is asked of a mask that shows later keys, nor of one by which no tokens meet.  Where the
     last query stands is in it as far as it was read.
 
-    >>> from attnproof.programs.identity import Part
+    >>> from attnproof.programs.finding import Part
     >>> causal = Part("mask", {"rule": "causal", "after": 0}, "", "")
     >>> mask_as_read("attention", [causal, Part("alignment", "end", "", "")])
     'attention:causal=true,alignment=end'
@@ -84,7 +84,7 @@ def _shows_none_ahead(mask: Any) -> bool:
 def hides_by_place(parts: Iterable[Read]) -> str:
     """What mask of the code's own hides keys by where they stand, in words; "" where none does.
 
-    >>> from attnproof.programs.identity import Part
+    >>> from attnproof.programs.finding import Part
     >>> hides_by_place([Part("mask", {"rule": "window", "before": 7, "after": 7}, "a window", "")])
     'a window'
     """
@@ -127,7 +127,7 @@ def with_mask_of(subject: Subject, other: Subject) -> Subject:
 def declared_as_read(kind: str, parts: Iterable[Read]) -> str:
     """A declaration of code that says what was read of it; "" where none fits.
 
-    >>> from attnproof.programs.identity import Part
+    >>> from attnproof.programs.finding import Part
     >>> declared_as_read("mask", [Part("mask", {"rule": "causal", "after": 0}, "", "")])
     'mask:causal=true'
     """

@@ -34,8 +34,7 @@ from .call_parts import (
 from .code import Code, DoesNotFit
 from .fitting import Fit, best, fitting, others
 from .grammar import parse
-from .influence import as_it_reads
-from .masks import of_queries
+from .masks import as_it_reads, of_queries
 from .meaning import require_meaning
 from .names import Parameter, order_in, parameters, role_of
 from .roles import MASKS, SIZES, role

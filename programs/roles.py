@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .arranging import untouched
 from .building import method_of
+from .calling import untouched
 from .code import Code, DoesNotFit, can_be_called
 from .constructors import guesses, set_words, widths_built
 from .layout import KEPT

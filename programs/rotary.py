@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .code import Code
 from .layout import Label, labels, laid_out, read_back
-from .meaning import require_meaning
+from .meaning import require_meaning, widths_told
 from .names import parameters
 from .placing import at_offsets, at_start, in_grid, rotating
 from .roles import (
@@ -36,7 +36,6 @@ from .roles import (
 from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
 from .supplied_inputs import HOLDS
-from .table_widths import widths_told
 from .tables import (
     Made,
     beside,

@@ -206,14 +206,10 @@ def _of_function(one: FunctionType) -> Iterator[Any]:
         yield from (const for const in code.co_consts if not isinstance(const, CodeType))
         for name in code.co_names:
             named = one.__globals__.get(name)
-            if isinstance(named, ModuleType) and not _is_foreign_module(named):
+            if isinstance(named, ModuleType) and named.__name__.split(".")[0] not in FOREIGN:
                 yield from (vars(named).get(other) for other in code.co_names)
             elif not isinstance(named, ModuleType):
                 yield named
-
-
-def _is_foreign_module(module: ModuleType) -> bool:
-    return module.__name__.split(".")[0] in FOREIGN
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -39,11 +39,11 @@ from .grammar import parse
 from .masks import is_mask
 from .meaning import require_meaning
 from .names import INDEX, Parameter, order_in, parameters
+from .paths import stepping
 from .pretrained import sections_of
 from .program import Program
 from .roles import MASKS, ROTATED, SIZES, raised, role
 from .signature import Signature
-from .states import stepping
 from .tables import beside as table_beside
 from .tables import sources
 from .token_axes import TOKENS, of_one_length, whole_of

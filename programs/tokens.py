@@ -19,7 +19,7 @@ from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
 from .masks import handed, is_mask, masks_in, per_query, renamed, shown_whole, telling
 from .names import role_of, sizes_of
-from .paths import hiding_in, paths_of
+from .paths import hiding_in, paths_of, stepping
 from .program import Program
 from .roles import (
     PLACES,
@@ -37,7 +37,6 @@ from .roles import (
 )
 from .rotary import Rotating
 from .signature import Argument, Axis, Signature, SignatureError
-from .states import stepping
 from .subjects import Attention, Layer
 from .supplied_inputs import HOLDS, of_image
 from .tables import tables

@@ -20,9 +20,17 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_mat, fmpq_mpoly, fmpq_mpoly_ctx
 
-from .balls import Balls
 from .candidates import Candidate, array_of, is_design, reflection
-from .certified_numbers import NotANumber, Unclear, certified_gap, fraction, less, number, same
+from .certified_numbers import (
+    Balls,
+    NotANumber,
+    Unclear,
+    certified_gap,
+    fraction,
+    less,
+    number,
+    same,
+)
 from .claim import Claim, Law
 from .derive import Contraction, contraction
 from .givens import NUMBERS, Given

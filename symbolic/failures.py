@@ -30,9 +30,17 @@ import numpy as np
 from flint import arb, arb_mat, ctx, fmpq
 
 from .admissible import Assumptions, obeys
-from .balls import Balls, ReadsOutside
 from .candidates import Candidate, draw
-from .certified_numbers import NotANumber, Unclear, ball, certified_gap, finite, number
+from .certified_numbers import (
+    Balls,
+    NotANumber,
+    ReadsOutside,
+    Unclear,
+    ball,
+    certified_gap,
+    finite,
+    number,
+)
 from .claim import Claim, Law, name_of
 from .givens import NUMBERS, Given
 

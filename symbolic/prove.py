@@ -20,14 +20,13 @@ from .derive import Equation, NotProved, equations, instance, law_of
 from .divisors import Condition, conditions, expectations
 from .faults import Fault, fault_of
 from .gate import Misreading
-from .instances import equations_of
 from .kernel import ANY_REAL, Proof, Refused, close, law, squares
 from .ranges import sides_of
 from .reading import outside
 from .reading import told as range_told
 from .refusals import demand
 from .scalars import is_truth
-from .showing import AtHand, Shown, compared, difference, show
+from .showing import AtHand, Shown, compared, difference, equations_of, show
 from .statement import Statement, Theorem
 from .terms import Term, free, instantiate, make
 

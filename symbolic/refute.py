@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 
 from .admissible import Assumptions, certain, opened, settle
-from .balls import Balls
 from .budget import Budget, OutOfTime, now, within
 from .candidates import POOL, Candidate, array_of, draw, outcomes, simpler
+from .certified_numbers import Balls
 from .claim import Claim, Law, equal, name_of
 from .decision import Witness
 from .failures import PRECISIONS, Failure, failure_of

@@ -18,9 +18,9 @@ from ..encoding_law import Answer, law, stated
 from ..law_names import c, e, most, r
 from ..separation import REST, placed, told_apart
 from ..symbolic.array import AxisMismatch, as_array
-from ..symbolic.boundedness import bounded as within_bounds
 from ..symbolic.claim import Claim, differ, equal
 from ..symbolic.continuity import Discontinuous, whole_valued
+from ..symbolic.continuity import bounded as within_bounds
 from ..symbolic.continuity import continuous as walked
 from ..symbolic.divisors import Condition, conditions
 from ..symbolic.formed import formed
@@ -35,7 +35,7 @@ from ..theorems.laws.equations import by_offset
 
 GROUP = "positions"
 ARITHMETIC = "the kernel"
-BY_FORM = "the form of the terms (symbolic/boundedness.py)"
+BY_FORM = "the form of the terms (symbolic/continuity.py)"
 FAR = 10**4
 FARTHER = 10**6  # where a table is looked up; code that steps once for each position is slow there
 UNKNOWN = "; whether it is bounded without the hypothesis is open"

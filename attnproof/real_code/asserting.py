@@ -76,8 +76,8 @@ def check_code(
     import torch
 
     from ..numeric.devices import chosen
+    from ..programs.calling import given_back
     from ..programs.declarations import declares, parse, require_sound
-    from ..programs.settings import given_back
     from ..programs.subject import adapted_as
     from .checking import look
     from .collecting import Collected

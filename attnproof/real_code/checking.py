@@ -115,7 +115,7 @@ def look(
     Python.
     """
     from ..programs.as_read import is_to_be_read, with_mask
-    from ..programs.settings import given_back
+    from ..programs.calling import given_back
 
     verdicts: dict[str, set[tuple[str, str]]] = {}
     for law, method, verdict in asked.known:
@@ -218,8 +218,8 @@ def _measured(
     from attnproof.programs.measure.base import FINITE
 
     from ..numeric.devices import chosen
+    from ..programs.calling import given_back
     from ..programs.measure.examine import examine
-    from ..programs.settings import given_back
 
     where = str(chosen(asked.device))
     draws = {name: Draw(asked.seed, getattr(torch, name), where) for name in asked.dtypes}
@@ -270,8 +270,8 @@ def _law(
     others: Called | None,
 ) -> None:
     from ..programs.as_read import with_mask_of
+    from ..programs.calling import given_back
     from ..programs.choices import choices, weighed
-    from ..programs.settings import given_back
 
     def alike(other: Subject) -> tuple[Finding, ...]:
         return find(with_mask_of(subject, other))

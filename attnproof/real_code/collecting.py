@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..programs.as_read import IN_ORDER, hides_by_place, mask_as_read
-from ..programs.declared_laws import Compared, compared_by
+from ..programs.declarations import Compared, compared_by
 from ..programs.finding import GUESSED, LEFT_OPEN, LONGER, NOT_MEASURED, UNLIKE, Finding
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw

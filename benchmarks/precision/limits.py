@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from attnproof.numeric.devices import name_of
-from attnproof.programs.angles import pairs_in
+from attnproof.programs.rotary_matrices import pairs_in
 from benchmarks.precision.bound import Format, bound_of, declared, float32_formula
 
 # How far scores of rotary encoding are off in a format, against float64 and against themselves

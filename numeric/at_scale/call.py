@@ -261,7 +261,7 @@ def peak(device: torch.device) -> Iterator[Peak]:
         yield found
         found.beyond = torch.cuda.max_memory_allocated(device) - before
         return
-    before_here = _resident() if _forgotten() else None
+    before_here = _kibibytes(OWN / "status", "VmRSS") if _forgotten() else None
     yield found
     after = _kibibytes(OWN / "status", "VmHWM")
     if before_here is not None and after is not None:
@@ -281,10 +281,6 @@ def _forgotten() -> bool:
     except OSError:
         return False
     return True
-
-
-def _resident() -> int | None:
-    return _kibibytes(OWN / "status", "VmRSS")
 
 
 def _kibibytes(file: Path, name: str) -> int | None:

@@ -130,7 +130,7 @@ def lengths_at(statement: Statement, claim: Claim, scale: Scale, rows: int) -> d
 
     Who asks for more rows than usual means them at these sizes.
     """
-    scale, asked = _few_steps(scale), dict[str, int]()
+    scale, asked = replace(scale, steps=min(scale.steps, STEPS)), dict[str, int]()
 
     def too_much(sizes: dict[str, int]) -> bool:
         if rows > ROWS or sizes == asked:
@@ -152,10 +152,6 @@ def _heavy(statement: Statement, claim: Claim, sizes: dict[str, int], rows: int)
     asked: list[tuple[Term, Wanted]] = [(side, wanted) for side in claim.sides]
     asked += [(side, (None,) * side.ndim) for pair in statement.assume for side in pair]
     return any(work(side, sizes, places) > BUDGET for side, places in asked)
-
-
-def _few_steps(scale: Scale) -> Scale:
-    return replace(scale, steps=min(scale.steps, STEPS))
 
 
 def steps_apart(sizes: dict[str, int], levels: Tower) -> int:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ...numeric.devices import name_of
-from ..arranging import arranged
+from ..calling import arranged
 from ..draw import Draw
 from ..finding import Seen
 from ..prove.running import seen_of, shrunk

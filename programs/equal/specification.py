@@ -37,9 +37,8 @@ from ..identify.scalings import attention_factor
 from ..measure.rotary_reading import ladders_of
 from ..roles import role
 from ..signature import Argument, Signature, SignatureError
-from .expressions import Expression
+from .expressions import Expression, weights_of
 from .sides import KEPT, Told, letters_in
-from .weights import weights_of
 
 
 @dataclass(frozen=True, kw_only=True)

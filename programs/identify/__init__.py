@@ -11,8 +11,8 @@ from importlib import import_module
 
 from ...numeric.devices import one_thread
 from ..draw import Draw
+from ..finding import Identity, Part
 from ..finite import NotFinite, watching
-from ..identity import Identity, Part
 from ..running import fault_in, told_of
 from ..subjects import Subject
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
+from ..finding import Identity, Part, simplest, told
 from ..grids import along_each_axis
-from ..identity import Identity, Part, simplest, told
 from ..subjects import Additive
 from .ladders import Known, fit, ladder_parts
 from .rotations import Followed, follow

@@ -17,7 +17,7 @@ from attnproof.theorems.laws.attention import NO_MORE_QUERIES
 from ..applicable_laws import declared_of, in_order, not_asked, read_of_few
 from ..as_read import IN_ORDER
 from ..draw import Draw
-from ..influence import influences, told_matrix
+from ..masks import influences, told_matrix
 from ..response import allowance, gap
 from ..rotary_matrices import order_of
 from ..running import fault_in

@@ -13,7 +13,7 @@ from torch import Tensor
 from ...numeric.devices import unit_roundoff
 from ..calling import evaluating
 from ..draw import Draw
-from ..identity import Identity, Part, told
+from ..finding import Identity, Part, told
 from ..response import Recorder
 from ..subjects import Attention
 from .bias import offsets_part

@@ -14,7 +14,7 @@ from torch import Tensor
 from attnproof.theorems.definitions.references import t5_bucket
 
 from ..draw import Draw
-from ..identity import Identity, Part, told
+from ..finding import Identity, Part, told
 from ..subjects import Bias
 from .offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 

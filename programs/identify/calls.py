@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from attnproof.theorems.laws import called
 
 from ..applicable_laws import declared_of
-from ..arranging import arranged, modules_of
+from ..calling import arranged, modules_of
 from ..draw import Draw
 from ..finite import finite_gradients
-from ..influence import as_it_reads, changes, sees
+from ..masks import as_it_reads, changes, sees
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
 from .applicability import channel_order, plain_of
 from .weights import read_weights

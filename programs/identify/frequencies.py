@@ -9,9 +9,9 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from ..angles import places
 from ..draw import Draw
-from ..identity import Part, simplest, told
+from ..finding import Part, simplest, told
+from ..rotary_matrices import places
 from ..subjects import Rotary
 from .ladders import Fitted, Known, fit, ladder_parts
 from .rotations import Blocks, follow, images, reading_error, stored_in

@@ -15,11 +15,10 @@ from typing import Any, TypeVar
 
 import torch
 
-from ..arranging import arranged
-from ..calling import evaluating
+from ..calling import arranged, evaluating
 from ..draw import Draw
-from ..identity import Identity, Part
-from ..influence import changes
+from ..finding import Identity, Part
+from ..masks import changes
 from ..response import Unsteady, Watching, allowance
 from ..subjects import Attention, Layer
 from .masks import Pattern, pattern

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ..identity import Part, simplest, told
+from ..finding import Part, simplest, told
 from . import scalings
 
 STORED = (torch.float32, torch.float16, torch.bfloat16)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
 from ..draw import Draw
-from ..identity import Identity, Part, told
+from ..finding import Identity, Part, told
 from ..subjects import Attention, Mask
 from .weights import KEYS, drawn, weights_of
 

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
-from ..angles import places, wrapped
 from ..draw import Draw
-from ..identity import Part, told
+from ..finding import Part, told
+from ..rotary_matrices import places, wrapped
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders
 from .ladders import formula_error

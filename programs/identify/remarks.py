@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..identity import Identity, Part, told
+from ..finding import Identity, Part, told
 from ..subjects import Attention, Rotary, Subject
 from .suggestions import Suggestions, suggestions_of
 

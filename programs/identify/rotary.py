@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ..angles import places
 from ..draw import Draw
-from ..identity import Identity, Part, told
-from ..rotary_matrices import may_be_faster, order_of, speeds
+from ..finding import Identity, Part, told
+from ..rotary_matrices import may_be_faster, order_of, places, speeds
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders, dynamic_of, ladders
 from .precision import precise_answer, precision_parts, table_part

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ..angles import frequencies_of, wrapped
 from ..draw import Draw
+from ..rotary_matrices import frequencies_of, wrapped
 from ..subjects import Rotary
 from ..tolerance import rotation_error
 

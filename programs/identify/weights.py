@@ -18,8 +18,8 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..identity import simplest, told
-from ..influence import told_matrix
+from ..finding import simplest, told
+from ..masks import told_matrix
 from ..response import allowance, gap
 from ..subjects import Attention
 

@@ -17,8 +17,7 @@ from ..response import Recorder, unit_of
 from ..rotary_matrices import point, tensor_of
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..tolerance import STEPS, rounding_of, sums
-from .base import ALL, FINITE, Outcome, held, probe
-from .scene import formatted
+from .base import ALL, FINITE, Outcome, formatted, held, probe
 
 Inputs = tuple[Any, ...]
 WORDS = {"bool": "truth values", "float": "numbers"}

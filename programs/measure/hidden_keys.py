@@ -14,11 +14,10 @@ import torch
 from torch import Tensor
 
 from ..finding import Seen
-from ..influence import sees, visible
+from ..masks import sees, visible
 from ..response import gap, unit_of
-from .base import Outcome, broken, held, undecided
+from .base import Outcome, Scene, broken, held, undecided
 from .laws import further
-from .scene import Scene
 
 BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores, of which 16 bits hold the first
 SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token: scores grow with the square

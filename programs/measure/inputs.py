@@ -1,6 +1,6 @@
 """What a law is measured at: lengths of its letters, and drawn values, by name.
 
-The inputs stand beside the laws (:mod:`attnproof.theorems.laws.inputs`); here they become arrays
+The inputs stand beside the laws (:mod:`attnproof.theorems.laws.law`); here they become arrays
 for some code, with the heads and features that it has, at positions that it takes.
 """
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from attnproof.theorems.laws import Formula, Law
-from attnproof.theorems.laws.inputs import BEYOND_EXP, OF_CALLS, Inputs
+from attnproof.theorems.laws.law import BEYOND_EXP, OF_CALLS, Inputs
 
 from ...numeric.rounded import Rounded
 from ..applicable_laws import declared_of

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from attnproof.theorems.laws import LAWS, Formula
-from attnproof.theorems.laws.inputs import Inputs
+from attnproof.theorems.laws.law import Inputs
 
 from ..calling import evaluating
 from ..draw import Draw
@@ -25,10 +25,9 @@ from ..response import Unsteady
 from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
 from ..subjects import Additive, Attention, Layer, Rotary
 from .additive import TOO_FAST, fast, table_of
-from .base import Outcome, broken, held, not_asked, probe, undecided
+from .base import LOW, Outcome, Scene, broken, held, in_formats, not_asked, probe, undecided
 from .inputs import given, inputs_of
 from .roundings import FedInPieces, Roundings
-from .scene import LOW, Scene, in_formats
 from .sides import NOTHING, Apart, Beyond, Look, Values, accused, letters_of, of_side, shown
 
 OF_NUMBERS = ("past-is-used", "window-as-declared")

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ..angles import wrapped
 from ..calling import evaluating, fresh
 from ..declarations import DeclaredRotary
 from ..draw import Draw
 from ..finding import Seen
 from ..identify import scalings
-from ..rotary_matrices import REORDERED, point, tensor_of, unit_words
+from ..rotary_matrices import REORDERED, point, tensor_of, unit_words, wrapped
 from ..running import refusal
 from ..signature import SignatureError
 from ..subjects import Rotary

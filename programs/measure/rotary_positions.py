@@ -8,7 +8,6 @@ from bisect import bisect_left
 import torch
 
 from ...numeric.devices import name_of
-from ..angles import wrapped
 from ..calling import evaluating, plain
 from ..draw import Draw
 from ..finding import Seen
@@ -21,6 +20,7 @@ from ..rotary_matrices import (
     rotate_at,
     rounding_for,
     told,
+    wrapped,
 )
 from ..subjects import Rotary
 from ..tolerance import rounding_of

@@ -12,12 +12,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..angles import frequencies_of, pairs_in, places
 from ..declarations import DeclaredRotary
 from ..draw import Draw
 from ..identify import scalings
 from ..identify.rotations import Blocks, Images, stored_in
-from ..rotary_matrices import matrices, order_of, point, reach_of, speeds
+from ..rotary_matrices import (
+    frequencies_of,
+    matrices,
+    order_of,
+    pairs_in,
+    places,
+    point,
+    reach_of,
+    speeds,
+)
 from ..subjects import Rotary
 from ..tolerance import Rounding, rounding_of
 

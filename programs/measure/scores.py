@@ -17,10 +17,9 @@ from ..identify.calls import REFUSALS
 from ..identify.weights import scale_alone
 from ..response import gap
 from ..subjects import Attention
-from .base import Outcome, broken, compared, held, not_asked, probe, undecided
+from .base import Outcome, Scene, broken, compared, held, in_formats, not_asked, probe, undecided
 from .inputs import other_heads
 from .laws import instead
-from .scene import Scene, in_formats
 
 LARGE = 1e4
 

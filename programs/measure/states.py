@@ -13,16 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from ..arranging import arranged
-from ..calling import calm, evaluating, fresh
+from ..calling import arranged, calm, evaluating, fresh
 from ..draw import Draw
 from ..finding import Seen
 from ..identify.calls import set_dropout
 from ..response import gap
 from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
-from .base import ALL, Outcome, broken, compared, held, not_asked, probe, undecided
+from .base import ALL, CAST, Outcome, broken, compared, formatted, held, not_asked, probe, undecided
 from .calls import Inputs, Way, allowed_of, differ, shown, under_masks, watched, ways_of
-from .scene import CAST, formatted
 
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
 Earlier = Iterator[tuple[str, Callable[[int], Any]]]

@@ -131,7 +131,7 @@ def _cancelled(t: Term, target: Term) -> tuple[Term, ...]:
                 visit(arg)
         elif x.op == "power" and isinstance(x.data, int):
             if x.data < 0:
-                for atom, _ in (p for m in _safe_expand(x.args[0]) for p in m):
+                for atom, _ in (p for m in expand(x.args[0]) for p in m):
                     found.setdefault(atom)
                 if x.args[0].op == "power" and x.args[0].args[0].op == "add":
                     found.setdefault(x.args[0].args[0])
@@ -140,10 +140,6 @@ def _cancelled(t: Term, target: Term) -> tuple[Term, ...]:
     visit(t)
     visit(target)
     return tuple(atom for atom in found if positive(atom))
-
-
-def _safe_expand(t: Term) -> list[Monomial]:
-    return list(expand(t))
 
 
 # The normal form: numbers as polynomials in atoms, each step a rule of the kernel

@@ -6,9 +6,8 @@ import pytest
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.boundedness import bounded
 from attnproof.symbolic.claim import iterate, rows
-from attnproof.symbolic.continuity import Discontinuous, continuous, whole_valued
+from attnproof.symbolic.continuity import Discontinuous, bounded, continuous, whole_valued
 from attnproof.symbolic.givens import (
     boolean,
     function,

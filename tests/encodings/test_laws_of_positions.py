@@ -268,7 +268,7 @@ def test_a_word_of_the_author_refutes_nothing() -> None:
 def test_a_bound_that_is_read_off_the_form_says_so() -> None:
     told = decided(T5Buckets, positions.bounded).evidence[0]
     assert isinstance(told, ProvedEvidence)
-    assert "symbolic/boundedness.py" in told.says
+    assert "symbolic/continuity.py" in told.says
     by_kernel = decided(Waves, positions.bounded).evidence[0]
     assert isinstance(by_kernel, ProvedEvidence)
     assert by_kernel.says == "the kernel"

@@ -12,7 +12,7 @@ from array_api_compat import array_namespace as of
 from attnproof import Encoding, at_least, hypothesis, real, sizes
 from attnproof.law_verdicts import decided
 from attnproof.laws import LAWS
-from attnproof.symbolic.balls import Balls, ReadsOutside
+from attnproof.symbolic.certified_numbers import Balls, ReadsOutside
 from attnproof.symbolic.claim import Law as Hypothesis
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.refute import obeying, refute

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from attnproof.programs.finding import Finding, Seen
-from attnproof.programs.identity import Identity, Part
+from attnproof.programs.finding import Finding, Identity, Part, Seen
 
 CODE = '''
 import ctypes

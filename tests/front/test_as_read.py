@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from attnproof import check
 from attnproof.programs.as_read import mask_as_read, with_mask, with_mask_of
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.identity import Part
+from attnproof.programs.finding import Part
 from attnproof.programs.subjects import Attention, Mask
 from attnproof.real_code.records import CodeRecord
 from attnproof.real_code.request import Asked

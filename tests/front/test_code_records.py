@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from torch import Tensor
 
-from attnproof.programs.identity import Identity, Part
+from attnproof.programs.finding import Identity, Part
 from attnproof.programs.subjects import Rotary
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected

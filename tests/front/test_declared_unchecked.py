@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.cli import main
-from attnproof.programs.declarations import DECLARED
-from attnproof.programs.declared_laws import COMPARED, compared_by
+from attnproof.programs.declarations import COMPARED, DECLARED, compared_by
 from attnproof.real_code.asserting import CodeBreaksLaw
 from attnproof.real_code.records import CodeRecord
 from attnproof.real_code.words import declaring, exit_code

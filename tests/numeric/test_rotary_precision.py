@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnproof.numeric.devices import one_thread
-from attnproof.programs.angles import frequencies_of, places, wrapped
+from attnproof.programs.rotary_matrices import frequencies_of, places, wrapped
 from attnproof.programs.tolerance import FUNCTION
 from benchmarks.precision import bound as bounds
 from benchmarks.precision import limits as scores

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from attnproof.programs.finding import Identity, Part
 from attnproof.programs.identify.scalings import ladder
-from attnproof.programs.identity import Identity, Part
 from attnproof.programs.subjects import Attention, Rotary
 
 Rotate = Callable[[Tensor], Tensor]

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.draw import Draw
+from attnproof.programs.finding import simplest
 from attnproof.programs.identify import identify
 from attnproof.programs.identify.ladders import Known, fit
 from attnproof.programs.identify.rotations import layout_name
 from attnproof.programs.identify.scalings import by_parts, ladder, ntk_base, ramp_of, yarn
-from attnproof.programs.identity import simplest
 from attnproof.programs.subjects import Rotary
 from tests.programs.identified import part
 

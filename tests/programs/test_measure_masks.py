@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
 from attnproof.programs.identify import identify
-from attnproof.programs.influence import sees, visible
+from attnproof.programs.masks import sees, visible
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Mask, Subject

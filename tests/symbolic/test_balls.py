@@ -12,12 +12,12 @@ from flint import arb, fmpq
 
 from attnproof.symbolic import certified_numbers as turns
 from attnproof.symbolic.array import as_array
-from attnproof.symbolic.balls import Balls
 from attnproof.symbolic.candidates import sample_functions
 from attnproof.symbolic.certified_numbers import (
     FUNCTIONS,
     MINUS_INFINITY,
     UNDEFINED,
+    Balls,
     NotANumber,
     Unclear,
     ball,

@@ -12,7 +12,7 @@ from array_api_compat import array_namespace
 
 from attnproof.symbolic import AxisMismatch, boolean, equal, positive, real, sizes
 from attnproof.symbolic import namespace as xp
-from attnproof.symbolic.balls import Balls
+from attnproof.symbolic.certified_numbers import Balls
 from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.evaluate import Evaluator
 from attnproof.symbolic.expressions.array import as_expressions

@@ -13,8 +13,7 @@ from flint import fmpq
 from attnproof.symbolic import evaluate as recurrences
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.balls import Balls
-from attnproof.symbolic.certified_numbers import Unclear
+from attnproof.symbolic.certified_numbers import Balls, Unclear
 from attnproof.symbolic.claim import iterate, rows
 from attnproof.symbolic.evaluate import Evaluator, Recurrences
 from attnproof.symbolic.givens import (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from flint import arb, fmpq
 
-from attnproof.symbolic import balls, certified_numbers, failures
+from attnproof.symbolic import certified_numbers, failures
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.admissible import obeys
 from attnproof.symbolic.array import Array
@@ -309,7 +309,7 @@ def test_a_careless_comparison_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
         except certified_numbers.Unclear:
             return True
 
-    monkeypatch.setattr(balls, "less", hasty)
+    monkeypatch.setattr(certified_numbers, "less", hasty)
     assert attempt(TRUE["undecidable comparison"]) is not None
 
 

@@ -15,8 +15,8 @@ from attnproof.symbolic import admissible as laws
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.admissible import obeys
 from attnproof.symbolic.array import Array, as_array
-from attnproof.symbolic.balls import Balls
 from attnproof.symbolic.candidates import Candidate, is_design
+from attnproof.symbolic.certified_numbers import Balls
 from attnproof.symbolic.claim import (
     Claim,
     Law,

@@ -9,9 +9,8 @@ import pytest
 from attnproof import page, translate
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.boundedness import bounded
 from attnproof.symbolic.claim import Claim, at_least, differ, equal
-from attnproof.symbolic.continuity import whole_valued
+from attnproof.symbolic.continuity import bounded, whole_valued
 from attnproof.symbolic.divisors import opened
 from attnproof.symbolic.givens import real, sizes
 from attnproof.symbolic.latex import chain_latex, claim_latex, latex, latex_pair

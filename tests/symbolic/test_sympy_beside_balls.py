@@ -13,9 +13,9 @@ from flint import arb
 
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array
-from attnproof.symbolic.balls import Balls
 from attnproof.symbolic.bodies import Code, given_at
 from attnproof.symbolic.candidates import draw
+from attnproof.symbolic.certified_numbers import Balls
 from attnproof.symbolic.claim import equal
 from attnproof.symbolic.expressions import namespace
 from attnproof.symbolic.expressions.array import as_expressions

@@ -8,8 +8,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .equations import by_offset, permuted, unordered
-from .inputs import BEYOND_EXP, OF_CALLS, Inputs
-from .law import KEYS, QUERIES, TOKENS, Law, Sides
+from .law import BEYOND_EXP, KEYS, OF_CALLS, QUERIES, TOKENS, Inputs, Law, Sides
 
 PERMUTATION = Law(
     "permutation",

@@ -7,8 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .inputs import Inputs
-from .law import KEYS, QUERIES, TOKENS, Law, Sides
+from .law import KEYS, QUERIES, TOKENS, Inputs, Law, Sides
 
 CAUSAL = Law(
     "causal",

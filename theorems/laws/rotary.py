@@ -8,8 +8,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .equations import by_offset, composed, each_alone, linear, permuted, shifted
-from .inputs import Inputs
-from .law import VECTORS, Law, Sides
+from .law import VECTORS, Inputs, Law, Sides
 
 RELATIVE = Law(
     "relative",

@@ -10,8 +10,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .equations import each_alone
-from .inputs import Inputs
-from .law import KEYS, QUERIES, TOKENS, VECTORS, Law, Sides
+from .law import KEYS, QUERIES, TOKENS, VECTORS, Inputs, Law, Sides
 
 EVERY = "rotary attention bias additive mask layer"
 # Two rows of one token, or as many tokens as rows: what mixes rows up may show there alone.

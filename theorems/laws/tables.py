@@ -7,8 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .inputs import OF_CALLS, Inputs
-from .law import TOKENS, Law, Sides
+from .law import OF_CALLS, TOKENS, Inputs, Law, Sides
 
 OFFSET_ONLY = Law(
     "offset-only",
