@@ -46,6 +46,8 @@ FUSED = 8
 EXACT = ("clone", "cat", "stack", "index", "index_select", "gather", "masked_fill", "where",
          "copy_", "repeat", "zeros", "zeros_like", "ones", "empty", "empty_like",
          "roll", "flip")  # fmt: skip
+GROWING = ("exp", "exp2", "expm1", "cosh", "sinh", "square", "mul", "add", "sub", "sum", "prod",
+           "cumsum", "cumprod", "mm", "bmm", "addmm", "baddbmm", "dot", "mv")  # fmt: skip
 SUMS = ("mm", "mv", "dot", "sum", "mean", "var", "norm", "softmax", "linear", "conv", "einsum")
 
 
@@ -151,6 +153,33 @@ class Rounding(Watching):
                 moved = _moved(made, 2 * unit_of(made.dtype), self.draw, self.salt)
                 made.copy_(torch.where(made == made.round(), made, moved))
         return result
+
+
+class OutOfRange(Watching):
+    """Whether a number left the range of its format: a finite one gave infinity, or an exp 0."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, given = _name(func), (*args, *(kwargs or {}).values())
+        finite = all(bool(x.isfinite().all()) for x in _floats(given)) and not any(
+            isinstance(x, float) and math.isinf(x) for x in given
+        )
+        result = func(*args, **(kwargs or {}))
+        if finite and name in GROWING:
+            made = list(_floats(result))
+            self.seen |= any(bool(x.isinf().any()) for x in made)
+            self.seen |= name in ("exp", "exp2") and any(bool((x == 0).any()) for x in made)
+        return result
+
+
+def _name(func: Any) -> str:
+    """``add`` of ``aten.add.Tensor`` and of ``aten.add_.Scalar``."""
+    return str(func).removeprefix("aten.").split(".")[0].removesuffix("_")
 
 
 @lru_cache(maxsize=1024)

@@ -12,16 +12,17 @@ from .roles import PLACES, ROTATED, role
 from .signature import Argument, Signature
 from .subjects import Subject
 
+EVERY = "{} shows every key"
 # What an array holds that code of lengths is given, which its call does not say.
 HOLDS = {
     "ids": "all of {} are equal",
     "index": "all of {} are 0",
     "lengths": "{} says that no row is padded",
     "bounds": "{} says that sequences are equally long",
-    "keep": "{} shows every key",
-    "hide": "{} shows every key",
-    "ones": "{} shows every key",
-    "add": "{} shows every key",
+    "keep": EVERY,
+    "hide": EVERY,
+    "ones": EVERY,
+    "add": EVERY,
 }
 ZERO, ONE = "all of {} are 0", "all of {} are 1"
 
@@ -50,11 +51,16 @@ def chosen(
     {'values': 'all of scores are 0; query is one vector for all tokens, chosen here'}
     """
     told = [
-        text.format(one.name)
-        for one in signature.arrays
-        if (text := HOLDS.get(role(one)) or others(one))
+        text.format(one.name) for one in signature.arrays if (text := _held(one) or others(one))
     ]
     return {"values": "; ".join(told)} if told else {}
+
+
+def _held(one: Argument) -> str:
+    """What an array of :data:`HOLDS` holds; a mask along queries alone hides no key."""
+    held = HOLDS.get(role(one), "")
+    along_queries = "r" in one.letters and "n" not in one.letters
+    return "{} counts every query" if held == EVERY and along_queries else held
 
 
 def of_image(signature: Signature) -> dict[str, str]:

@@ -36,17 +36,6 @@ BY_VALUE = Condition("this is said of values, not of gradients", "where")
 ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
 IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
 NO_NAN = "the code gives no NaN"
-# Ends of conditions that leave out what gives NaN.
-NO_NAN_THERE = (
-    "≠ 0",
-    "≥ 0",
-    "> 0",
-    "denominator is 0",
-    "negative number",
-    "above 0",
-    "sees a key",
-    "is NaN",
-)
 SHORT = 60  # characters of a formula that stands in a line
 
 
@@ -61,14 +50,6 @@ def defined(told: str, short: int = SHORT) -> Condition:
     if told.endswith("> 0"):
         return Condition("every logarithm is of a number above 0", "if")
     return Condition(told, "if")
-
-
-def said_once(told: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Conditions without that no NaN is met, where another one leaves out what gives it."""
-    kept = tuple(told)
-    if any(one.kind == "if" and one.text.endswith(NO_NAN_THERE) for one in kept):
-        return tuple(one for one in kept if not one.text.startswith(NO_NAN))
-    return kept
 
 
 @dataclass

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
+from ..response import OutOfRange
 from ..source_numbers import constants_in, functions_in, is_own, numbers_of
 from .branches import Search
 from .comparison import CHANGES, run_of, runs_of
@@ -186,8 +187,15 @@ class _Run:
         numbers = [x for x in given if x.is_floating_point() and x.numel()]
         if any(bool(x.isnan().any()) for x in got):
             largest = max((float(x.abs().max()) for x in numbers), default=0.0)
-            if largest <= ORDINARY:
+            if largest <= ORDINARY and not self._out_of_range(given):
                 self.found.none, self.found.of_zeros = dict(at), bool(numbers) and not largest
+
+    def _out_of_range(self, given: tuple[Tensor, ...]) -> bool:
+        """Whether a number is past what its format has, of which a term knows nothing."""
+        mode = OutOfRange()
+        with mode:
+            self.of_code(given)
+        return mode.seen
 
     def ones(self) -> list[str]:
         """The letters of lengths that may be 1."""

@@ -26,7 +26,7 @@ from ..running import fault_in
 from ..source_numbers import numbers_in
 from ..subjects import Rotary, Subject
 from .comparison import CHANGES, gives_otherwise, result_of, wrong_reading
-from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of, said_once
+from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of
 from .deciding import decided
 from .gate import Gate, gate
 from .guards import Binding, meets
@@ -286,7 +286,7 @@ class Proofs:
             if unlike is not None:
                 return unlike
             assumed = self.told.assumed(law, graphs, self.gates)
-            assuming = said_once((*lengths, *divisors, *assumed))
+            assuming = (*lengths, *divisors, *assumed)
             beyond = self._beyond(law, graphs, clauses(lengths))
             if isinstance(beyond, Finding):
                 return beyond

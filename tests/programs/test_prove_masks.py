@@ -178,7 +178,7 @@ def test_masks_beside_the_one_that_is_given_are_on_the_line() -> None:
     line = "q: B H r D, k: B H n D, v: B H n D, mask: B 1 r n keep -> B H r D"
     for more, told in (
         ("", "no mask but mask is given"),
-        (", q_mask: B r keep", "q_mask shows every key"),
+        (", q_mask: B r keep", "q_mask counts every query"),
     ):
         (found,) = prove(adapted_as(attend, line.replace(" ->", f"{more} ->")), [HIDDEN]).findings
         assert found.verdict == "holds"

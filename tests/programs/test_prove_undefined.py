@@ -114,10 +114,30 @@ def test_what_gives_nan_and_nothing_excludes_is_a_condition(
     assert not any(c.text.startswith(NOWHERE) for c in right.assuming)
 
 
-def test_it_is_said_once() -> None:
-    """Where a condition leaves out what gives NaN, the line has that condition alone."""
+def test_it_is_said_beside_conditions_that_may_speak_of_another_place() -> None:
+    """That one denominator is not 0 says nothing of what else gives NaN."""
     found = causal(lambda x: x / x.norm(dim=-1, keepdim=True))
     assert found.verdict == "holds"
     told = [c.text for c in found.assuming]
     assert any(one.endswith("≠ 0") for one in told)
-    assert not any(one.startswith(NOWHERE) for one in told)
+    assert f"{NOWHERE}, as it does of zeros" in told
+
+
+def quotient(scale: float) -> Code:
+    """A softmax without its maximum: ∞/∞ or 0/0 where float32 has no such exponentials."""
+
+    def f(x: Tensor) -> Tensor:
+        large = (scale * x.square()).exp()
+        return large / large.sum(-1, keepdim=True)
+
+    return f
+
+
+@pytest.mark.parametrize("scale", [6.0, -8.0])
+def test_nan_of_numbers_out_of_range_is_rounding_and_no_condition(scale: float) -> None:
+    x = torch.full((1, 2, WIDTH), 4.0)
+    code = quotient(scale)
+    assert bool(code(x).isnan().all())
+    found = causal(code)
+    assert found.verdict == "holds"
+    assert not any(c.text.startswith(NOWHERE) for c in found.assuming)
