@@ -30,7 +30,7 @@ from .roles import (
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention
-from .supplied_inputs import HOLDS
+from .supplied_inputs import HOLDS, held_by
 
 
 @dataclass(frozen=True)
@@ -366,25 +366,23 @@ def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]
 
     Of more masks than one some may be given and others not: "left out".
     """
-    handed = [one.name for one in masks if one.name not in spare]
+    handed = {one.name: held_by(one) for one in masks if one.name not in spare}
     taken = [one for one in parameters(code.call) if takes_mask(one) and one.name not in handed]
     left = [one for one in taken if one.name not in code.options.arguments]
     left.sort(key=lambda one: one.role != "mask")
     if not handed:
         return {"no mask": left[0].name} if left else {}
     others = {"left out": " and ".join(one.name for one in left)} if left else {}
-    return {"full mask": " and ".join(handed), **others}
+    return {"full mask": "; ".join(handed.values()), **others}
 
 
 def beside_masks(
     code: Code, own: Sequence[str], masks: tuple[Argument, ...], spare: AbstractSet[str]
 ) -> list[str]:
     """What else is given, or left out, of a call that is given masks of its own, in clauses."""
-    shown = [one.name for one in masks if one.name not in own and one.name not in spare]
+    shown = {one.name: held_by(one) for one in masks if one.name not in {*own, *spare}}
     taken = {one.name for one in parameters(code.call) if takes_mask(one)}
-    told = []
-    if shown:
-        told.append(f"{' and '.join(shown)} {'show' if len(shown) > 1 else 'shows'} every key")
+    told = [*shown.values()]
     if taken - {*own, *shown, *code.options.arguments}:
         told.append(f"no mask but {' and '.join(dict.fromkeys((*own, *shown)))} is given")
     return told

@@ -44,7 +44,7 @@ class Subject:
     language, where the call is told or guessed in it.
     ``given`` names what the code is handed and does not make itself, with what was made for it:
     "angles" of rotary code, "mask" of a layer; "no mask" is the parameter of a mask that is left
-    out, "full mask" that of one that shows every key; "padding" says which masks these are where a
+    out, "full mask" what those that are given show; "padding" says which masks these are where a
     mask is given, and "counted" names lengths that tell what is padding.  No law takes these for
     properties of the code.
     ``others``: lines that fit as well where ``line`` is a guess, and mean something else.

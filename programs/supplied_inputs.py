@@ -51,16 +51,21 @@ def chosen(
     {'values': 'all of scores are 0; query is one vector for all tokens, chosen here'}
     """
     told = [
-        text.format(one.name) for one in signature.arrays if (text := _held(one) or others(one))
+        held for one in signature.arrays if (held := held_by(one) or others(one).format(one.name))
     ]
     return {"values": "; ".join(told)} if told else {}
 
 
-def _held(one: Argument) -> str:
-    """What an array of :data:`HOLDS` holds; a mask along queries alone hides no key."""
+def held_by(one: Argument) -> str:
+    """What an array of :data:`HOLDS` holds, else ""; a mask along queries alone hides no key.
+
+    >>> from .grammar import parse
+    >>> [held_by(one) for one in parse("mask: B r n keep, q_mask: B r keep -> B r n keep").arrays]
+    ['mask shows every key', 'q_mask counts every query']
+    """
     held = HOLDS.get(role(one), "")
     along_queries = "r" in one.letters and "n" not in one.letters
-    return "{} counts every query" if held == EVERY and along_queries else held
+    return ("{} counts every query" if held == EVERY and along_queries else held).format(one.name)
 
 
 def of_image(signature: Signature) -> dict[str, str]:

@@ -38,7 +38,7 @@ from .roles import (
 from .rotary import Rotating
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention, Layer
-from .supplied_inputs import HOLDS, of_image
+from .supplied_inputs import held_by, of_image
 from .tables import tables
 from .token_axes import ROWS, TOKENS, encoding, mapped, of_one_length, times, whole_of
 
@@ -548,7 +548,7 @@ def _told(on: OnTokens) -> list[str]:
     told += [f"{one.name} is the same for each row, token and pair" for one in _constants(on)]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
     held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
-    return told + [HOLDS[role(one)].format(one.name) for one in held]
+    return told + [held_by(one) for one in held]
 
 
 def _given(on: OnTokens) -> dict[str, str]:
@@ -568,8 +568,8 @@ def _given(on: OnTokens) -> dict[str, str]:
 
 def _beside_causal(on: OnTokens, masks: tuple[Argument, ...]) -> dict[str, str]:
     """That its mask is causal, and which others show every key."""
-    full = [one.name for one in masks if not telling(one) and one.name not in on.spare]
-    return {"mask": CAUSAL, **({"full mask": " and ".join(full)} if full else {})}
+    full = [held_by(one) for one in masks if not telling(one) and one.name not in on.spare]
+    return {"mask": CAUSAL, **({"full mask": "; ".join(full)} if full else {})}
 
 
 def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:

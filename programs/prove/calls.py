@@ -207,9 +207,7 @@ def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
         return tuple(Condition(one, "where") for one in told if one)
     if given.get("mask"):
         told.append(f"the mask that is given is {given['mask']}")
-    if "full mask" in given:
-        several = " and " in given["full mask"]
-        told.append(f"{given['full mask']} {'show' if several else 'shows'} every key")
+    told += given.get("full mask", "").split("; ")
     if "left out" in given:
         told.append(f"nothing is given for {given['left out']}")
     if "no mask" in given:

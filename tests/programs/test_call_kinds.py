@@ -200,7 +200,7 @@ def hides_the_last(made: Attention) -> None:
 
 def test_a_mask_that_is_asserted_is_given_and_shows_all() -> None:
     made: Any = adapted_as(WantingAttention)
-    assert made.given["full mask"] == "mask"
+    assert made.given["full mask"] == "mask shows every key"
     hides_the_last(made)
 
 

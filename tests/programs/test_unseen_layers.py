@@ -297,7 +297,7 @@ class Needs(nn.Module):
 def test_a_mask_without_which_all_calls_raise_is_given() -> None:
     code = adapted_as(Needs, name="Attention")
     assert code.line == "x: B n E, mask: B n keep -> B n E"
-    assert code.given == {"full mask": "mask"}
+    assert code.given == {"full mask": "mask shows every key"}
     (found,) = prove(code, ("permutation",)).findings
     assert "mask shows every key" in [one.text for one in found.assuming]
 
