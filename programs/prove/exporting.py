@@ -96,6 +96,11 @@ class _Called(nn.Module):
         return self.calls[0](*inputs)
 
 
+def in_order(inputs: Sequence[Any], place: int | None) -> tuple[Any, ...]:
+    """The inputs of one call of two, that of the result at a place first; and the other way."""
+    return (inputs[1], inputs[0], *inputs[2:]) if place == 1 else tuple(inputs)
+
+
 @dataclass(frozen=True)
 class Exported:
     """A graph: its nodes, the shapes of its inputs, its guards, what its tensors are.
@@ -124,7 +129,7 @@ class Exported:
 
     def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The inputs of its call in the order in which the graph takes them, and the other way."""
-        return (inputs[1], inputs[0], *inputs[2:]) if self.place == 1 else tuple(inputs)
+        return in_order(inputs, self.place)
 
     @cached_property
     def angles(self) -> dict[str, Angles]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import resource
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -83,6 +83,22 @@ class Gate:
     where: list[Condition] = field(default_factory=list)
     none: dict[str, int] | None = None
     of_zeros: bool = False
+    letters: Mapping[str, str] = field(default_factory=dict)  # by the lengths of the graph
+
+    def of(self, graph: Graph) -> Gate:
+        """The same of another graph of the same runs, in its own letters for each length."""
+        own = {letter: s for s, letter in self.letters.items()}
+        names = letters_of(graph)
+
+        def named(at: dict[str, int]) -> dict[str, int]:
+            return {names[own[letter]]: n for letter, n in at.items()}
+
+        return replace(
+            self,
+            unlike=[named(at) for at in self.unlike],
+            raises=self.raises and named(self.raises),
+            none=self.none and named(self.none),
+        )
 
 
 @dataclass
@@ -261,7 +277,8 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
 
     ``whole``: of a call with two results, each of which is a graph, both are compared.
     """
-    run = _Run(graph, letters_of(graph), *_results(graph, whole=whole))
+    own = letters_of(graph)
+    run = _Run(graph, own, *_results(graph, whole=whole), Gate(letters=own))
     letters = list(dict.fromkeys(run.letters.values()))
     with flat_weights_drawn(_modules(graph)):
         if letters:

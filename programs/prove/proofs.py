@@ -97,8 +97,8 @@ class Proofs:
         for name, graph in graphs.items():
             own = id(graph.exported.program)  # that of both results of one call
             both = [id(g.exported.program) for g in graphs.values()].count(own) == 2
-            found = self.gates[name] = ran[own] if own in ran else gate(graph, whole=both)
-            ran[own] = found
+            ran[own] = ran[own] if own in ran else gate(graph, whole=both)
+            found = self.gates[name] = ran[own].of(graph)
             if found.changes:
                 self.drop(name, found.changes)
 

@@ -22,7 +22,7 @@ from ..finding import Finding
 from ..subjects import Pair, Rotary, Subject, formulas_of
 from .calls import Call, calls_of, symbolic
 from .comparison import gives_otherwise, result_of
-from .exporting import Exported, NotTraced, Trace, exported, modules_in, read, traced
+from .exporting import Exported, NotTraced, Trace, exported, in_order, modules_in, read, traced
 from .hooks import Hooks
 from .nodes import unread_of
 from .parts import MOST, lengths_elsewhere, letters_of, resized
@@ -223,7 +223,8 @@ def _exported(
     free = symbolic(call, fixed)
     if call.pair is None:
         return exported(call.code, call.inputs, free, call.modules, from_one=from_one)
-    key = (call.pair, *(x.shape for x in call.inputs), from_one)
+    given, free = in_order(call.inputs, call.place), in_order(free, call.place)
+    key = (call.pair, *(x.shape for x in given), from_one)
     if key not in traces:
-        traces[key] = traced(call.pair, call.inputs, free, call.modules, from_one=from_one)
+        traces[key] = traced(call.pair, given, free, call.modules, from_one=from_one)
     return read(traces[key], call.place)

@@ -475,6 +475,27 @@ def test_what_rotates_queries_and_keys_is_asked_on_every_side_of_a_branch(name: 
     assert why in found.why
 
 
+def test_heads_are_told_by_the_letters_of_what_is_rotated() -> None:
+    """One graph is of queries and of keys: a law of keys calls their heads H, and the others G."""
+
+    def code(q: Tensor, k: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        unseen = str(k.shape[1]) == "23"  # of which no condition is kept
+        return rotated(q, p), 2 * k if unseen else rotated(k, p)
+
+    (found,) = prove(adapted_as(code, BOTH), ("linear",), seconds=SECONDS).findings
+    assert found.verdict == "undecided"
+    assert "H = 1, T = 1, G = 23 and B = 1, G = 1, T = 1, H = 23" in found.why
+
+
+def test_both_sides_of_a_branch_on_the_heads_of_keys_are_proved() -> None:
+    def code(q: Tensor, k: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        return rotated(q, p), 2 * rotated(k, p) if k.shape[1] > 21 else rotated(k, p)
+
+    told = only(prove(adapted_as(code, BOTH), ("linear",), seconds=SECONDS), "linear")
+    assert {"G ≤ 21", "H ≤ 21"} <= set(told)
+    assert sum("of which it is proved" in one for one in told) == 2
+
+
 def test_lengths_that_are_equal_wherever_both_are_rotated_are_told() -> None:
     code = both_rotated(lambda q, k: q.shape[2] != k.shape[2])
     subject = adapted_as(code, BOTH.replace("H n", "H r").replace("G", "H"))
