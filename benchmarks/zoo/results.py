@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from attnproof import __version__
-from attnproof.real_code.records import CodeRecord, LawVerdict
+from attnproof.real_code.records import CodeRecord, LawOfCodeRecord, LawVerdict
 from attnproof.records import Machine
 
 Row = dict[str, Any]
 VERDICTS: tuple[str, ...] = get_args(LawVerdict)
+INTERNAL = "internal error"
 
 
 def row(record: CodeRecord) -> Row:
@@ -32,7 +33,8 @@ def row(record: CodeRecord) -> Row:
         "laws": {
             verdict: [law.law for law in record.laws if law.verdict == verdict]
             for verdict in VERDICTS
-        },
+        }
+        | {INTERNAL: [law.law for law in record.laws if _failed(law)]},
         "broken": [
             {"law": law.law, "why": law.why, **_shown(law.shown.model_dump())}
             for law in record.broken
@@ -42,6 +44,11 @@ def row(record: CodeRecord) -> Row:
         "traced": _traced(record),
         "seconds": round(record.seconds, 1),
     }
+
+
+def _failed(law: LawOfCodeRecord) -> bool:
+    """Whether a method failed by a fault of ours, whatever the others found."""
+    return any(one.verdict == INTERNAL for one in law.findings)
 
 
 def _shown(finding: Mapping[str, Any]) -> Row:

@@ -79,7 +79,8 @@ def prove(
     with _evaluated(made):
         start = perf_counter()
         # a proof of a formula that says less than its law is none of the law
-        wanted = [f for f in formulas_of(subject) if (not laws or f.id in laws) and not f.unsaid]
+        said = [f for f in formulas_of(subject) if not f.unsaid and not f.floats]
+        wanted = [f for f in said if not laws or f.id in laws]
         names = {name for law in wanted for name in (law.call, *law.others)}
         names |= {"key"} if isinstance(subject, Rotary) else set()
         calls = [call for call in made if not names.isdisjoint(call.names)]

@@ -220,6 +220,24 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
         assert record.law("sees-positions").verdict == "measured"
 
 
+def test_a_proof_that_fails_is_counted_though_the_law_was_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from attnproof.programs.prove import deciding
+    from attnproof.real_code.words import exit_code as of_code
+    from attnproof.testing import check_rotary
+    from benchmarks.zoo.results import row
+
+    methods = ["measured", "traced"]
+    right = check_rotary(rotate, laws=["norm"], width=4, methods=methods)
+    assert row(right)["laws"]["internal error"] == []
+    monkeypatch.setattr(deciding, "decide", planted("programs/prove/deciding.py"))
+    record = check_rotary(rotate, laws=["norm"], width=4, methods=methods)
+    assert record.law("norm").verdict == "measured"
+    assert of_code(record) == 2
+    assert row(record)["laws"]["internal error"] == ["norm"]
+
+
 def test_what_the_code_raises_is_not_ours() -> None:
     from attnproof.programs.subjects import Rotary
     from attnproof.testing import check_rotary

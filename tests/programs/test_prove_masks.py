@@ -124,6 +124,13 @@ def test_padding_and_hidden_tokens_do_nothing_for_every_mask(name: str) -> None:
     assert {"every query sees a key", "no denominator is 0"} & hidden
 
 
+def test_every_law_of_a_layer_that_is_given_a_mask_is_read() -> None:
+    """Not those that only floating point tells, some of which speak of the call without a mask."""
+    found = prove(layer(plain)).findings
+    assert {HIDDEN, PADDING} <= {one.law for one in found if one.verdict == "holds"}
+    assert not [one.why for one in found if one.verdict == "internal error"]
+
+
 def test_what_sums_exponentials_is_proved_where_no_sum_is_0() -> None:
     found = prove(layer(linear), [HIDDEN]).findings
     assert [one.verdict for one in found] == ["holds"]
