@@ -26,6 +26,7 @@ from attnproof.cli import main as attnproof
 from tests.front.outputs import python
 
 ROOT = Path(__file__).resolve().parents[2]
+FAILED = 2  # the exit code of a wrong command, and of an error of ours
 COLUMNS = 100  # of the terminal in which commands of a page are run
 _FILE = re.compile(r"`(\w+\.py)`:\n\n```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -43,11 +44,12 @@ class Command:
     printed: str
 
     def run(self) -> str:
-        """What it prints now."""
+        """What it prints now; no page shows what ends as a command that failed does."""
         line = self.line.replace("\\\n", " ")
         cut = _CUT.fullmatch(line)
-        told = run(cut[1] if cut else line)[1].replace(f"{Path.cwd()}{os.sep}", "")
-        lines = [one.rstrip() for one in told.splitlines()]
+        code, told = run(cut[1] if cut else line)
+        assert code != FAILED, f"{line} ended with exit code {code}"
+        lines = [one.rstrip() for one in told.replace(f"{Path.cwd()}{os.sep}", "").splitlines()]
         if cut:
             lines = lines[: int(cut[3])] if cut[2] == "head" else lines[-int(cut[3]) :]
         return "\n".join(lines) + "\n"
