@@ -224,8 +224,8 @@ def stepping(on: OnTokens, width: int) -> Step:
 
     x = torch.randn(2, 5, width, generator=torch.Generator().manual_seed(5))
     try:
-        _, state = step(x[:, :3], None)
-        step(x[:, 3:], state)
+        _, state = step(x[:, :3].contiguous(), None)
+        step(x[:, 3:].contiguous(), state)
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
         raise SignatureError(
             f"{on.code.name} was called as step: {call}, and {raised(on.code, error)}"

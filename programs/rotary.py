@@ -338,7 +338,8 @@ class Rotating:
             for one in signature.arrays:
                 x = torch.randn(one.shape(longer), generator=generator)
                 axes = [str(axis) for axis in one.axes or ()]
-                short = x.narrow(axes.index("n"), 0, known["n"]) if "n" in one.letters else x
+                own = x.narrow(axes.index("n"), 0, known["n"]) if "n" in one.letters else x
+                short = own.contiguous()  # code may refuse another layout
                 few[one.name], many[one.name] = short, x if one.name in held else short
             first, second = (run(arrays, lengths) for arrays in (few, many))
         except Exception:  # noqa: BLE001 (the code may raise anything, and so do axes like (2 n))

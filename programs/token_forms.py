@@ -379,7 +379,7 @@ def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, ke
     on = OnTokens(code.again(), parse(whole))
     out = on(x)
     for count in (7, 10):  # what takes squares, or multiples, may take the first length by chance
-        on(x[:, :count])
+        on(x[:, :count].contiguous())
     if out.shape[:2] != x.shape[:2] or (keeps and out.shape != x.shape):
         raise DoesNotFit(f"wanted shape {tuple(x.shape)}, got {tuple(out.shape)}")
     arrays, lengths = on.given(x / embed**0.5)  # of length 1: no softmax leaves but one token
@@ -645,5 +645,5 @@ def _carries(on: OnTokens, embed: int) -> bool:
     """Whether something is left to the next step, and what came before matters then."""
     step = stepping(on, embed)
     x = torch.randn(2, 5, embed, generator=torch.Generator().manual_seed(5))
-    _, (kept, _) = step(x[:, :3], None)
+    _, (kept, _) = step(x[:, :3].contiguous(), None)
     return all(value is not None and value != {} and value != [] for value in kept.values())

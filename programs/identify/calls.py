@@ -162,7 +162,7 @@ def _padding(subject: Attention, hand: Hand) -> dict[str, Any]:
         def in_steps(x: Tensor, keep: Tensor) -> Tensor:
             pads, state, parts = (~keep).sum(1), None, []
             for part in (x[:, :-2], x[:, -2:-1], x[:, -1:]):
-                out, state = step(part, state, pads)
+                out, state = step(part.contiguous(), state, pads)
                 parts.append(out)
             return torch.cat(parts, 1)
 

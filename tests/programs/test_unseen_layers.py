@@ -347,3 +347,47 @@ class KeysFirst(nn.Module):
 def test_what_is_read_may_stand_before_what_reads() -> None:
     code = adapted_as(KeysFirst, name="Attention")
     assert code.line == "inputs_q: B n E tokens, inputs_kv: B n E tokens -> B n E"
+
+
+class Flat(nn.Module):
+    """A layer of which the rows are laid in one axis by ``view``, as those of GPT-2 are."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(dim, 3 * dim) / dim**0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = x.view(-1, x.size(-1)) @ self.weight
+        q, k, v = flat.view(*x.shape[:2], -1).chunk(3, -1)
+        return torch.matmul((q @ k.mT).softmax(-1), v)
+
+
+def test_what_refuses_parts_of_other_arrays_is_given_tokens_of_its_own() -> None:
+    code = adapted_as(Flat, name="Attention")
+    assert code.line == "x: B n E -> B n E"
+
+
+class FlatSteps(nn.Module):
+    """The same with a cache that is given back."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.flat = Flat(dim)
+
+    def forward(self, x: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        both = x if past is None else torch.cat((past, x), 1)
+        assert x.view(-1, x.size(-1)).shape[1] == both.shape[2]
+        seen = torch.ones(x.shape[1], both.shape[1], dtype=torch.bool)
+        q, k, v = (both @ self.flat.weight).chunk(3, -1)
+        scores = q[:, -x.shape[1] :] @ k.mT
+        hidden = ~seen.tril(both.shape[1] - x.shape[1])
+        return torch.matmul(scores.masked_fill(hidden, -torch.inf).softmax(-1), v), both
+
+
+def test_its_steps_are_parts_of_its_own_as_well() -> None:
+    line = "x: B n E -> B n E, _; step: x: B n E, past -> B n E, past"
+    code = adapted_as(FlatSteps, line, name="Attention", kind="attention")
+    assert isinstance(code, Attention)
+    assert code.step is not None
+    (found,) = examine(code, laws=("step-by-step",))
+    assert found.verdict == "holds"
