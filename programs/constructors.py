@@ -104,7 +104,12 @@ def settings_for(
             given[one.name] = SIZES["embed"] if one.name == "size" else _meant(one.name)
         elif one.name == "size" and one.required and "heads" in {other.role for other in known}:
             given[one.name] = options.embed or SIZES["embed"]  # of tokens that heads share
-        elif one.required or one.name == "layer_idx" or _part(options, one.name):
+        elif (
+            one.required
+            or one.name == "layer_idx"
+            or _part(options, one.name)
+            or _is_config(one, space)
+        ):
             given[one.name] = _setting(one, cls, options, space)
     return given
 
@@ -508,9 +513,22 @@ def _as_annotated(value: Any, one: Parameter) -> Any:
     return (value, value) if kind is tuple else [value, value]
 
 
+def _is_config(one: Parameter, space: Mapping[str, Any]) -> bool:
+    """Whether it is a config that may be left out, of a class that is named: models give it."""
+    said = _annotated(one, space)
+    named = inspect.isclass(said) and said not in (object, Any)
+    return one.name in CONFIGS and named and not issubclass(said, NAMESPACES)
+
+
 def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
+    """What a parameter is annotated with; of a config the first of several classes, or none."""
+    several = typing.get_origin(one.annotation) in (types.UnionType, typing.Union)
+    if several and one.name in CONFIGS:
+        return typing.get_args(one.annotation)[0]
     if isinstance(one.annotation, str):
-        plain, *parts = one.annotation.strip("'\" ").split("|")[0].strip().split(".")
+        whole = re.fullmatch(r"(?:typing\.)?Optional\[(.*)\]", one.annotation.strip("'\" "))
+        text = whole[1] if whole else one.annotation
+        plain, *parts = text.strip("'\" ").split("|")[0].strip().split(".")
         found = space.get(plain, {"bool": bool, "int": int, "float": float, "str": str}.get(plain))
         for part in parts:  # as nn.Module
             found = getattr(found, part, None)

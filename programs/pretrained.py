@@ -41,6 +41,7 @@ SMALL = {
     "max_position_embeddings": 512,
     "attn_implementation": "eager",
 }
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 PARTS = (
     "text_config",
     "vision_config",
@@ -110,7 +111,7 @@ def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> A
         try:
             small = {k: v for k, v in sizes.items() if _has(annotation, k)}
             config = annotation(**{**small, **told})
-            if inspect.isroutine(cls):
+            if inspect.isroutine(cls) or _takes_more(cls):
                 return config
         except Exception as error:  # noqa: BLE001 (a config may refuse sizes that do not go together)
             failed = " ".join(str(error).split())[:200]
@@ -124,6 +125,13 @@ def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> A
                 continue
             return part
     raise DoesNotFit(f"of no {annotation.__name__} could {cls.__name__} be built: {failed}")
+
+
+def _takes_more(cls: Any) -> bool:
+    """Whether a class must be given other things than a config and the number of a layer."""
+    _, *known = inspect.signature(cls.__init__).parameters.values()
+    needed = [one.name for one in known if one.default is one.empty and one.kind in NAMED]
+    return not {*needed} <= {known[0].name, "layer_idx"} or known[0].name not in needed
 
 
 def _numbered(cls: Any) -> dict[str, int]:

@@ -285,3 +285,56 @@ def test_a_width_that_was_chosen_here_is_named_where_another_keeps_the_law() -> 
     wider = [one for one in choices(subject) if "head_dim=16" in one.told]
     (other,) = examine(wider[0].make(), (Draw(),), law)
     assert other.verdict == "holds"
+
+
+@dataclass
+class Kernel:
+    """What a layer reads when it is called."""
+
+    scale: float = 0.5
+
+
+@dataclass
+class Other:
+    """A config that would do as well."""
+
+    scale: float = 2.0
+
+
+class ReadsIt(nn.Module):
+    """Its config may be left out where it is built, and not where it is called."""
+
+    def __init__(
+        self, embed_dim: int, num_heads: int, config: Kernel | Other | None = None
+    ) -> None:
+        super().__init__()
+        self.heads, self.config = num_heads, config
+        self.both = nn.Linear(embed_dim, 2 * embed_dim)
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        assert self.config is not None
+        q, v = (x.unflatten(-1, (self.heads, -1)) for x in self.both(hidden_states).chunk(2, -1))
+        scores = self.config.scale * torch.einsum("bnhd,bmhd->bhnm", q, q)
+        return torch.einsum("bhnm,bmhd->bnhd", scores.softmax(-1), v).flatten(2)
+
+
+def test_a_config_that_may_be_left_out_is_given() -> None:
+    code: Any = adapted_as(ReadsIt, name="Attention")
+    assert code.line == "hidden_states: B n E -> B n E"
+    assert code.module.config == Kernel()
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("bart", "BartAttention"),  # sizes, and a config of one class or None
+        ("clip", "CLIPAttention"),  # a config of one of two classes
+        ("trocr", "TrOCRAttention"),  # a config, and sizes that are needed as well
+        ("gpt2", "GPT2Attention"),  # its projection lays rows in one axis
+    ],
+)
+def test_attention_of_models_is_called_by_its_name(module: str, name: str) -> None:
+    file = pytest.importorskip(f"transformers.models.{module}.modeling_{module}")
+    subject: Any = adapted_as(getattr(file, name))
+    assert subject.kind == "attention"
+    assert subject.line.startswith("hidden_states: B n E")
