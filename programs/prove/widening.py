@@ -199,6 +199,8 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> tuple[Graph, 
         least, most = _ends(outside, symbol)
         if here is None or beyond is None or here.upper < least - 1 or here.lower > most + 1:
             continue
+        if beyond.upper < least:  # what was traced is none of the lengths beyond
+            return graph, None
         both = {**both, str(symbol): ValueRanges(least, min(most, beyond.upper))}
         wider[str(symbol)] = ValueRanges(
             min(here.lower, beyond.lower), max(here.upper, beyond.upper)

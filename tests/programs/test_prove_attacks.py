@@ -464,6 +464,7 @@ BOTH = "q: B H n D, k: B G n D, p: B n positions -> q, k"
 OF_BOTH: dict[str, tuple[Callable[[Tensor, Tensor], bool], str]] = {
     "fewer key heads than query heads": (lambda q, k: q.shape[1] != k.shape[1], "differ"),
     "a long call": (lambda q, _: q.shape[2] > 40, "elsewhere, as at"),
+    "many key heads": (lambda _, k: k.shape[1] > 21, "elsewhere, as at"),
 }
 
 
@@ -494,6 +495,16 @@ def test_both_sides_of_a_branch_on_the_heads_of_keys_are_proved() -> None:
     told = only(prove(adapted_as(code, BOTH), ("linear",), seconds=SECONDS), "linear")
     assert {"G ≤ 21", "H ≤ 21"} <= set(told)
     assert sum("of which it is proved" in one for one in told) == 2
+
+
+def test_beyond_a_branch_on_heads_of_keys_their_own_code_is_traced() -> None:
+    """Both results are of one trace, of as many heads of each as the call of either has."""
+    code = adapted_as(both_rotated(lambda _, k: k.shape[1] > 21), BOTH)
+    found = prove(code, ("relative", "every-head-alike"), seconds=SECONDS)
+    one, other = sorted(found.findings, key=lambda finding: finding.law)
+    assert other.verdict == "broken", other.why
+    assert one.verdict == "holds", one.why
+    assert "of which it is not proved" not in "; ".join(told.text for told in one.assuming)
 
 
 def test_lengths_that_are_equal_wherever_both_are_rotated_are_told() -> None:
