@@ -11,7 +11,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, combinations, islice
 from math import isqrt
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -100,6 +100,32 @@ def asks_device(roots: Iterable[Any]) -> bool:
 def functions_in(roots: Iterable[Any]) -> list[FunctionType]:
     """The functions among some functions and modules and what these hold."""
     return [one for one in _reached(roots) if isinstance(one, FunctionType)]
+
+
+def state_of(roots: Iterable[Any]) -> list[Any]:
+    """The numbers and texts in some functions and modules and what these hold, and their counts.
+
+    >>> code = eval("lambda: kept.append(1)", {"kept": [], "__name__": "model"})
+    >>> before, _ = state_of([code]), code()
+    >>> before == state_of([code])
+    False
+    """
+    return [
+        one if isinstance(one, int | float | str | bytes) else len(one)
+        for one in _reached(roots)
+        if isinstance(one, int | float | str | bytes | list | set | dict | deque)
+    ]
+
+
+def kept_in(roots: Iterable[Any]) -> list[FunctionType]:
+    """The functions among these of which ``functools.lru_cache`` keeps what they gave."""
+    kept = (one for one in _reached(roots) if isinstance(one, type(_kept)))
+    return [one.__wrapped__ for one in kept if isinstance(one.__wrapped__, FunctionType)]
+
+
+@lru_cache(maxsize=1)
+def _kept() -> None:
+    """Something that is kept: its type has no public name."""
 
 
 def is_own(names: Mapping[str, Any]) -> bool:

@@ -23,7 +23,8 @@ from ..programs.draw import Draw
 from ..programs.finding import LONGER, Finding
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import Open, Search
-from ..programs.prove.watching import LEADS, Executed, Met, Watch, functions_of, marked
+from ..programs.prove.executed import Executed, functions_of
+from ..programs.prove.watching import LEADS, Met, Watch, marked
 from ..programs.source_numbers import functions_in, is_own
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of

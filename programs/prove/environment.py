@@ -40,12 +40,16 @@ STATE = {
 
 
 OUTSIDE = ("open", "input")  # functions of Python that ask beyond the process
-# What torch is asked of how it is set.
+# What torch is asked of how it is set, and tensors of what they are beside their numbers.
 SETTINGS = {
+    "FakeTensor",
+    "FunctionalTensor",
+    "_get_current_dispatch_mode",
     "_forward_hooks",
     "_forward_pre_hooks",
     "are_deterministic_algorithms_enabled",
     "current_device",
+    "detect_fake_mode",
     "device_count",
     "get_default_dtype",
     "get_default_device",
@@ -62,7 +66,12 @@ SETTINGS = {
     "is_anomaly_enabled",
     "is_available",
     "is_deterministic_algorithms_warn_only_enabled",
+    "is_mkldnn",
+    "is_nested",
+    "is_quantized",
+    "is_sparse",
     "is_warn_always_enabled",
+    "suppress",
 }
 
 
@@ -94,5 +103,7 @@ def _is_state(one: Any) -> bool:
         return True
     if isinstance(one, ModuleType):
         return one.__name__ in STATE
+    if hasattr(one, "registry") and hasattr(one, "dispatch"):  # by the kinds of what it is given
+        return True
     module = getattr(one, "__module__", None) or type(one).__module__
     return str(module).split(".")[0] in STATE or type(one).__name__ == "ContextVar"

@@ -24,16 +24,17 @@ from torch import Tensor, nn
 from attnproof.verdict_line import Condition
 
 from ..response import OutOfRange
-from ..source_numbers import constants_in, functions_in, is_own, numbers_of
+from ..source_numbers import constants_in, functions_in, is_own, kept_in, numbers_of, state_of
 from .branches import Search
 from .comparison import CHANGES, run_of, runs_of
 from .environment import asked_elsewhere
+from .executed import Executed, functions_of, stores
 from .exporting import modules_in
 from .guards import met
 from .lengths import Lengths, every, named, pairs, small
 from .parts import letters_of
 from .stating import Graph
-from .watching import Executed, Watch, functions_of, marked
+from .watching import Watch, marked
 from .ways import ALL, HOW, called_in, flat_weights_drawn, given_in
 from .work import work_of
 
@@ -372,6 +373,7 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str]) -> bool:
     found = search.in_each_way()
     run.code = code
     if found is None:
+        ran.with_kept(kept_in(run.graph.call.roots))
         marked(functions_of(ran.codes, functions_in(run.graph.call.roots)), watch)
         found = search.where_comparisons_turn()
     if found is not None:
@@ -383,9 +385,28 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str]) -> bool:
         f"what `{name}` compares turns out as it did in every run: its source is not found"
         for name in watch.unseen(ran.codes)
     )
-    told = (*search.told(), *watch.told(), *unseen, *asked_elsewhere(ran.codes))
+    told = (
+        *search.told(),
+        *watch.told(),
+        *ran.told(),
+        *unseen,
+        *asked_elsewhere(ran.codes),
+        *_counted(run, ran, at),
+    )
     run.found.where = [Condition(one, "where") for one in told]
     return False
+
+
+def _counted(run: _Run, ran: Executed, at: Lengths) -> Iterator[str]:
+    """That what the code counts changes nothing, if two calls that are one leave it otherwise."""
+    if not any(map(stores, ran.codes)):
+        return
+    roots, given = run.graph.call.roots, run.inputs(at, 0)
+    run.of_code(given)
+    before = state_of(roots)
+    run.of_code(given)
+    if state_of(roots) != before:
+        yield "what the code counts from call to call changes nothing, as in every run"
 
 
 def _memory() -> int:

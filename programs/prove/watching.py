@@ -10,23 +10,21 @@ does what theirs does; what is compared with the graph is their own.
 from __future__ import annotations
 
 import ast
-import dis
-import gc
 import linecache
 import re
-import sys
 import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import CodeType, FrameType, FunctionType
-from typing import Any, TypeVar
+from types import CodeType, FunctionType
+from typing import Any
 
 from torch import Tensor
 
-T = TypeVar("T")
+from .executed import codes_in, compares
+
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
 DIGITS = re.compile(r"\d+")
@@ -54,6 +52,11 @@ OF_STATE = (
     *("pop", "popleft", "popitem", "rotate", "reverse"),
     *("send", "get_nowait", "read", "readline", "readlines"),
 )
+# What answers otherwise of a length while it is traced, which is no int then, or of a tensor.
+OF_KIND = ("isinstance", "type", "str", "repr", "format", "hash", "hasattr", "getattr", "vars")
+OF_OTHERS = ("hasattr", "getattr", "vars", "type")  # of these of a tensor as well
+PARTS_OF_KIND = ("__class__", "__dict__")
+TRY, CAUGHT = 1, 2  # what is written down of a place where errors are caught
 # What is no question by itself: it says only where other numbers come out.
 LEADS = ("//", "item", "min")
 
@@ -84,13 +87,16 @@ class Watch:
 
     ``met``: of each place, by which entry of a container is meant and by which visit in a run it
     was (LAST: the last of more), what was met there.  ``taken``: where something is taken from what
-    was there in the run before as well.
+    was there in the run before as well.  ``kinds``: of what it is asked which kind it is: the
+    numbers, or None of a tensor.  ``tried``: what came of the places where errors are caught.
     """
 
     functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
     sites: list[Site] = field(default_factory=list)
     met: dict[tuple[int, int, int], list[Met]] = field(default_factory=dict)
     taken: dict[int, None] = field(default_factory=dict)
+    kinds: dict[int, set[float | None]] = field(default_factory=dict)
+    tried: dict[int, Counter[int]] = field(default_factory=dict)
     _held: dict[int, Any] = field(default_factory=dict)
     _from: dict[int, list[Any]] = field(default_factory=dict)
     _before: dict[int, list[Any]] = field(default_factory=dict)
@@ -123,9 +129,19 @@ class Watch:
             self._before, self._from = self._from, {}
 
     def told(self) -> Iterator[str]:
-        """That what is taken from what is kept is what it was."""
+        """What was as it was in every run, and may be otherwise in a trace or in another call."""
         for site in self.taken:
             yield f"`{self.sites[site].text}` gives what it gave in every run"
+        for site, met in self.kinds.items():
+            if None in met:
+                yield f"`{self.sites[site].text}` gives what it gave in every run"
+            elif len(met) > 1:
+                yield f"asking `{self.sites[site].text}` changes nothing, as in every run"
+        for site, came in self.tried.items():
+            if not came[CAUGHT]:
+                yield f"`{self.sites[site].text}` catches nothing, as in every run"
+            elif came[CAUGHT] == came[TRY]:
+                yield f"`{self.sites[site].text}` catches something, as in every run"
 
     def write(self, site: int, place: int, value: Any) -> Any:
         """Write a value down that stands on one side of a comparison, and give it back."""
@@ -139,6 +155,12 @@ class Watch:
     def _write(self, site: int, place: int, value: Any) -> None:
         if self.sites[site].sign == "taken":
             self._take(site, value, through=place != 0)
+            return
+        if self.sites[site].sign == "kind":
+            self._kind(site, value)
+            return
+        if self.sites[site].sign == "try":
+            self.tried.setdefault(site, Counter())[place] += 1
             return
         if place == -1:
             self._ask(site, value)
@@ -158,6 +180,18 @@ class Watch:
         self._from.setdefault(site, []).append(value)
         if any(value is one for one in self._before.get(site, ())):
             self.taken[site] = None
+
+    def _kind(self, site: int, value: Any) -> None:
+        """A length is asked what it is, or a tensor what else it has."""
+        if isinstance(value, tuple):
+            for one in value:
+                self._kind(site, one)
+        text = self.sites[site].text
+        other = text.startswith(OF_OTHERS) or text.endswith(PARTS_OF_KIND)
+        if isinstance(value, Tensor) and other:
+            self.kinds.setdefault(site, set()).add(None)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            self.kinds.setdefault(site, set()).add(float(value))
 
     def _ask(self, site: int, value: Any) -> None:
         """A value is asked whether it is true."""
@@ -310,6 +344,11 @@ class _Marking(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         if type(node.op) not in PARTS:
             return self.generic_visit(node)
+        if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
+            site = self._site(node, "kind")
+            self.generic_visit(node)
+            node.right = self._put(site, 0, node.right)
+            return node
         site = self._site(node, "//")
         self.generic_visit(node)
         node.left, node.right = self._put(site, 0, node.left), self._put(site, 1, node.right)
@@ -333,6 +372,13 @@ class _Marking(ast.NodeTransformer):
             return self._put(site, -1, self.generic_visit(node))  # type: ignore[arg-type]
         if name == "bool" and len(node.args) == 1:
             node.args = [self._asked(node.args[0])]
+            return node
+        asks = name in OF_KIND and (name != "getattr" or len(node.args) > 2)
+        if plain and (asks or attribute == "format"):
+            site = self._site(node, "kind")
+            self.generic_visit(node)
+            asked = node.args[:1] if asks else node.args
+            node.args[: len(asked)] = [self._put(site, 0, one) for one in asked]
             return node
         if name == "next" and plain:
             site = self._site(node, "taken")
@@ -363,6 +409,32 @@ class _Marking(ast.NodeTransformer):
             node.args = [self._put(first, k, one) for k, one in enumerate(node.args)]
         return node
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if node.attr not in PARTS_OF_KIND or not isinstance(node.ctx, ast.Load):
+            return self.generic_visit(node)
+        site = self._site(node, "kind")
+        self.generic_visit(node)
+        node.value = self._put(site, 0, node.value)
+        return node
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        site = self._site(ast.JoinedStr([node]), "kind")
+        self.generic_visit(node)
+        node.value = self._put(site, 0, node.value)
+        return node
+
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        if not node.handlers:
+            return self.generic_visit(node)
+        kinds = [one.type for one in node.handlers if one.type is not None]
+        told = " or ".join(ast.unparse(one) for one in kinds)
+        site = self._site(ast.Name(f"except {told}" if told else "except"), "try")
+        self.generic_visit(node)
+        for body, came in ((node.body, TRY), *((one.body, CAUGHT) for one in node.handlers)):
+            marked = ast.Expr(self._put(site, came, ast.copy_location(ast.Constant(None), body[0])))
+            body.insert(0, ast.copy_location(marked, body[0]))
+        return node
+
     def visit_Match(self, node: ast.Match) -> ast.AST:
         values = (one for case in node.cases for one in ast.walk(case.pattern))
         targets = tuple(
@@ -372,7 +444,11 @@ class _Marking(ast.NodeTransformer):
         )
         told = ast.Name(ast.unparse(node.subject))
         site = self._site(told, "case", targets) if targets else None
+        kinds = any(isinstance(one, ast.MatchClass) for c in node.cases for one in ast.walk(c))
+        of_kind = self._site(ast.Name(f"match {told.id}"), "kind") if kinds else None
         self.generic_visit(node)
+        if of_kind is not None:
+            node.subject = self._put(of_kind, 0, node.subject)
         if site is not None:
             node.subject = self._put(site, 0, node.subject)
         return node
@@ -384,14 +460,6 @@ Key = tuple[str, int, tuple[str, ...], tuple[str, ...]]
 def _key(code: CodeType) -> Key:
     count = code.co_argcount + code.co_kwonlyargcount
     return code.co_qualname, code.co_firstlineno, code.co_varnames[:count], code.co_freevars
-
-
-def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """A code and all that stand in it."""
-    yield code
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield from codes_in(const)
 
 
 def _with(code: CodeType, write: Callable[..., Any]) -> CodeType:
@@ -459,69 +527,6 @@ def _pruned(node: ast.stmt, wanted: Collection[int]) -> ast.stmt | None:
         kept = [_pruned(one, wanted) for one in node.body]
         node.body = [one for one in kept if one is not None] or [ast.Pass()]
     return node
-
-
-def compares(code: CodeType) -> bool:
-    """Whether a code compares anything.
-
-    >>> compares((lambda x: x > 1).__code__), compares((lambda x: x + 1).__code__)
-    (True, False)
-    """
-    return any(one.opname in ("COMPARE_OP", "CONTAINS_OP") for one in dis.get_instructions(code))
-
-
-@dataclass
-class Executed:
-    """The codes of functions that calls run, with their globals, of modules that are the user's."""
-
-    is_own: Callable[[Mapping[str, Any]], bool]
-    codes: dict[CodeType, Mapping[str, Any]] = field(default_factory=dict)
-    _others: set[CodeType] = field(default_factory=set)
-
-    def of(self, code: Callable[..., T]) -> Callable[..., T]:
-        """The same code, of which is kept what it runs."""
-
-        def run(*given: Any) -> T:
-            before = sys.getprofile()
-            sys.setprofile(self._hear)
-            try:
-                return code(*given)
-            finally:
-                sys.setprofile(before)
-
-        return run
-
-    def _hear(self, frame: FrameType, event: str, _: Any) -> None:
-        code = frame.f_code
-        if event != "call" or code in self._others or code in self.codes:
-            return
-        if self.is_own(frame.f_globals):
-            self.codes[code] = frame.f_globals
-        else:
-            self._others.add(code)
-
-
-def functions_of(codes: Collection[CodeType], known: Iterable[FunctionType]) -> list[FunctionType]:
-    """The functions that have these codes: of those that are known, and of all where none is."""
-    found = {id(one): one for one in known if one.__code__ in codes}
-    have = {inner for one in found.values() for inner in codes_in(one.__code__)}
-    missing = [code for code in codes if code not in have]
-    if missing:
-        holders = _holders_of(missing)
-        found |= {id(one): one for one in holders if isinstance(one, FunctionType)}
-    return list(found.values())
-
-
-def _holders_of(codes: Collection[CodeType]) -> list[Any]:
-    """What holds these codes, also of what the collector of garbage was told to leave alone."""
-    frozen = gc.get_freeze_count() > 0
-    if frozen:
-        gc.unfreeze()
-    try:
-        return gc.get_referrers(*codes)
-    finally:
-        if frozen:
-            gc.freeze()
 
 
 def marked(functions: Iterable[FunctionType], watch: Watch) -> None:
