@@ -60,6 +60,7 @@ SETTINGS = {
     "get_num_threads",
     "get_rng_state",
     "grad",
+    "grad_fn",
     "has_cuda",
     "has_mps",
     "initial_seed",

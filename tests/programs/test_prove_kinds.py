@@ -37,7 +37,8 @@ def told(found: Finding) -> list[str]:
 
 def plus(x: Tensor, more: Any) -> Tensor:
     """Twice x, and something in which rows of a batch meet, more times."""
-    return 2 * x + x.cumsum(0) * more
+    found: Tensor = 2 * x + x.cumsum(0) * more
+    return found
 
 
 def traced(x: Tensor) -> Tensor:
@@ -50,7 +51,7 @@ def kind(x: Tensor) -> Tensor:
 
 def class_of(x: Tensor) -> Tensor:
     n = x.shape[0]
-    return plus(x, {"int": lambda k: k // FAR}.get(n.__class__.__name__, lambda _: 0)(n))
+    return plus(x, n // FAR if n.__class__.__name__ == "int" else 0)
 
 
 def matched(x: Tensor) -> Tensor:
@@ -101,7 +102,7 @@ def listed(x: Tensor) -> Tensor:
 
 def tried(x: Tensor) -> Tensor:
     try:
-        return x.cumsum(0) * x.more  # type: ignore[attr-defined]
+        return plus(x, x.more)  # type: ignore[attr-defined]
     except AttributeError:
         return 2 * x
 
@@ -167,7 +168,7 @@ class Settings(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if isinstance(self.window, int) and hasattr(self, "window"):
             x = 2 * x
-        sizes = list(x.shape) if isinstance(x, Tensor) else []
+        sizes = list(x.shape)
         if len(sizes) > 9 or getattr(self, "missing", None) is not None:
             raise ValueError(f"wanted few axes, got {sizes} of {type(self.window)}")
         return x
