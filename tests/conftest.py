@@ -166,7 +166,7 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
     monkeypatch.setenv("XDG_CACHE_HOME", str(place))
 
 
-PART, SECONDS = 10, 0.3
+PART, SECONDS = 40, 0.2
 FEWER = (
     "from importlib import import_module; gates = import_module('attnproof.programs.prove.gate'); "
     f"gates.WORK = {{name: work // {PART} for name, work in gates.WORK.items()}}; "
@@ -222,10 +222,16 @@ def spawned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code is run beside its graph with a tenth of the work, in tests that are not about that."""
+    """Code is run at fewer lengths, in tests that are not about that.
+
+    Beside its graph with a fortieth of the work; beside other code at every third length.
+    """
     gates = import_module("attnproof.programs.prove.gate")  # its function has its name
     monkeypatch.setattr(gates, "WORK", {name: work // PART for name, work in gates.WORK.items()})
     monkeypatch.setattr(gates, "SECONDS", SECONDS)
+    measure = import_module("attnproof.programs.equal.measure")
+    tried = import_module("attnproof.programs.equal.tried").lengths_tried
+    monkeypatch.setattr(measure, "lengths_tried", lambda both: tried(both)[::3])
 
 
 def torch_settings() -> dict[str, object]:

@@ -255,6 +255,7 @@ def test_what_draws_random_numbers_is_no_function(rate: float) -> None:
     assert found.verdict in ("undecided", "counterexample")
 
 
+@pytest.mark.usefixtures("every_length")
 def test_heads_that_the_source_names_are_tried() -> None:
     def grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)

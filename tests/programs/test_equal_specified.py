@@ -89,6 +89,7 @@ def test_t5s_buckets_are_known() -> None:
         (of_the_past, "bias:name=t5,bidirectional"),
     ],
 )
+@pytest.mark.usefixtures("every_length")
 def test_other_buckets_are_not(code: Callable[..., Tensor], text: str) -> None:
     assert differ(code, TABLE, text)
 
