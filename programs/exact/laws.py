@@ -107,6 +107,7 @@ ROTATED = {"n": 3, "r": 4, "c": 8}
 SHIFT, SPAN = 5, 11
 ANGLES = "its table holds plain numbers: the field knows no angles in it"
 PLAIN_BIAS = "the bias is made of plain numbers: the field knows no positions in it"
+OF_WINDOWS = ("windowed", "indexed", "gridded")  # calls of which each is told its sizes
 VANISHES = "channels vanish, or change their sign: the law says nothing about those"
 Calls = SimpleNamespace
 
@@ -156,6 +157,8 @@ def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
 @apart
 def _why_not(formula: Formula, lab: Lab) -> str:
     """Why a formula is not asked of the code as it came; each reason is looked for once."""
+    if formula.call in OF_WINDOWS:
+        return "it is asked of windows, at some of their sizes, where the code is measured"
     place = id(formula)
     if place not in lab.whys:
         lab.whys[place] = no_formula(formula, lab.given, named=lab.wanted)

@@ -54,6 +54,19 @@ def test_an_operation_without_meaning_is_named() -> None:
     assert why == "reading a number out of a tensor has no meaning in a finite field"
 
 
+def test_a_bias_of_windows_is_not_asked_and_fails_by_no_fault_of_ours() -> None:
+    """Its calls are told how large a window is, where it is measured."""
+
+    def window(rows: int, columns: int) -> Tensor:
+        return torch.zeros(1, rows * columns, rows * columns)
+
+    by_index = Bias(name="bias", heads=1, index=lambda sizes: window(*sizes)[0].long())
+    for subject in (Bias(name="bias", heads=1, window=window), by_index):
+        found = of(subject, "offset-only")["offset-only"]
+        assert found.verdict == "not asked"
+        assert "where the code is measured" in found.why
+
+
 def test_what_the_field_does_not_know_is_not_called_broken() -> None:
     def norm(x: Tensor) -> Tensor:  # the square of a root, which the field does not know
         square = x.pow(2).sum(-1, keepdim=True)
