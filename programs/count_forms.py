@@ -181,6 +181,14 @@ def _built(code: Code) -> Iterator[str]:
             yield f"built with {one.name} = (h, w)"
 
 
+def _of_heads(code: Code) -> Iterator[str]:
+    """What a constructor is given the heads of scores for, where it has a number of its own."""
+    if code.module is not None and any(SCORES.fullmatch(one.name) for one in _needed(code)):
+        for one in parameters(type(code.module)):
+            if one.role == "heads" and not one.required:
+                yield f"; built with {one.name} = H"
+
+
 def _backs(
     code: Code, told: str, clause: str, own: str, more: Mapping[str, int]
 ) -> Iterator[tuple[str, str]]:
@@ -241,7 +249,7 @@ def _lines(
 ) -> Iterator[list[str]]:
     """Groups of lines of which the code takes the arguments, and gives what is wanted."""
     more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
-    clauses = [f"; {one}" for one in _built(code)] if not _needed(code) else [""]
+    clauses = [f"; {one}" for one in _built(code)] if not _needed(code) else ["", *_of_heads(code)]
     told_of = _arguments(code, heads=own == "H")
     groups = [[(told, one) for told in group for one in clauses] for group in told_of]
     groups.append([(told, "") for told in _window(code)])

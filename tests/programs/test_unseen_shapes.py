@@ -102,6 +102,20 @@ class ScoreBias(nn.Module):
         return out
 
 
+class AddedBias(nn.Module):
+    """A bias that is added to scores, with a number of heads of its own."""
+
+    def __init__(self, scale: float, heads: int = 8) -> None:
+        super().__init__()
+        self.scale, self.table = scale, nn.Embedding(64, heads)
+
+    def forward(self, qk_dots: Tensor) -> Tensor:
+        i, j = qk_dots.shape[-2:]
+        at = (torch.arange(j) - torch.arange(i)[:, None]).clamp(-31, 31) + 32
+        out: Tensor = qk_dots + self.table(at).permute(2, 0, 1)[None] * self.scale
+        return out
+
+
 class OffsetBias(ScoreBias):
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x)[0, 0]
@@ -268,6 +282,7 @@ ROWS = "x: B n H D, freqs: n D/2"
         ),
         (precompute_rows, f"dim = D, end = m -> freqs: m D/2; then apply_rows({ROWS} cis -> x)"),
         (ScoreBias, "qk_dots: B G r n -> 1 H r n"),
+        (AddedBias, "qk_dots: B H r n -> B H r n; built with heads = H"),
         (OffsetBias, "x: B H r n tokens -> r n"),
         (one_of_keys_attention, "q: B H r D, k: B n D, v: B n D -> B H r D"),
         (LearnedPosEmb, "x: n coordinates -> n E"),
