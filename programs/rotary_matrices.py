@@ -85,6 +85,7 @@ SHORT = (torch.bfloat16, torch.float16)
 LADDER = 1.1  # radians a position: the first pair of a ladder rotates by one
 FASTEST = 64.0  # radians a position that coordinates of pixels reach, where nobody can tell
 REORDERED = "the channels come back in another order, the same at every position"
+MADE = ("rotate", "key", "shift", "running")  # calls that give vectors of the shape they are given
 FALL_BACK = (FURTHEST + 64, FURTHEST - 1, 8200, 4100, 2047, 1000, 300, 100, 40, 16, 8, 3)
 
 
@@ -134,12 +135,17 @@ def rotate_at(
     heads = x[:, None].expand(rows, subject.heads, count, width).contiguous()
     ids = tensor_of(subject, points, draw)
     result = calm(call, heads, ids[None].expand(rows, *ids.shape).contiguous())
-    if result.shape != heads.shape:
-        raise ValueError(
-            f"rotary code was given vectors {tuple(heads.shape)} as (B, H, T, D) and gave "
-            f"{tuple(result.shape)}; it should give the same shape"
-        )
+    require_shape_of(heads, result)
     return result
+
+
+def require_shape_of(given: Tensor, found: Tensor) -> None:
+    """Raise ``ValueError`` where rotary code gives another shape than it was given."""
+    if found.shape != given.shape:
+        raise ValueError(
+            f"rotary code was given vectors {tuple(given.shape)} as (B, H, T, D) and gave "
+            f"{tuple(found.shape)}; it should give the same shape"
+        )
 
 
 def matrices(subject: Rotary, call: Call, points: Sequence[Point], draw: Draw) -> Tensor:

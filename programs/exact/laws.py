@@ -15,6 +15,7 @@ from attnproof.theorems.laws import Formula
 from ...numeric.residues.residue import Degree
 from ..identify.applicability import no_formula
 from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
+from ..rotary_matrices import MADE, require_shape_of
 from ..subjects import Additive, Attention, Layer, Pair, Rotary, Subject, formulas_of
 from .guards import POSITION, as_numbers, whole
 from .session import Field, NoMeaning, Session
@@ -300,6 +301,7 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
 def _calls(subject: Any, lab: Lab) -> Calls:
     """The calls of some code on arrays of the field."""
     checks: dict[str, Callable[..., Any]] = {"biased": _of_positions, "added": _of_angles}
+    rotary = isinstance(subject, Rotary)
 
     def call(name: str, code: Callable[..., Any]) -> Callable[..., Any]:
         """The call, given tensors that lie in one piece of memory."""
@@ -309,6 +311,8 @@ def _calls(subject: Any, lab: Lab) -> Calls:
             # copies, which the code may write into
             whole = [x.contiguous().clone() if isinstance(x, Tensor) else x for x in given]
             found = code(*whole)
+            if rotary and name in MADE:
+                require_shape_of(whole[0], found)
             return found if check is None else check(lab, found, *given)
 
         return made

@@ -25,7 +25,7 @@ from ..calling import calm
 from ..draw import Draw
 from ..identify.offsets import HIDING, heads_of
 from ..response import CANCELLED, Allowed, allowance, moved_inside
-from ..rotary_matrices import fastest, rounding_for
+from ..rotary_matrices import MADE, fastest, require_shape_of, rounding_for
 from ..running import refusal
 from ..subjects import Additive, Rotary
 from ..tolerance import STEPS, Rounding, rounding_of
@@ -33,7 +33,6 @@ from ..tolerance import STEPS, Rounding, rounding_of
 OF_A_ROW = 3  # roundings of an entry of a bias, which each difference of two has four of
 THROUGH_A_CACHE = 2.0  # a step rounds as all at once does, and what is kept once more
 READ = ("shown", "weighs", "reached", "heeds", "padded")  # what is read off code beside its results
-MADE = ("rotate", "key", "shift", "running")  # calls that give vectors of the shape they are given
 
 
 @cache
@@ -129,11 +128,8 @@ class Roundings:
         found = []
         for x, put, result in zip(vectors, inputs, made, strict=False):
             out = result.detach().to("cpu", torch.float64)
-            if name in MADE and out.shape != put.shape:
-                raise ValueError(
-                    f"rotary code was given vectors {tuple(put.shape)} as (B, H, T, D) and gave "
-                    f"{tuple(out.shape)}; it should give the same shape"
-                )
+            if name in MADE:
+                require_shape_of(put, out)
             before, after = (v.double().cpu().norm(dim=-1, keepdim=True) for v in (put, out))
             size = torch.maximum(before, after.nan_to_num(posinf=0.0))
             angle = STEPS * rounding.angle_unit * self.fastest * far

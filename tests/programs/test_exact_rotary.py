@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from attnproof.programs.declarations import DeclaredAdditive
+from attnproof.programs.exact import exact
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
@@ -413,3 +414,14 @@ def test_neither_queries_nor_keys_look_at_other_rows(keys: bool) -> None:
     subject = adapted_as(made, told, width=2 * len(OMEGA))
     assert verdict(subject, "relative") == "broken"
     assert [f.verdict for f in prove(subject, ["relative"]).findings] == ["broken"]
+
+
+@pytest.mark.parametrize("law", ["composition", "identity-at-zero", "norm"])
+def test_vectors_of_another_shape_are_no_fault_of_ours(law: str) -> None:
+    def shorter(x: Tensor, positions: Tensor) -> Tensor:
+        return rotated(x, positions)[..., :-1]
+
+    rotary = Rotary(name="shorter", rotate=shorter, width=2 * len(OMEGA))
+    (found,) = exact(rotary, laws=(law,))
+    assert found.verdict == "undecided"
+    assert "it should give the same shape" in found.why
