@@ -105,7 +105,10 @@ def compare(
         begin("run")
         both, looked = _with_tables(both, seed)
         found = _found(both, looked, _How(seed, seconds, begin))
-    remarks = [*both.notes, looked.raises, looked.overflows]
+    kinds = next(
+        filter(None, reversed(looked.kinds.values())), ""
+    )  # of float32, where that says it
+    remarks = [*both.notes, looked.raises, kinds, looked.overflows]
     if found.verdict != "counterexample":
         remarks.append(at_hidden_rows(both))
     return replace(

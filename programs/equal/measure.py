@@ -40,8 +40,10 @@ class Looked:
     ``how``: in which way they were called there, or with which weights, where that is no plain one.
     ``tried``: how many calls of both were compared, ``formats`` in which.  ``raises``: lengths at
     which one program alone raises, and what.  ``overflows``: which one alone gives what is no
-    number of large inputs, which says nothing of the function.  ``cancels``: somewhere numbers
-    cancel, and a difference was met that is explained by what rounding was seen to do alone.
+    number of large inputs, which says nothing of the function.  ``kinds``: of numbers of
+    each format what the results are of, where that is not the same; True is 1 as a number.
+    ``cancels``: somewhere numbers cancel, and a difference was met that is explained by what
+    rounding was seen to do alone.
     """
 
     error: float = 0.0
@@ -55,6 +57,7 @@ class Looked:
     formats: tuple[str, ...] = ()
     raises: str = ""
     overflows: str = ""
+    kinds: dict[str, str] = field(default_factory=dict)
     unsteady: str = ""
     cancels: bool = False
 
@@ -253,6 +256,10 @@ def _at(
             )
         return
     found.tried += 1
+    name = name_of(draw.dtype)
+    if way == "plain" and name not in found.kinds:
+        with torch.no_grad():
+            found.kinds[name] = _kinds(both, values, name)
     for k, (here, there) in enumerate(zip(results["first"], results["second"], strict=True)):
         run = Both(both, k, draw, way)
         if _overflows(both, here, there, draw.dtype, of, found):
@@ -267,6 +274,18 @@ def _at(
             found.result, found.at, found.dtype = k, dict(at), name_of(draw.dtype)
             found.seen, found.error, found.bound = seen, seen.difference, seen.allowed
             return
+
+
+def _kinds(both: Two, values: Sequence[Tensor], given: str) -> str:
+    """That the results of one call are of two formats, if they are."""
+    kinds = [both.formats(side, values) for side in ("first", "second")]
+    for here, there in zip(*kinds, strict=False):
+        if here != there:
+            return (
+                f"of {given} numbers {both.first.program.name} gives {name_of(here)}, "
+                f"{both.second.program.name} {name_of(there)}"
+            )
+    return ""
 
 
 def _overflows(

@@ -101,6 +101,12 @@ class Two:
         """The same of copies, for a program may write into what it is given."""
         return self.results(side, [x.clone() for x in values])
 
+    def formats(self, side: str, values: Sequence[Tensor]) -> list[torch.dtype]:
+        """The format of each result as the program gives it, of copies."""
+        own = self.first if side == "first" else self.second
+        given = with_tables(self.shared, self.table, [x.clone() for x in values])
+        return [x.dtype for x in own.run(given)[: self.count]]
+
     def result(self, side: str, k: int) -> Callable[..., Tensor]:
         """One result of one program as a function of what is given."""
         return lambda *values: self.results(side, values)[k]

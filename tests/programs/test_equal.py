@@ -468,3 +468,24 @@ def test_tables_of_another_format_than_the_weights_are_left_as_they_were() -> No
 def test_arrays_of_other_axes_are_told_and_no_fault_of_ours() -> None:
     with pytest.raises(SignatureError, match="take arrays of other axes"):
         equal(attend, attend, other="q: B n E, k: B n E, v: B n E -> B n E")
+
+
+def test_formats_of_results_that_differ_are_a_remark() -> None:
+    """As functions of numbers they are one; what takes their results may ask."""
+
+    def told(x: Tensor) -> Tensor:
+        return x > 0
+
+    def counted(x: Tensor) -> Tensor:
+        return (x > 0).float()
+
+    def of_its_kind(x: Tensor) -> Tensor:
+        return (x > 0).to(x.dtype)
+
+    line = "x: B n 4 -> B n 4"
+    found = equal(told, counted, line)
+    assert found.verdict == "proved"
+    assert found.remarks == ("of float32 numbers first gives bool, second float32",)
+    of_wider = ("of float64 numbers first gives float32, second float64",)
+    assert equal(counted, of_its_kind, line).remarks == of_wider
+    assert not equal(told, told, line).remarks
