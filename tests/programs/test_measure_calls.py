@@ -84,6 +84,32 @@ def test_a_fault_of_training_is_refused_in_any_layer() -> None:
     assert found(any_layer(drops), "evaluation-repeats").verdict == "broken"
 
 
+class Chooses(nn.Module):
+    """Its path is chosen by its dropout when it is built; the fast one is for none."""
+
+    def __init__(self, embed_dim: int = 20, dropout: float = 0.0, fault: bool = False) -> None:
+        super().__init__()
+        self.dropout, self.plain = dropout, dropout == 0.0 or fault
+        self.both = nn.Linear(embed_dim, 2 * embed_dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        k, v = self.both(x).chunk(2, -1)
+        if self.plain:
+            return nn.functional.scaled_dot_product_attention(x, k, v, dropout_p=self.dropout)
+        weights = nn.functional.dropout((x @ k.mT).softmax(-1), self.dropout, self.training)
+        return torch.matmul(weights, v)
+
+
+def test_dropout_by_which_code_was_built_is_no_fault_where_it_is_set_later() -> None:
+    law = "evaluation-repeats"
+    assert found(adapted_as(Chooses, name="Attention"), law).verdict == "holds"
+    assert found(any_layer(Chooses(dropout=0.2)), law).verdict == "holds"
+    one = found(any_layer(Chooses()), law)  # of which no other can be built
+    assert one.verdict == "undecided"
+    assert "code may choose by it when it is built" in one.why
+    assert found(any_layer(Chooses(dropout=0.2, fault=True)), law).verdict == "broken"
+
+
 def test_what_is_seldom_dropped_is_seen() -> None:
     class Drops(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
