@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.zoo import judging
+from benchmarks.zoo import called, judging
 from benchmarks.zoo.__main__ import main, overview_of, run
 from benchmarks.zoo.examining import examined
 from benchmarks.zoo.judging import JUDGEMENTS, Judged, judgements
@@ -178,3 +178,30 @@ def test_a_library_that_cannot_be_loaded_keeps_no_other_from_its_turn(
     said = capsys.readouterr().out
     assert "ill: not looked at, or not to its end: RuntimeError: operator torchvision" in said
     assert (tmp_path / "small.md").exists()
+
+
+def test_how_classes_are_called_is_told_without_asking_a_law(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "layers_of_a_library.py").write_text(
+        "from torch import nn\n"
+        "class PlainAttention(nn.Module):\n"
+        "    def __init__(self, dim):\n"
+        "        super().__init__()\n"
+        "        self.both = nn.Linear(dim, 2 * dim)\n"
+        "    def forward(self, x):\n"
+        "        k, v = self.both(x).chunk(2, -1)\n"
+        "        return (x @ k.mT).softmax(-1) @ v\n"
+        "class NoAttention(nn.Module):\n"
+        "    def forward(self, unheard, of):\n"
+        "        raise ValueError('never')\n"
+        "class Other(nn.Module): pass\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("logging.disable", lambda _: None)  # of the whole process
+    called.main(["layers_of_a_library", "--match", "Attention$"])
+    first, second, last = capsys.readouterr().out.splitlines()
+    assert first == "✓ layers_of_a_library::PlainAttention  attention: x: B n E -> B n E"
+    assert second.startswith("✗ layers_of_a_library::NoAttention  no adapter fits")
+    assert last == "1 of 2 classes are called by their names"
