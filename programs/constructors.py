@@ -104,13 +104,11 @@ def settings_for(
             given[one.name] = SIZES["embed"] if one.name == "size" else _meant(one.name)
         elif one.name == "size" and one.required and "heads" in {other.role for other in known}:
             given[one.name] = options.embed or SIZES["embed"]  # of tokens that heads share
-        elif (
-            one.required
-            or one.name == "layer_idx"
-            or _part(options, one.name)
-            or _is_config(one, space)
-        ):
+        elif one.required or one.name == "layer_idx" or _part(options, one.name):
             given[one.name] = _setting(one, cls, options, space)
+        elif _is_config(one, space):
+            with suppress(Exception):  # what cannot be built is left out
+                given[one.name] = _setting(one, cls, options, space)
     return given
 
 
@@ -313,6 +311,9 @@ def _changed(
         elif name in CONFIGS and name in bare and not isinstance(config, Offered):
             others.append({**given, name: Offered(_part(options, name))})
     yield from others
+    spare = {one.name for one in known if not one.required and one.name in CONFIGS}
+    if spare:
+        yield {name: value for name, value in given.items() if name not in spare}
     flags = [
         one
         for one in parameters(cls)
@@ -521,7 +522,7 @@ def _is_config(one: Parameter, space: Mapping[str, Any]) -> bool:
 
 
 def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
-    """What a parameter is annotated with; of a config the first of several classes, or none."""
+    """What a parameter is annotated with; of a config that may be of several classes the first."""
     several = typing.get_origin(one.annotation) in (types.UnionType, typing.Union)
     if several and one.name in CONFIGS:
         return typing.get_args(one.annotation)[0]

@@ -105,9 +105,8 @@ def compare(
         begin("run")
         both, looked = _with_tables(both, seed)
         found = _found(both, looked, _How(seed, seconds, begin))
-    kinds = next(
-        filter(None, reversed(looked.kinds.values())), ""
-    )  # of float32, where that says it
+    # of float32, where that says it
+    kinds = next(filter(None, reversed(looked.kinds.values())), "")
     remarks = [*both.notes, looked.raises, kinds, looked.overflows]
     if found.verdict != "counterexample":
         remarks.append(at_hidden_rows(both))

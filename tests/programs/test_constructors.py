@@ -324,6 +324,34 @@ def test_a_config_that_may_be_left_out_is_given() -> None:
     assert code.module.config == Kernel()
 
 
+class Never:
+    """Nothing that could be built here."""
+
+    def __init__(self, unheard: object) -> None:
+        raise ValueError(unheard)
+
+
+class Refuses(ReadsIt):
+    """What is given for its config is refused, and none is needed."""
+
+    def __init__(self, embed_dim: int, num_heads: int, config: Kernel | None = None) -> None:
+        if config is not None:
+            raise ValueError("give sizes or a config")
+        super().__init__(embed_dim, num_heads, Kernel())
+
+
+class Unbuilt(ReadsIt):
+    def __init__(self, embed_dim: int, num_heads: int, config: Never | None = None) -> None:
+        assert config is None
+        super().__init__(embed_dim, num_heads, Kernel())
+
+
+@pytest.mark.parametrize("cls", [Refuses, Unbuilt])
+def test_a_config_that_cannot_be_given_is_left_out(cls: type[nn.Module]) -> None:
+    code: Any = adapted_as(cls, name="Attention")
+    assert code.line == "hidden_states: B n E -> B n E"
+
+
 @pytest.mark.parametrize(
     ("module", "name"),
     [
