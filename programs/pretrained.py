@@ -131,7 +131,8 @@ def _takes_more(cls: Any) -> bool:
     """Whether a class must be given other things than a config and the number of a layer."""
     _, *known = inspect.signature(cls.__init__).parameters.values()
     needed = [one.name for one in known if one.default is one.empty and one.kind in NAMED]
-    return not {*needed} <= {known[0].name, "layer_idx"} or known[0].name not in needed
+    spare = known[0].kind in NAMED and known[0].name not in needed
+    return spare or not {*needed} <= {known[0].name, "layer_idx"}
 
 
 def _numbered(cls: Any) -> dict[str, int]:
