@@ -180,10 +180,14 @@ def _other(found: ByOffset) -> Part:
     past = found.past()
     starts = _runs(past, found.tol)
     last = starts[-1]
+    ends = [*starts[1:], past.shape[1]]
+    runs = [past[:, a:b] for a, b in zip(starts, ends, strict=True)]
     words = f"a function of the offset with {len(starts)} values before the query"
-    if last < past.shape[1] - 1:
+    if any(float((run.amax(1) - run.amin(1)).max()) > 2 * found.tol for run in runs):
+        words = "a smooth function of the offset"
+    elif last < past.shape[1] - 1:
         words += f", one beyond distance {last}"
-    if bool((past[:, 1:] <= past[:, :-1] + found.tol).all()):
+    if bool((past <= past.cummin(1).values + found.tol).all()):
         words += ", falling with the distance"
     return Part("function", "other", words, f"distances up to {past.shape[1] - 1}", certain=False)
 

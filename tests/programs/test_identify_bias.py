@@ -104,6 +104,19 @@ def test_more_than_the_offset() -> None:
         heads_of(torch.zeros(2, 5, 4), 3, 4)
 
 
+@pytest.mark.parametrize(("sign", "falls"), [(-1, True), (1, False)])
+def test_a_smooth_bias_has_not_one_value(sign: int, falls: bool) -> None:
+    def bias(T: int, S: int) -> Tensor:
+        d = (torch.arange(S - T, S)[:, None] - torch.arange(S)[None, :]).float()
+        past = sign * (0.01 * d + 0.5 * (d / 600) ** 2)  # a step is less than 600 keys are rounded
+        return torch.where(d < 0, 0.1 * d, past).expand(2, T, S)
+
+    found = identify(Bias(name="x", heads=2, bias=bias))
+    assert "a smooth function of the offset" in found.sentence
+    assert " values before the query" not in found.sentence
+    assert ("falling with the distance" in found.sentence) is falls
+
+
 def _buckets(buckets: int, distance: int, both: bool) -> Bias:
     table = torch.randn(buckets, 3, generator=torch.Generator().manual_seed(1))
 
