@@ -46,7 +46,9 @@ def paths_of(on: OnTokens, width: int) -> dict[str, OnTokens | Callable[..., Ten
     taken = parameters(on.code.call)
     if any(one.name == "need_weights" for one in taken):
         for wanted in (True, False):
-            found[f"need_weights={wanted}"] = replace(on, options={"need_weights": wanted})
+            path = _as_it_returns(replace(on, options={"need_weights": wanted}), width)
+            if path is not None:
+                found[f"need_weights={wanted}"] = path
     torch_parts = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
     if any(isinstance(part, torch_parts) for part in _parts(on)):
         found["no fast path"] = _slow(on)
@@ -90,6 +92,29 @@ def _same_of_any_order(on: OnTokens, width: int, alike: list[str]) -> dict[str, 
         return {}
     found = {name: (path, _weights(path, width)) for name, path in tried.items()}
     return {name: path for name, (path, used) in found.items() if used is not None and used <= own}
+
+
+def _as_it_returns(on: OnTokens, width: int) -> OnTokens | None:
+    """The path, with or without weights behind its result, as it is; None where there is none.
+
+    Code that is not written for a flag says so with a NotImplementedError: that is no path.
+    """
+    x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(12))
+    results = on.signature.results
+    more = [results, (*results, Argument("_"))]
+    more += [results[:-1]] if len(results) == 2 and results[-1].name == "_" else []
+    for path in (replace(on, signature=replace(on.signature, results=one)) for one in more):
+        with _evaluating(on), torch.no_grad():
+            try:
+                path(x)
+            except NotImplementedError:
+                return None
+            except SignatureError:
+                continue
+            except Exception:  # noqa: BLE001 (the law tells what it raises)
+                break
+        return path
+    return on
 
 
 def hiding_in(on: OnTokens, paths: Mapping[str, TokenMap]) -> dict[str, TokenMap]:

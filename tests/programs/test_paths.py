@@ -155,6 +155,42 @@ def test_one_tensor_for_all_gives_what_copies_give() -> None:
     assert agree(called(Three(fault=True), line)).verdict == "broken"
 
 
+class Weighing(nn.Module):
+    """Gives its weights where they are wanted, or says that it does not."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.parts, self.kind = nn.Linear(16, 48), kind
+
+    def forward(self, x: Tensor, need_weights: bool = False) -> Any:
+        if need_weights and self.kind == "none":
+            raise NotImplementedError("need_weights is not supported")
+        q, k, v = self.parts(x).chunk(3, -1)
+        summed = -2 if need_weights and self.kind == "fault" else -1
+        weights = (q @ k.mT / 4).softmax(summed)
+        return (weights @ v, weights) if need_weights else weights @ v
+
+
+class Weighed(Weighing):
+    """The same, whose weights are wanted where nothing is said."""
+
+    def forward(self, x: Tensor, need_weights: bool = True) -> Any:
+        return super().forward(x, need_weights)
+
+
+def test_weights_that_are_wanted_stand_behind_the_result() -> None:
+    line = "x: B n E -> B n E"
+    assert agree(called(Weighing("both"), line)).verdict == "holds"
+    assert agree(called(Weighing("fault"), line)).verdict == "broken"
+    both = called(Weighed("both"), f"{line}, _")
+    assert {"need_weights=True", "need_weights=False"} <= set(both.paths)
+    assert agree(both).verdict == "holds"
+
+
+def test_what_code_says_it_does_not_do_is_no_path() -> None:
+    assert set(called(Weighing("none"), "x: B n E -> B n E").paths) == {"need_weights=False"}
+
+
 def test_paths_agree_where_rows_are_padded() -> None:
     """Weights asked for, a path of its own may forget what is padded."""
 
