@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -224,6 +224,7 @@ def _hooked(module: nn.Module | None, parts: dict[str, nn.Module], run: _Run) ->
 
 # in two free directions a random vector is as near as this to a span once in 1e8
 NEAR, FAR = 1e-4, 1e-2
+FEWEST = 8  # tokens of a call: more calls than that are not made in their place
 
 
 @instead("rows-sum-to-one")
@@ -260,14 +261,15 @@ def on_a_line(scene: Scene) -> Outcome:
             "what the layer makes of one token alone does not depend on the token: "
             "its values are not seen"
         )
-    rows, off, many = [d.double().flatten(), (x - y).double().flatten()], allowed, one.embed + 2
+    rows, off = [d.double().flatten(), (x - y).double().flatten()], allowed
+    many = _most(lambda n: call(x.expand(-1, n, -1)), one.embed + 2)
     _, _, passed = torch.linalg.svd(torch.stack(rows), full_matrices=False)
     if _outside(target, passed) <= FAR:  # it is in the span whatever the weights are
         return undecided(
             "what the layer makes of one token is a multiple of it: its values "
             "cannot be told from a residual"
         )
-    for turn in range(2):
+    for turn in range(2 * -(-(one.embed + 2) // many)):
         for base, through in ((first, x), (second, y)):
             a = 2 * scene.draw.normal(1, many, 1, salt=10 + turn)
             seen = scene.allow(lambda a, x=through: call(x + a * d), a)
@@ -301,6 +303,18 @@ def on_a_line(scene: Scene) -> Outcome:
     )
     why = "tokens on a line gave outputs off it: the weights do not add up to one"
     return broken(why, witness, B=1, T=many, E=one.embed)
+
+
+def _most(call: Callable[[int], object], many: int) -> int:
+    """So many tokens, or half of them, or less, as code takes that holds a number of them."""
+    while many > FEWEST:
+        try:
+            call(many)
+        except REFUSALS:
+            many = -(-many // 2)
+        else:
+            break
+    return many
 
 
 def _outside(target: Tensor, basis: Tensor) -> float:

@@ -178,6 +178,27 @@ def test_what_says_nothing_of_a_single_token_is_undecided() -> None:
     assert "does not depend on the token" in seen.why
 
 
+def test_sums_of_weights_are_seen_in_few_tokens() -> None:
+    """The code takes fewer tokens than they have features."""
+
+    class Fixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("hidden", torch.ones(9, 9).triu(1).bool())
+            self.qkv = nn.Linear(12, 36)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            n = x.shape[1]
+            q, k, v = self.qkv(x).chunk(3, -1)
+            scores = (q @ k.mT / 12**0.5).masked_fill(self.hidden[:n, :n], -math.inf)
+            return scores.softmax(-1) @ v
+
+    one = Attention(name="fixed", layer=Fixed(), embed=12, declared=CAUSAL)
+    seen = found(one, "rows-sum-to-one")
+    assert seen.verdict == "holds", seen.why
+    assert seen.sizes["T"] <= 9
+
+
 @pytest.mark.parametrize(
     ("law", "subject", "words"),
     [
