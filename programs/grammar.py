@@ -26,13 +26,14 @@ from .signature import (
 
 WANTED = "parts such as x: B n E, an arrow ->, and what is returned"
 _LETTER = re.compile(r"[A-Za-z]\d?'*")
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_NAME = re.compile(r"[^\W\d]\w*")  # Greek letters, too
+EMPTY = ("{}", "[]")
 _CALLED = re.compile(r"[A-Za-z_]\w*\(\)")
 _FROM = re.compile(r"(.+?)\s+from\s+([\w.]+)\s*\((.*)\)", re.DOTALL)
 _THEN = re.compile(r"then\s+([\w.]+)\s*\((.*)\)", re.DOTALL)
 _BUILT = re.compile(r"built\s+with\s+(.+)", re.DOTALL)
 _KEYS = re.compile(r"keys\s+with\s+(.+)", re.DOTALL)
-_METHOD = re.compile(r"method\s+([A-Za-z_]\w*)")
+_METHOD = re.compile(r"method\s+([^\W\d]\w*)")
 _DTYPE = re.compile(r"torch\.(\w+)")
 _OPEN = re.compile(r"(\w+)\s*[:=]\s*\?|->[^;]*\?")
 _EITHER = re.compile(r"\b(\w+) +or +(\w+)\s*$")
@@ -58,6 +59,13 @@ def _parsed(text: str) -> Signature:
         )
     first, *more = re.sub(r"\n\s*(?=step:)", "; ", text).split(";")
     call = _call(first, text)
+    plain = [
+        replace(one, value=ast.literal_eval(one.value.start))
+        if isinstance(one.value, State) and one.value.start in EMPTY
+        else one
+        for one in call.arguments
+    ]
+    call = replace(call, arguments=tuple(plain))  # what each call is given anew
     if call.states:
         raise SignatureError(
             f"wanted NAME: AXES, or NAME = VALUE, got {str(call.states[0])!r} in {text!r}; what "
@@ -190,7 +198,7 @@ def _argument(part: str, whole: str) -> Argument:
 
 
 def _value(told: str, whole: str) -> Any:
-    if told in ("{}", "[]") or _CALLED.fullmatch(told):
+    if told in EMPTY or _CALLED.fullmatch(told):
         return State(told)
     try:
         return ast.literal_eval(told)

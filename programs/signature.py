@@ -43,6 +43,7 @@ other letter is a length of its own.  A letter that only the result has is read 
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -232,6 +233,8 @@ class Argument:
         """The value at these lengths."""
         if isinstance(self.value, tuple):
             return tuple(v.size(lengths) if isinstance(v, Axis) else v for v in self.value)
+        if isinstance(self.value, list | dict | set):
+            return copy.deepcopy(self.value)  # code may write into it
         return self.value.size(lengths) if isinstance(self.value, Axis) else self.value
 
     @cached_property

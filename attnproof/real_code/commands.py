@@ -16,7 +16,7 @@ from .request import KINDS, LIMIT, Asked, asked_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SETTING = re.compile(r"[A-Za-z_][\w.]*=")
+SETTING = re.compile(r"[^\W\d][\w.]*=")
 
 
 def _law_ids() -> list[str]:

@@ -108,9 +108,9 @@ def test_settings_are_literals_or_texts_and_travel_to_another_process() -> None:
 
 
 def test_parts_of_a_config_stand_in_a_row() -> None:
-    words = ["mixer.py::Mixer", "config.heads=2", "config.width=8"]
+    words = ["mixer.py::Mixer", "config.heads=2", "config.width=8", "λ=0.1"]
     targets, settings = _settings(words, ["depth=1"])
     assert targets == ["mixer.py::Mixer"]
-    assert settings == ("depth=1", "config.heads=2", "config.width=8")
+    assert settings == ("depth=1", "config.heads=2", "config.width=8", "λ=0.1")
     with pytest.raises(UsageError, match="wanted a target"):
         _settings(["config.heads=2"], ["depth=1"])

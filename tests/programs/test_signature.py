@@ -41,6 +41,7 @@ SAME = [
     "-> n D",
     "x: B n D -> x; built with size = n; keys with inverse = True",
     "x: B (4 n) E, pos_emb: 1 (2 n - 1) E offsets, pos: B n E encoding -> B 3 E",
+    "x: B n E, biases = [], kept = {}, λ = 0.1 -> B n E",
 ]
 
 
@@ -48,6 +49,12 @@ SAME = [
 def test_what_is_written_is_what_was_read(text: str) -> None:
     assert str(parse(text)) == text
     assert parse(text.replace(" ", "  ").replace("-> ", "->")) == parse(text)
+
+
+def test_each_call_is_given_a_list_of_its_own() -> None:
+    biases = parse("x: B n E, biases = [] -> x").arguments[1]
+    biases.at({}).append(1)
+    assert biases.at({}) == []
 
 
 def test_lengths_are_sums_and_products() -> None:
