@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .code import Code
 from .grammar import parse
-from .layout import labels, laid_out, read_back
+from .layout import labels, laid_out, parts, read_back
 from .masks import is_mask, shown_whole
 from .names import sizes_of
 from .roles import (
@@ -337,10 +337,10 @@ def widths(code: Code) -> tuple[int, ...]:
 def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
     """The features of a row, where nothing that goes in says how many they are."""
     letter, back = feature_of(signature), returned(signature, ("out",))[0]
-    axes = labels(result_axes(signature, back))
+    axes = [parts(axis) for axis in result_axes(signature, back)]  # one of 1 has no label
     letters = [c for one in (*signature.arguments, *signature.built) for c in one.lengths]
     letters += [c for one in signature.arrays for c in one.letters]
-    if letter in letters or letter not in axes:
+    if letter in letters or (letter,) not in axes:
         return ()
     try:
         lengths = lengths_of(signature, B=1, n=5, p=0)
@@ -349,7 +349,7 @@ def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
         found = runs(code, signature)(made, lengths)[back]
     except Exception:  # noqa: BLE001 (the code may raise anything)
         return ()
-    return (found.shape[axes.index(letter)],) if found.dim() == len(axes) else ()
+    return (found.shape[axes.index((letter,))],) if found.dim() == len(axes) else ()
 
 
 def _of_features(signature: Signature) -> tuple[Signature, int]:

@@ -520,7 +520,9 @@ def _added(code: Code) -> Iterator[str]:
         elif one.role in ("tokens", "value", "query"):
             ids = [f"{one.name}: {axes} ids" for axes in ("B n", "n B")]
             times = [f"{one.name}: {axes} coordinates" for axes in ("n", "B n", "n 1")]
-            choices.append([*tokens, *ids, *times] if len(needed) == 1 else tokens)
+            wide = all(x is one or x.role in ("embed", "width") for x in needed)
+            ids *= len(needed) == 1  # beside a number of features there is no table of them
+            choices.append([*tokens, *ids, *times] if wide else tokens)
         elif one.role == "positions":
             choices.append(places)
         elif one.role in ("mask", "padding"):

@@ -52,7 +52,7 @@ ROLES: dict[str, str] = {
     "embed": "d_model embed_dim n_embd hidden_dim hidden_size dim embed model_dim emb_dim d_hid "
     "n_state embedding_dim channels in_channels dim_model emb_size d_in d_out dims "
     "input_dim output_dim num_embed num_hidden num_pos_feats n_units features_dim "
-    "in_features n_feat n_feats embed_size embedding_size demb d_emb d_embed",
+    "in_features n_feat n_feats embed_size embedding_size demb d_emb d_embed dimension",
     "base": "base theta rope_theta rope_base temperature base_freq",
     "rows": "batch_size bsz batch bs bsize num_batches b_size",
     "mask": "mask attn_mask attention_mask bias attn_bias src_mask",

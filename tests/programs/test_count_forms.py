@@ -170,6 +170,21 @@ LINES: dict[str, tuple[str, Any, str]] = {
         lambda positions, d_model: table(len(positions), d_model),
         "positions: n, d_model = E -> n E",
     ),
+    "a dimension": (
+        "additive",
+        lambda num_positions, dimension: 2 * table(num_positions, dimension),
+        "num_positions = n, dimension = E -> n E",
+    ),
+    "as many features as it has": (
+        "additive",
+        lambda max_len, width=48: table(max_len, width)[None],
+        "max_len = n -> 1 n E",
+    ),
+    "times and features": (
+        "additive",
+        lambda t, dim: table(64, dim)[t.long()],
+        "t: n coordinates, dim = E -> n E",
+    ),
     "ids": ("additive", Learned, "input_ids: B n ids -> B n E"),
     "a whole table": ("additive", Whole, "-> n E; built with max_len = n"),
     "tokens before rows": ("additive", Adds, "x: n B E -> n B E"),
