@@ -31,10 +31,12 @@ BEYOND = 8  # keys that are looked at beyond twice the width of a window
 class Pattern:
     """A rule for what is visible.
 
-    ``name``: none, causal, window, mirrored, inverted, prefix, blocks, sinks, irregular or empty.
+    ``name``: none, causal, window, mirrored, inverted, prefix, blocks, chunks, sinks, irregular or
+    empty.
     ``before`` and ``after``: how far a query sees, None where as far as was asked.  ``own``:
     whether it sees itself.  ``alignment``: where the last query stands if there are fewer queries
     than keys, "" where that was not asked or cannot be told.  ``size`` of a prefix, block or sink.
+    ``around``: how many keys before a chunk, and behind it, its queries see; None is all of them.
     ``counts``: of visible keys, for each query.  ``ahead``: whether any query sees a later key.
     """
 
@@ -45,6 +47,7 @@ class Pattern:
     counts: tuple[int, ...]
     size: int = 0
     ahead: bool = False
+    around: tuple[int | None, int | None] = (0, 0)
 
     @property
     def window(self) -> int | None:
@@ -78,6 +81,13 @@ class Pattern:
                 for n, side in ((self.before, "before"), (self.after, "after"))
             ]
             return f"a window of {' and '.join(sides)}"
+        if self.name == "chunks":
+            sides = [
+                f"{n if n is not None else 'all'} {side}"
+                for n, side in zip(self.around, ("before", "behind"), strict=True)
+                if n != 0
+            ]
+            return f"blocks of {self.size} keys and {' and '.join(sides)} them"
         return known[self.name]
 
     def parts(self, seen: str, more: str = "") -> Iterator[Part]:
@@ -104,6 +114,9 @@ def pattern(square: Tensor, wide: Tensor | None = None) -> Pattern:
     """
     counts = tuple(square.sum(-1).tolist())
     name, before, after, size = _rule(square)
+    around: tuple[int | None, int | None] = (0, 0)
+    if name == "irregular" and (chunks := _chunks(square)) is not None:
+        name, size, around = "chunks", *chunks
     alignment = ""
     if wide is not None and name in ("causal", "window", "mirrored", "inverted"):
         T, S = wide.shape
@@ -117,7 +130,7 @@ def pattern(square: Tensor, wide: Tensor | None = None) -> Pattern:
                 fit.append(word)
         alignment = fit[0] if len(fit) == 1 else "" if fit else "neither"
     ahead = bool(square.triu(1).any())
-    return Pattern(name, before, after, alignment, counts, size, ahead)
+    return Pattern(name, before, after, alignment, counts, size, ahead, around)
 
 
 def read_on(rule: Pattern, see: Callable[[int], Tensor], n: int) -> tuple[Pattern, int]:
@@ -172,6 +185,29 @@ def _rule(seen: Tensor) -> tuple[str, int | None, int | None, int]:
         if size and torch.equal(seen, causal & ((offset > -width) | (s < size))):
             return "sinks", width - 1, 0, size
     return "irregular", None, None, 0
+
+
+def _chunks(seen: Tensor) -> tuple[int, tuple[int | None, int | None]] | None:
+    """How large chunks are whose queries see the same keys, and how far before and behind them.
+
+    A side that fewer than half of the queries reach past could as well have a gap, and is no edge.
+
+    >>> t, s = torch.arange(8)[:, None], torch.arange(8)
+    >>> _chunks(s // 2 <= t // 2), _chunks((s // 2 <= t // 2) & (s // 2 >= t // 2 - 1))
+    ((2, (None, 0)), (2, (2, 0)))
+    """
+    n = seen.shape[0]
+    for size in range(2, n // 2 + 1):
+        start = torch.arange(n)[:, None] // size * size
+        offset, last = torch.arange(n) - start, int(start[-1])
+        low, high = int(offset[seen].min()), int(offset[seen].max())
+        before = None if low <= -last else -low
+        behind = None if high >= n - 1 else high - size + 1
+        if not torch.equal(seen, (offset >= low) & (offset <= high)):
+            continue
+        if all(far is None or 0 <= 2 * far <= last for far in (before, behind)):
+            return size, (before, behind)
+    return None
 
 
 LARGE = 160

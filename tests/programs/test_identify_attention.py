@@ -213,6 +213,17 @@ def test_layers_that_take_tokens_only() -> None:
         ("a window of 2 before and 1 after", lambda t, s: (s <= t + 1) & (s >= t - 2)),
         ("blocks of 4 keys", lambda t, s: s // 4 == t // 4),
         ("causal within blocks of 4 keys", lambda t, s: (s // 4 == t // 4) & (s <= t)),
+        ("blocks of 3 keys and all before them", lambda t, s: s // 3 <= t // 3),
+        (
+            "blocks of 2 keys and 4 before them",
+            lambda t, s: (s // 2 <= t // 2) & (s // 2 >= t // 2 - 2),
+        ),
+        (
+            "blocks of 2 keys and 1 before and 1 behind them",
+            lambda t, s: (s >= t // 2 * 2 - 1) & (s <= t // 2 * 2 + 2),
+        ),
+        ("an irregular mask", lambda t, s: (s // 3 <= t // 3) & (s != 1)),
+        ("an irregular mask", lambda t, s: (s // 2 <= t // 2) & (s // 2 > t // 2 - 4)),
         ("causal after a prefix of 3 keys that all see", lambda t, s: (s <= t) | (s < 3)),
         (
             "causal, a window of 3 keys and the first 2",
