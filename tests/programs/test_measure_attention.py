@@ -184,14 +184,15 @@ def test_sums_of_weights_are_seen_in_few_tokens() -> None:
     class Fixed(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.register_buffer("hidden", torch.ones(9, 9).triu(1).bool())
+            self.hidden = torch.ones(9, 9).triu(1).bool()
             self.qkv = nn.Linear(12, 36)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             n = x.shape[1]
             q, k, v = self.qkv(x).chunk(3, -1)
             scores = (q @ k.mT / 12**0.5).masked_fill(self.hidden[:n, :n], -math.inf)
-            return scores.softmax(-1) @ v
+            out: torch.Tensor = scores.softmax(-1) @ v
+            return out
 
     one = Attention(name="fixed", layer=Fixed(), embed=12, declared=CAUSAL)
     seen = found(one, "rows-sum-to-one")
