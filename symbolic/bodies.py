@@ -335,7 +335,7 @@ class _Module(ModuleType):
 def _is_ours(thing: Any) -> bool:
     """Whether it is the namespace of symbolic arrays, or one of its functions."""
     own = isinstance(thing, FunctionType) and thing.__module__ == namespace.__name__
-    return thing is namespace or (own and thing.__name__ in namespace.__all__)
+    return thing is namespace or (own and thing.__name__ in namespace.NAMES)
 
 
 def _lengths_in(thing: Any) -> set[str] | None:

@@ -379,11 +379,11 @@ def hint(name: str) -> str:
     """What to write instead of a function of that name, as the end of a sentence."""
     from . import namespace
 
-    if name in namespace.__all__:
+    if name in namespace.NAMES:
         return f"write xp.{name}(..) with xp = array_namespace(x) from array_api_compat"
     if name in INSTEAD:
         return f"write {INSTEAD[name]}"
-    return f"symbolic arrays have {', '.join(namespace.__all__)}"
+    return f"symbolic arrays have {', '.join(namespace.NAMES)}"
 
 
 LOOP = (

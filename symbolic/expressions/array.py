@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partialmethod
 from itertools import accumulate
 from numbers import Rational
 from types import ModuleType
@@ -90,14 +90,10 @@ def entry_lines(side: Sides) -> Iterator[str]:
 # Arrays of SymPy expressions: the same lines as on numpy, entry by entry exact
 
 
-class Length(int):
-    """An axis length: a whole number whose quotients and roots are exact.
+def _exactly(operation: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """An operator of lengths and numbers, and the same with its sides exchanged."""
 
-    >>> Length(2) ** 0.5, (Length(3) - 1) / 4
-    (Expressions(sqrt(2)), Expressions(1/2))
-    """
-
-    def _exactly(self, operation: Callable[[Any, Any], Any], other: Any, *, swap: bool) -> Any:
+    def at(self: Length, other: Any, *, swap: bool = False) -> Any:
         if isinstance(other, bool) or not isinstance(other, int | float | Fraction):
             return NotImplemented
         x, y = entry(int(self)), entry(other)
@@ -105,33 +101,40 @@ class Length(int):
         whole = isinstance(result, sp.Integer)
         return Length(int(result)) if whole else as_expressions(result)
 
-    def __add__(self, other: Any) -> Any:
-        return self._exactly(lambda x, y: x + y, other, swap=False)
+    return partialmethod(at), partialmethod(at, swap=True)
 
-    __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
-        return self._exactly(lambda x, y: x - y, other, swap=False)
+def _over(x: sp.Expr, y: sp.Expr) -> sp.Expr:
+    return x * _inverse(y) if y.is_Add else x / y
 
-    def __rsub__(self, other: Any) -> Any:
-        return self._exactly(lambda x, y: x - y, other, swap=True)
 
-    def __mul__(self, other: Any) -> Any:
-        return self._exactly(lambda x, y: x * y, other, swap=False)
+@lru_cache(1 << 10)
+def _inverse(y: sp.Expr) -> sp.Expr:
+    """1/y of a sum; SymPy would ask whether one of two terms is infinite, which is long to tell."""
+    infinite = any(part in (sp.oo, sp.S.NegativeInfinity) for part in y.args)
+    return sp.Pow(y, -1, evaluate=bool(infinite or y.is_number))
 
-    __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Any:
-        return self._exactly(lambda x, y: x / y, other, swap=False)
+def _of_two(function: Callable[[Any, Any], Any]) -> tuple[Any, Any]:
+    """An operator of arrays of numbers, entry by entry, and the same with its sides exchanged."""
+    return (
+        lambda self, other: _numbers(function, self, other),
+        lambda self, other: _numbers(function, other, self),
+    )
 
-    def __rtruediv__(self, other: Any) -> Any:
-        return self._exactly(lambda x, y: x / y, other, swap=True)
 
-    def __pow__(self, other: Any, modulo: Any = None) -> Any:
-        return self._exactly(lambda x, y: x**y, other, swap=False)
+class Length(int):
+    """An axis length: a whole number whose quotients and roots are exact.
 
-    def __rpow__(self, other: Any, modulo: Any = None) -> Any:
-        return self._exactly(lambda x, y: x**y, other, swap=True)
+    >>> Length(2) ** 0.5, (Length(3) - 1) / 4
+    (Expressions(sqrt(2)), Expressions(1/2))
+    """
+
+    __add__, __radd__ = _exactly(lambda x, y: x + y)
+    __sub__, __rsub__ = _exactly(lambda x, y: x - y)
+    __mul__, __rmul__ = _exactly(lambda x, y: x * y)
+    __truediv__, __rtruediv__ = _exactly(lambda x, y: x / y)
+    __pow__, __rpow__ = _exactly(lambda x, y: x**y)
 
     def __neg__(self) -> Length:
         return Length(-int(self))
@@ -236,49 +239,15 @@ class Expressions:
     def __len__(self) -> int:
         return len(self.entries)
 
-    # arithmetic
-
-    def __add__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: x + y, self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: y + x, self, other)
-
-    def __sub__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: x - y, self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: y - x, self, other)
-
-    def __mul__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: x * y, self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: y * x, self, other)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _numbers(_over, self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: _over(y, x), self, other)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: sp.floor(x / y), self, other)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: sp.floor(y / x), self, other)
-
-    def __mod__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: x - y * sp.floor(x / y), self, other)
-
-    def __rmod__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: y - x * sp.floor(y / x), self, other)
-
-    def __pow__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: x**y, self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return _numbers(lambda x, y: y**x, self, other)
+    __add__, __radd__ = _of_two(lambda x, y: x + y)
+    __sub__, __rsub__ = _of_two(lambda x, y: x - y)
+    __mul__, __rmul__ = _of_two(lambda x, y: x * y)
+    __truediv__, __rtruediv__ = _of_two(_over)
+    __floordiv__, __rfloordiv__ = _of_two(lambda x, y: sp.floor(x / y))
+    __mod__, __rmod__ = _of_two(lambda x, y: x - y * sp.floor(x / y))
+    __pow__, __rpow__ = _of_two(lambda x, y: x**y)
+    __lt__, __gt__ = _of_two(sp.Lt)[0], _of_two(sp.Gt)[0]
+    __le__, __ge__ = _of_two(sp.Le)[0], _of_two(sp.Ge)[0]
 
     def __matmul__(self, other: Any) -> Any:
         return _product(self, other)
@@ -292,20 +261,6 @@ class Expressions:
     def __abs__(self) -> Any:
         return _numbers(sp.Abs, self)
 
-    # truth values
-
-    def __lt__(self, other: Any) -> Any:
-        return _numbers(sp.Lt, self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return _numbers(sp.Le, self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return _numbers(sp.Gt, self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return _numbers(sp.Ge, self, other)
-
     def __eq__(self, other: object) -> Any:
         return each(sp.Eq, self, other)
 
@@ -315,14 +270,10 @@ class Expressions:
     def __and__(self, other: Any) -> Any:
         return _truths(sp.And, self, other)
 
-    def __rand__(self, other: Any) -> Any:
-        return _truths(sp.And, other, self)
-
     def __or__(self, other: Any) -> Any:
         return _truths(sp.Or, self, other)
 
-    def __ror__(self, other: Any) -> Any:
-        return _truths(sp.Or, other, self)
+    __rand__, __ror__ = __and__, __or__
 
     def __invert__(self) -> Any:
         return _truths(sp.Not, self)
@@ -391,17 +342,6 @@ def each(function: Callable[..., Any], *arrays: Any) -> Expressions:
     """The function of every entry, the shapes broadcast against each other."""
     parts = [as_expressions(a).entries for a in arrays]
     return Expressions(np.frompyfunc(function, len(parts), 1)(*parts))
-
-
-def _over(x: sp.Expr, y: sp.Expr) -> sp.Expr:
-    return x * _inverse(y) if y.is_Add else x / y
-
-
-@lru_cache(1 << 10)
-def _inverse(y: sp.Expr) -> sp.Expr:
-    """1/y of a sum; SymPy would ask whether one of two terms is infinite, which is long to tell."""
-    infinite = any(part in (sp.oo, sp.S.NegativeInfinity) for part in y.args)
-    return sp.Pow(y, -1, evaluate=bool(infinite or y.is_number))
 
 
 def _numbers(function: Callable[..., Any], *arrays: Any) -> Any:

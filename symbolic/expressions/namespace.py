@@ -16,59 +16,6 @@ from sympy.logic.boolalg import Boolean
 
 from .array import Expressions, Length, as_expressions, each, number_array
 
-__all__ = [
-    "abs",
-    "arange",
-    "argsort",
-    "asarray",
-    "astype",
-    "broadcast_to",
-    "ceil",
-    "clip",
-    "concat",
-    "cos",
-    "cosh",
-    "exp",
-    "expand_dims",
-    "expm1",
-    "eye",
-    "float64",
-    "floor",
-    "floor_divide",
-    "inf",
-    "int64",
-    "isin",
-    "log",
-    "log1p",
-    "matmul",
-    "matrix_transpose",
-    "max",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "moveaxis",
-    "ones",
-    "permute_dims",
-    "pi",
-    "pow",
-    "prod",
-    "remainder",
-    "reshape",
-    "sign",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "sum",
-    "tan",
-    "tanh",
-    "where",
-    "zeros",
-]
-
 inf = float("inf")
 pi = Expressions(sp.pi)
 float32 = float64 = int32 = int64 = sp.Expr
@@ -79,7 +26,8 @@ bool = Boolean
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(name)
-    told = ", ".join(__all__)
+    own = {n for n, f in globals().items() if getattr(f, "__module__", "") == __name__}
+    told = ", ".join(sorted(n for n in own if n[0] != "_"))
     raise AttributeError(f"arrays of expressions have no function {name!r}; they have {told}")
 
 
@@ -128,48 +76,17 @@ maximum = _entrywise("maximum", sp.Max, "The larger of two numbers, entry by ent
 minimum = _entrywise("minimum", sp.Min, "The smaller of two numbers, entry by entry.", of_two=True)
 floor = _entrywise("floor", sp.floor, "The largest integer that is at most x.")
 ceil = _entrywise("ceil", sp.ceiling, "The smallest integer that is at least x.")
-
-
-def log1p(x: Any, /) -> Expressions:
-    """log(1 + x)."""
-    result: Expressions = log(1 + as_expressions(x))
-    return result
-
-
-def expm1(x: Any, /) -> Expressions:
-    """exp(x) − 1."""
-    result: Expressions = exp(x) - 1
-    return result
-
-
-def square(x: Any, /) -> Expressions:
-    """x²."""
-    result: Expressions = as_expressions(x) ** 2
-    return result
-
-
-def pow(x: Any, y: Any, /) -> Expressions:
-    """x to the power y."""
-    result: Expressions = as_expressions(x) ** y
-    return result
-
-
-def tan(x: Any, /) -> Expressions:
-    """The tangent, sin/cos."""
-    result: Expressions = sin(x) / cos(x)
-    return result
-
-
-def cosh(x: Any, /) -> Expressions:
-    """The hyperbolic cosine."""
-    result: Expressions = (exp(x) + exp(-as_expressions(x))) / 2
-    return result
-
-
-def sinh(x: Any, /) -> Expressions:
-    """The hyperbolic sine."""
-    result: Expressions = (exp(x) - exp(-as_expressions(x))) / 2
-    return result
+log1p = _entrywise("log1p", lambda x: sp.log(1 + x), "log(1 + x).")
+expm1 = _entrywise("expm1", lambda x: _exp(x) - 1, "exp(x) − 1.")
+square = _entrywise("square", lambda x: x**2, "x².")
+pow = _entrywise("pow", lambda x, y: x**y, "x to the power y.", of_two=True)
+tan = _entrywise("tan", lambda x: sp.sin(x) / sp.cos(x), "The tangent, sin/cos.")
+cosh = _entrywise("cosh", lambda x: (_exp(x) + _exp(-x)) / 2, "The hyperbolic cosine.")
+sinh = _entrywise("sinh", lambda x: (_exp(x) - _exp(-x)) / 2, "The hyperbolic sine.")
+floor_divide = _entrywise("floor_divide", lambda x, y: sp.floor(x / y), "⌊x/y⌋.", of_two=True)
+remainder = _entrywise(
+    "remainder", lambda x, y: x - y * sp.floor(x / y), "x − y·⌊x/y⌋.", of_two=True
+)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Expressions:  # noqa: A002 (its names)
@@ -183,18 +100,6 @@ def sign(x: Any, /) -> Expressions:
     a = as_expressions(x)
     result: Expressions = astype(a > 0, float64) - astype(a < 0, float64)
     return result
-
-
-def floor_divide(x: Any, y: Any, /) -> Expressions:
-    """⌊x/y⌋."""
-    quotient: Expressions = as_expressions(x) // as_expressions(y)
-    return quotient
-
-
-def remainder(x: Any, y: Any, /) -> Expressions:
-    """x − y·⌊x/y⌋."""
-    rest: Expressions = as_expressions(x) % as_expressions(y)
-    return rest
 
 
 def where(condition: Any, x: Any, y: Any, /) -> Expressions:
