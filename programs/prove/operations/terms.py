@@ -9,62 +9,19 @@ from typing import Any
 from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.divisors import settled, with_any_exponents
-from attnproof.symbolic.namespace import (
-    cos,
-    exp,
-    log,
-    mean,
-    moveaxis,
-    sin,
-    sqrt,
-    stack,
-    sum,  # noqa: A004 (a primitive of the table)
-    where,
-)
 from attnproof.symbolic.scalars import ONE, is_truth, number_of
 from attnproof.symbolic.terms import Term
 from attnproof.theorems.definitions.attention import softmax as row_softmax
 
 from .creation import offsets
 from .pieces import each_repeated
-from .reading import Pair, alike, assume, bound, constant, notes, numeric, whole
-from .reading import Unread as Refused
+from .reading import Pair, Unread, assume, bound, constant, notes, numeric, whole
+from .reading import alike as of_one_kind
 
-__all__ = [
-    "Refused",
-    "add",
-    "alike",
-    "axes",
-    "cos",
-    "count",
-    "cumulative_sum",
-    "exp",
-    "is_complex",
-    "literal",
-    "log",
-    "longer_than_one",
-    "masked",
-    "matmul",
-    "mean",
-    "moveaxis",
-    "multiply",
-    "not_after",
-    "number",
-    "of_heads",
-    "over_root_of_width",
-    "pair",
-    "parts",
-    "power",
-    "sin",
-    "softmax",
-    "sqrt",
-    "stack",
-    "sum",
-    "where",
-    "whole_quotient",
-]
-
-number, pair = numeric, Pair
+# primitives that are what they are called
+Refused, alike, number, pair = Unread, of_one_kind, numeric, Pair
+cos, exp, log, sin, sqrt = xp.cos, xp.exp, xp.log, xp.sin, xp.sqrt
+mean, moveaxis, stack, sum, where = xp.mean, xp.moveaxis, xp.stack, xp.sum, xp.where  # noqa: A001
 
 
 def literal(value: Any) -> Any:
