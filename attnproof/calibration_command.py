@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from math import log2
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -85,85 +86,75 @@ def _depth(depth: Depth) -> str:
     return "n" if depth.outer == 1 else f"{depth.inner} + n/{depth.outer}"
 
 
+def _grid(title: str, rows: Iterable[Any], columns: Mapping[str, Callable[[Any], str]]) -> Grid:
+    """A row of each thing, with what each column says of it."""
+    return Grid(title, (*columns,), tuple(tuple(of(x) for of in columns.values()) for x in rows))
+
+
 def _constants(found: Calibration) -> Grid:
-    columns = (
-        "dtype",
-        "function",
-        "power",
-        "digits",
-        "product's",
-        "sums",
-        "softmax",
-        "products",
-        "if wider",
-    )
-    return Grid(
+    return _grid(
         f"Constants ({ORDERS})",
-        columns,
-        tuple(
-            (
-                c.dtype,
-                f"{c.function_error:.2f}",
-                f"{c.power_error:.2f}",
-                f"{-log2(c.accumulate):.0f}",
-                f"{-log2(c.product):.0f}",
-                _depth(c.sums),
-                _depth(c.softmax),
-                _depth(c.products),
-                "never" if c.narrow is None else str(c.narrow),
-            )
-            for c in found.constants
-        ),
+        found.constants,
+        {
+            "dtype": lambda c: c.dtype,
+            "function": lambda c: f"{c.function_error:.2f}",
+            "power": lambda c: f"{c.power_error:.2f}",
+            "digits": lambda c: f"{-log2(c.accumulate):.0f}",
+            "product's": lambda c: f"{-log2(c.product):.0f}",
+            "sums": lambda c: _depth(c.sums),
+            "softmax": lambda c: _depth(c.softmax),
+            "products": lambda c: _depth(c.products),
+            "if wider": lambda c: "never" if c.narrow is None else str(c.narrow),
+        },
     )
 
 
 def _kernels(found: Calibration) -> Grid:
     seen = {(r.kernel, r.dtype): r for r in found.kernels}
-    columns = ("dtype", "kernel", "exp, u", "seen", "any queries", "full blocks", "stores")
     sampled = found.kernels[0].sampled if found.kernels else "none"
-    return Grid(
+    return _grid(
         f"Attention kernels ({sampled} each)",
-        columns,
-        tuple(
-            (
-                c.dtype,
-                k.kernel,
-                f"{k.exponential_error:.2f}",
-                f"{seen[k.kernel, c.dtype].error:.2f}",
-                _depth(k.any_queries),
-                _depth(k.full_blocks),
-                " and ".join(w for w in KEPT if getattr(k, f"{w}_stored")) or "nothing",
-            )
-            for c in found.constants
-            for k in c.kernels
-        ),
+        [(c.dtype, k) for c in found.constants for k in c.kernels],
+        {
+            "dtype": lambda x: x[0],
+            "kernel": lambda x: x[1].kernel,
+            "exp, u": lambda x: f"{x[1].exponential_error:.2f}",
+            "seen": lambda x: f"{seen[x[1].kernel, x[0]].error:.2f}",
+            "any queries": lambda x: _depth(x[1].any_queries),
+            "full blocks": lambda x: _depth(x[1].full_blocks),
+            "stores": lambda x: (
+                " and ".join(w for w in KEPT if getattr(x[1], f"{w}_stored")) or "nothing"
+            ),
+        },
     )
 
 
 def _functions(found: Calibration) -> Grid:
-    return Grid(
+    return _grid(
         "Functions",
-        ("function", "dtype", "error, u", "with margin", "sampled"),
-        tuple(
-            (r.function, r.dtype, f"{r.error:.2f}", f"{r.used:.2f}", r.sampled)
-            for r in found.functions
-        ),
+        found.functions,
+        {
+            "function": lambda r: r.function,
+            "dtype": lambda r: r.dtype,
+            "error, u": lambda r: f"{r.error:.2f}",
+            "with margin": lambda r: f"{r.used:.2f}",
+            "sampled": lambda r: r.sampled,
+        },
     )
 
 
 def _orders(found: Calibration) -> Grid:
-    columns = ("operation", "dtype", "roundings at n terms", "digits", "model")
-    return Grid(
+    def roundings(r: Any) -> str:
+        return ", ".join(f"{d} at {n:,}" for n, d in zip(r.lengths, r.depths, strict=True))
+
+    return _grid(
         "Orders of sums",
-        columns,
-        tuple(
-            (
-                r.operation,
-                r.dtype,
-                ", ".join(f"{d} at {n:,}" for n, d in zip(r.lengths, r.depths, strict=True)),
-                f"{r.bits}" if r.nearest else f"{r.bits}, cut off",
-                _depth(r.model),
-            )
-            for r in found.orders
-        ),
+        found.orders,
+        {
+            "operation": lambda r: r.operation,
+            "dtype": lambda r: r.dtype,
+            "roundings at n terms": roundings,
+            "digits": lambda r: f"{r.bits}" if r.nearest else f"{r.bits}, cut off",
+            "model": lambda r: _depth(r.model),
+        },
     )

@@ -48,44 +48,26 @@ class Scale:
     distribution: Distribution = NORMAL
 
 
+_LARGE = {
+    "features": (64, 48, 40, 24),
+    "heads": (8, 6),
+    "blocks": (32, 20),
+    "size": (56, 72, 28),
+}
+_SMALL = {"features": (8, 6, 5, 4), "heads": (3, 2), "blocks": (4, 3), "size": (7, 12, 14)}
 SCALES = {
     scale.name: scale
     for scale in (
-        Scale(
-            "small",
-            {
-                "tokens": (13, 11, 10, 9),
-                "features": (8, 6, 5, 4),
-                "heads": (3, 2),
-                "blocks": (4, 3),
-                "layers": (3, 2),
-                "size": (7, 12, 14),
-            },
-            positions=4_096,
-        ),
+        Scale("small", {"tokens": (13, 11, 10, 9), "layers": (3, 2), **_SMALL}, positions=4_096),
         Scale(
             "default",
-            {
-                "tokens": (4_096, 2_560, 1_280, 768),
-                "features": (64, 48, 40, 24),
-                "heads": (8, 6),
-                "blocks": (32, 20),
-                "layers": (4, 3),
-                "size": (56, 72, 28),
-            },
+            {"tokens": (4_096, 2_560, 1_280, 768), "layers": (4, 3), **_LARGE},
             positions=4_096,
             heads=8,
         ),
         Scale(
             "large",
-            {
-                "tokens": (65_536, 40_960, 20_480, 8_192),
-                "features": (64, 48, 40, 24),
-                "heads": (8, 6),
-                "blocks": (32, 20),
-                "layers": (6, 5),
-                "size": (56, 72, 28),
-            },
+            {"tokens": (65_536, 40_960, 20_480, 8_192), "layers": (6, 5), **_LARGE},
             positions=1 << 20,
             passes=1 << 24,
             steps=2_048,

@@ -126,23 +126,17 @@ class Single(Rounded):
 
     dtype_name = "float32"
 
-    @staticmethod
-    def nearest(values: Any) -> Numbers:
-        """The values in float32."""
+    @classmethod
+    def nearest(cls, values: Any) -> Numbers:
+        """The values in this dtype of numpy's."""
         with np.errstate(over="ignore"):
-            return np.asarray(values, dtype=np.float32)
+            return np.asarray(values, dtype=cls.dtype_name)
 
 
-class Half(Rounded):
+class Half(Single):
     """float16: 11 bits of precision, up to 65504."""
 
     dtype_name = "float16"
-
-    @staticmethod
-    def nearest(values: Any) -> Numbers:
-        """The values in float16."""
-        with np.errstate(over="ignore"):
-            return np.asarray(values, dtype=np.float16)
 
 
 class Brain(Rounded):

@@ -241,12 +241,8 @@ class Writer:
         if not record.ok or _short_of_memory(record):
             return ""
         if not self.code.unchanged or stamps(Path(path) for path, _, _ in files) != files:
-            return "files changed while it ran, so nothing more was kept in the store"
-        try:
-            attached(self.place).put(key, record.model_dump_json(), replace=self.fresh)
-        except StoreError as error:
-            return str(error)
-        return ""
+            return CHANGED
+        return left(self.place, key, record, fresh=self.fresh)
 
     def here(self) -> Kept | None:
         """The store as this process reads and writes it; None if its code is another."""
@@ -266,6 +262,18 @@ def _short_of_memory(record: TheoremRecord | DemonstrationRecord) -> bool:
 def attached(place: Path) -> Store:
     """The connection of this process."""
     return Store(place, examine=False)
+
+
+CHANGED = "files changed while it ran, so nothing more was kept in the store"
+
+
+def left(place: Path, key: Key, record: Record, *, fresh: bool) -> str:
+    """Leave a record in a store, in place of what is there if ``fresh``; why it could not be."""
+    try:
+        attached(place).put(key, record.model_dump_json(), replace=fresh)
+    except StoreError as error:
+        return str(error)
+    return ""
 
 
 @dataclass
@@ -309,6 +317,17 @@ class Kept:
         return record.model_copy(update={"stored": stored.made})
 
 
+def surroundings(device: str = "") -> dict[str, object]:
+    """What a result depends on beside what was asked: code, libraries, and where numbers are made.
+
+    ``device``: where they are computed, if they are.
+    """
+    told: dict[str, object] = {"code": code().digest, "versions": versions()}
+    if device:
+        told |= {"device": device_name(device), "calibration": calibration(device)}
+    return told
+
+
 def theorem_key(entry: Entry, options: Options) -> tuple[Key, tuple[Stamp, ...]]:
     """The key of a theorem's record, and the stamp of its file.
 
@@ -325,7 +344,7 @@ def theorem_key(entry: Entry, options: Options) -> tuple[Key, tuple[Stamp, ...]]
                 "file": entry.source.label,
                 "source": source_digest([path]),
                 "statements": [statement_digest(statement) for statement in entry.statements],
-                **_surroundings(options.device if options.numeric else ""),
+                **surroundings(options.device if options.numeric else ""),
                 "options": {
                     "numeric": options.numeric,
                     "scale": options.scale,
@@ -352,17 +371,9 @@ def demonstration_keys(files: Mapping[str, Path]) -> dict[str, tuple[Key, tuple[
 
 
 def _demonstration_key(name: str, beside: tuple[Path, ...]) -> Key:
-    told = {"id": name, "source": source_digest(beside), **_surroundings(""), "on": processor()}
+    told = {"id": name, "source": source_digest(beside), **surroundings(), "on": processor()}
     return Key("demonstration", name, json.dumps(told, sort_keys=True))
 
 
 def _beside(path: Path) -> tuple[Path, ...]:
     return tuple(sorted(path.parent.glob("*.py")))
-
-
-def _surroundings(device: str) -> dict[str, object]:
-    """Code, libraries, and where numbers are computed, if they are."""
-    told: dict[str, object] = {"code": code().digest, "versions": versions()}
-    if device:
-        told |= {"device": device_name(device), "calibration": calibration(device)}
-    return told

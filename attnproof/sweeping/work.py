@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 from ..catalogue import Source
 from ..evidence import MeasuredEvidence
 from ..symbolic.faults import fault_of
-from .kept import attached, calibration, code, device_name, statement_digest, versions
+from .kept import CHANGED, code, left, statement_digest, surroundings
 from .limits import OutOfTime, limited_memory, limited_time, spent_memory
 from .records import LOST, CellRecord, CellStatus
-from .store import Key, StoreError
+from .store import Key
 
 if TYPE_CHECKING:
     from ..numeric.check import Measuring
@@ -140,16 +140,6 @@ class Terms:
     measure: Measure | None = None
 
 
-def surroundings(device: str) -> dict[str, object]:
-    """Everything that cells on a device depend on, beside what they are asked for."""
-    return {
-        "code": code().digest,
-        "versions": versions(),
-        "device": device_name(device),
-        "calibration": calibration(device),
-    }
-
-
 def cell_key(cell: Cell, around: dict[str, object]) -> Key:
     """The key of a cell."""
     claimed = cell.claimed
@@ -195,12 +185,8 @@ def _left(key: Key, record: CellRecord, terms: Terms) -> str:
     if terms.place is None or record.status in LOST:
         return ""
     if not code().unchanged:
-        return "files changed while it ran, so nothing more was kept in the store"
-    try:
-        attached(terms.place).put(key, record.model_dump_json(), replace=terms.fresh)
-    except StoreError as error:
-        return str(error)
-    return ""
+        return CHANGED
+    return left(terms.place, key, record, fresh=terms.fresh)
 
 
 def _ready(batch: Batch, terms: Terms) -> tuple[str, Statement | None]:
