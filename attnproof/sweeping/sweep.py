@@ -16,10 +16,10 @@ from ..faults import broken_by
 from ..judgement import opposite
 from ..records import Machine
 from .engines import Engine, found_in
-from .kept import Kept, statement_digest
+from .kept import Kept, statement_digest, surroundings
 from .records import BAD, LOST, CellRecord, SweepRecord, UnusableRecord, holds
 from .store import Key, Store, StoreError
-from .work import Cell, Claimed, Grid, Measure, Terms, batches, cell_key, cells_of, surroundings
+from .work import Cell, Claimed, Grid, Measure, Terms, batches, cell_key, cells_of
 
 if TYPE_CHECKING:
     from ..records import Expected
