@@ -30,6 +30,7 @@ from attnproof.theorems.definitions.rotary import determinant
 n, r = sizes("n r", "tokens")
 p, ell, d, e, q, s = sizes("p ell d e q s", "features")
 (H,) = sizes("H", "heads")
+QKV = {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d)}
 
 
 @theorem(
@@ -64,14 +65,7 @@ def maps_exchanged(X: Array, S_Q: Array, S_K: Array, S_V: Array) -> Claim:
 
 @theorem(
     "Σ_h Att(QW_Q, KW_K, VW_V) = Σ_h softmax(QW_Q W_Kᵀ Kᵀ / √p) VW_V, p the width of a head",
-    given={
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
-        "W_Q": real(H, ell, p),
-        "W_K": real(H, ell, p),
-        "W_V": real(H, d, e),
-    },
+    given={**QKV, "W_Q": real(H, ell, p), "W_K": real(H, ell, p), "W_V": real(H, d, e)},
     sources=("Ganev, section 2.5 and Remark 2.4, with √p for √ℓ",),
     claims=("GS2.5.2",),
 )
@@ -102,9 +96,7 @@ def width_of_the_input(Q: Array, K: Array, V: Array, W_Q: Array, W_K: Array, W_V
 @theorem(
     "[A_1 .. A_H] W_O = Σ_h A_h W_O^h, an r × e matrix, and W_V^h W_O^h is one matrix",
     given={
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
+        **QKV,
         "W_Q": real(H, ell, p),
         "W_K": real(H, ell, p),
         "W_V": real(H, d, q),
@@ -149,9 +141,7 @@ def common_output_map(
 @theorem(
     "MultiHeadAtt(τQ, σK, σV) = τ MultiHeadAtt(Q, K, V), for any number of heads",
     given={
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
+        **QKV,
         "W_Q": real(H, ell, p),
         "W_K": real(H, ell, p),
         "W_V": real(H, d, e),

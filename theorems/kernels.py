@@ -47,16 +47,12 @@ from attnproof.theorems.definitions.powers import nothing
 r, n, m = sizes("r n m", "tokens")
 ell, d, p, e = sizes("ell d p e", "features")
 (H,) = sizes("H", "heads")
+QKV = {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d)}
 
 
 @theorem(
     "Attention with any score function averages the values with positive weights",
-    given={
-        "alpha": function(1, 1, says="any function of a query and a key"),
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
-    },
+    given={"alpha": function(1, 1, says="any function of a query and a key"), **QKV},
     sources=("Ganev, section 2.7, what follows Definition 2.6",),
     claims=("G2.6b", "G2.6c"),
 )
@@ -98,9 +94,7 @@ def without_exponential(alpha: Function, Q: Array, K: Array, V: Array) -> Claim:
     "Att_α(τQ, σK, σVh) = τ Att_α(Q, K, V) h for any score function α",
     given={
         "alpha": function(1, 1, says="any function of a query and a key"),
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
+        **QKV,
         "h": real(d, e),
         "tau": permutation(r),
         "sigma": permutation(n),
@@ -178,9 +172,7 @@ def invariance(alpha: Function, g: Function) -> Law:
     given={
         "alpha": function(1, 1, says="any function of a query and a key"),
         "g": function(1, out=None, says="any map of vectors, linear or not"),
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
+        **QKV,
     },
     assume=lambda alpha, g: [invariance(alpha, g)],
     sources=("Ganev, section 2.7, for g in a group",),
@@ -203,7 +195,7 @@ def queries_alone(alpha: Function, g: Function, Q: Array, K: Array, V: Array) ->
 
 @theorem(
     "−q − k is a score",
-    given={"Q": real(r, ell), "K": real(n, ell), "V": real(n, d)},
+    given=QKV,
     expected="ill-typed",
     sources=("Ganev, section 2.7, the table as its stored text has it",),
     claims=("GS2.7.1",),
@@ -350,7 +342,7 @@ def same(c: Array) -> Array:
 
 @theorem(
     "For keys of one norm, attention by −‖q − k‖²/2 is attention by q·k",
-    given={"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "c": real()},
+    given={**QKV, "c": real()},
     assume=one_norm,
     sources=("Ganev, section 2.7, on keys of the same norm",),
     claims=("GS2.7.6", "GS2.7.7"),

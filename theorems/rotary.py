@@ -29,6 +29,8 @@ from attnproof.theorems.definitions.rotary import rotate, rotate_half, to_half_s
 n, r = sizes("n r", "tokens")
 (B,) = sizes("B", "blocks")
 d, p = sizes("d p", "features")
+QUERIES_AND_KEYS = {"Q": real(r, 2 * B), "K": real(n, 2 * B)}
+PLACES = {"u": positions(r), "v": positions(n)}
 
 
 @theorem(
@@ -133,14 +135,7 @@ def by_the_sum(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim:
 
 @theorem(
     "Rotating only the queries keeps the relative property",
-    given={
-        "Q": real(r, 2 * B),
-        "K": real(n, 2 * B),
-        "u": positions(r),
-        "v": positions(n),
-        "s": positions(),
-        "omega": frequencies(B),
-    },
+    given={**QUERIES_AND_KEYS, **PLACES, "s": positions(), "omega": frequencies(B)},
     expected="refuted",
     sources=("Su et al. 2021 (RoFormer), eq. 16 needs both",),
 )
@@ -162,10 +157,8 @@ def both(Q: Array, K: Array, u: Array, v: Array, s: Array, omega: Array) -> Clai
 @theorem(
     "The half-split and the interleaved layout give the same scores",
     given={
-        "Q": real(r, 2 * B),
-        "K": real(n, 2 * B),
-        "u": positions(r),
-        "v": positions(n),
+        **QUERIES_AND_KEYS,
+        **PLACES,
         "omega": frequencies(B),
         "s": natural("a natural position other than 0"),
     },
@@ -219,11 +212,9 @@ def same_channels(Q: Array, K: Array, u: Array, v: Array, omega: Array) -> Claim
 @theorem(
     "Rotary attention is unchanged when all positions move by s",
     given={
-        "Q": real(r, 2 * B),
-        "K": real(n, 2 * B),
+        **QUERIES_AND_KEYS,
         "V": real(n, d),
-        "u": positions(r),
-        "v": positions(n),
+        **PLACES,
         "s": positions(),
         "omega": frequencies(B),
     },

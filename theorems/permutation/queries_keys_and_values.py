@@ -28,6 +28,7 @@ from attnproof.theorems.definitions.powers import nothing
 
 r, n, m, a, b, c = sizes("r n m a b c", "tokens")
 ell, d, e, p = sizes("ell d e p", "features")
+QKV = {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d)}
 
 
 @theorem(
@@ -55,9 +56,7 @@ def columns_stay(S: Array, tau: Array, sigma: Array) -> Claim:
 @theorem(
     "softmax(τQg(σKg)ᵀ/√ℓ) σVh = τ softmax(QKᵀ/√ℓ) σᵀσVh, with τ once",
     given={
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
+        **QKV,
         "tau": permutation(r),
         "sigma": permutation(n),
         "g": orthogonal(ell),
@@ -135,7 +134,7 @@ def congruence(S: Array, g: Array) -> Claim:
 
 @theorem(
     "Attention is unchanged by one permutation of the key-value pairs",
-    given={"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "sigma": permutation(n)},
+    given={**QKV, "sigma": permutation(n)},
     sources=("document 000, matrix form", "Ganev, Lemma 2.3 with τ, g and h the identity"),
     claims=("B1", "B4", "GS2.1.1", "GS3.1"),
 )
@@ -165,7 +164,7 @@ def two_permutations(Q: Array, K: Array, V: Array, sigma: Array, tau: Array) -> 
 
 @theorem(
     "Attention is unchanged when keys alone are permuted",
-    given={"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "sigma": permutation(n)},
+    given={**QKV, "sigma": permutation(n)},
     expected="refuted",
     sources=("document 000, first sentence (keys or values)",),
     claims=("B1", "GS3.1"),
@@ -182,7 +181,7 @@ def keys_and_values_together(Q: Array, K: Array, V: Array, sigma: Array) -> Clai
 
 @theorem(
     "Attention is unchanged when values alone are permuted",
-    given={"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "sigma": permutation(n)},
+    given={**QKV, "sigma": permutation(n)},
     expected="refuted",
     sources=("document 000, first sentence (keys or values)",),
     claims=("B1",),
@@ -256,9 +255,7 @@ def as_a_set(Q: Array, W_K: Array, W_V: Array, X: Array, Y: Array) -> Claim:
 @theorem(
     "Att(τQg, σKg, σVh) = τ Att(Q, K, V) h for g orthogonal and any matrix h",
     given={
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
+        **QKV,
         "tau": permutation(r),
         "sigma": permutation(n),
         "g": orthogonal(ell),
@@ -336,7 +333,7 @@ def other_order(X: Array, sigma: Array, tau: Array) -> Claim:
 
 @theorem(
     "Att(Qg, Kg, V) = Att(Q, K, V) for g in O(d), d the width of the values",
-    given={"Q": real(r, ell), "K": real(n, ell), "V": real(n, d), "g": orthogonal(d)},
+    given={**QKV, "g": orthogonal(d)},
     expected="ill-typed",
     sources=("Ganev, Lemma 2.3, as printed",),
     claims=("G2.3",),
@@ -363,9 +360,7 @@ def inverse_pair(g: Array, h: Array) -> list[tuple[Array, Array]]:
 @theorem(
     "Att(Qg, Kg⁻ᵀ, V) = Att(Q, K, V) for every invertible g, orthogonal or not",
     given={
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
+        **QKV,
         "X": real(n, p),
         "S_Q": real(p, ell),
         "S_K": real(p, ell),
@@ -474,9 +469,7 @@ def every_matrix(g: Array, a: Array, b: Array) -> Claim:
     "For any score function, attention is unchanged by one permutation of the pairs",
     given={
         "h": function(1, 1, says="any function of a query and a key"),
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
+        **QKV,
         "sigma": permutation(n),
     },
     sources=("document 000, list form", "Ganev, section 2.7"),
@@ -501,12 +494,7 @@ def keys_alone(h: Function, Q: Array, K: Array, V: Array, sigma: Array) -> Claim
 
 @theorem(
     "softmax(Q Kᵀ/√ℓ) V is the list form with h(q, k) = q·k/√ℓ, in every row",
-    given={
-        "Q": real(r, ell),
-        "K": real(n, ell),
-        "V": real(n, d),
-        "h": function(1, 1, says="any function of a query and a key"),
-    },
+    given={**QKV, "h": function(1, 1, says="any function of a query and a key")},
     sources=("document 000, list form and matrix form", "Ganev, Definition 2.6"),
     claims=("B5", "G2.6a"),
 )

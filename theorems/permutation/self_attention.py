@@ -39,17 +39,12 @@ n, r, m = sizes("n r m", "tokens")
 p, ell, d, e = sizes("p ell d e", "features")
 (H,) = sizes("H", "heads")
 (L,) = sizes("L", "layers")
+MAPPED = {"X": real(n, p), "W_Q": real(p, ell), "W_K": real(p, ell), "W_V": real(p, d)}
 
 
 @theorem(
     "Self-attention is permutation equivariant",
-    given={
-        "X": real(n, p),
-        "W_Q": real(p, ell),
-        "W_K": real(p, ell),
-        "W_V": real(p, d),
-        "sigma": permutation(n),
-    },
+    given={**MAPPED, "sigma": permutation(n)},
     sources=("document 001, proof in four steps", "Ganev, section 2.4 with Lemma 2.3"),
     claims=("T1", "T2", "T3", "T6", "T9", "T10", "T11", "T13", "T16", "T21", "G0.5", "GS2.4.3"),
 )
@@ -196,13 +191,7 @@ def mask_stays(Q: Array, K: Array, V: Array, M: Array, sigma: Array) -> Claim:
 
 @theorem(
     "Causally masked self-attention is permutation equivariant",
-    given={
-        "X": real(n, p),
-        "W_Q": real(p, ell),
-        "W_K": real(p, ell),
-        "W_V": real(p, d),
-        "sigma": permutation(n),
-    },
+    given={**MAPPED, "sigma": permutation(n)},
     expected="refuted",
     sources=("document 001, boxes on the need for positions, which hold without a mask only",),
     claims=("B7", "T15", "T16", "G0.5"),
@@ -273,14 +262,7 @@ def same_tokens(X: Array, a: Array, b: Array) -> list[tuple[Any, Any]]:
 
 @theorem(
     "Equal tokens get equal outputs",
-    given={
-        "X": real(n, p),
-        "W_Q": real(p, ell),
-        "W_K": real(p, ell),
-        "W_V": real(p, d),
-        "a": index_below(n),
-        "b": index_below(n),
-    },
+    given={**MAPPED, "a": index_below(n), "b": index_below(n)},
     assume=same_tokens,
     sources=("document 001, repeated tokens",),
     claims=("T19",),
@@ -353,13 +335,7 @@ def layers_with_positions(f: Function, phi: Function, X: Array, P: Array, sigma:
 
 @theorem(
     "Mean pooling after self-attention is invariant",
-    given={
-        "X": real(n, p),
-        "W_Q": real(p, ell),
-        "W_K": real(p, ell),
-        "W_V": real(p, d),
-        "sigma": permutation(n),
-    },
+    given={**MAPPED, "sigma": permutation(n)},
     sources=(
         "document 001, point clouds",
         "cf. Zaheer et al. 2017 (Deep Sets), theorem 2, the easy direction",
