@@ -8,7 +8,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .equations import by_offset, permuted, unordered
-from .law import BEYOND_EXP, KEYS, OF_CALLS, QUERIES, TOKENS, Inputs, Law, Sides
+from .law import BEYOND_EXP, KEYS, OF_CALLS, QUERIES, THREE, TOKENS, Inputs, Law, Sides
 
 PERMUTATION = Law(
     "permutation",
@@ -104,9 +104,7 @@ def attend_permutation(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
     "attention",
     "attend",
     names=(("keys and values permuted", "as they are"),),
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     sigma="permutation n",
 )
 def order_of_keys(f: Any, q: Any, k: Any, v: Any, sigma: Any) -> Sides:
@@ -142,9 +140,7 @@ def rows_sum_to_one(f: Any, q: Any, k: Any, c: Any) -> Sides:
     names=(("the output with one vector added to all keys", "the output as it was"),),
     sizes=({"r": 5, "n": 5},),
     unsaid="large scores give no NaN",
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     c="real B G D",
     inputs=(
         *OF_CALLS["attend"],
@@ -168,9 +164,7 @@ LARGE = tuple(
     "attend",
     floats=True,
     inputs=LARGE,
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     names=(("the output at large scores, times 0,", "0"),),
     unsaid="a number added to all scores",
 )
@@ -227,9 +221,7 @@ def other_queries(
     "attention",
     "attend",
     sizes=({"r": 2, "n": 5, "m": 3},),
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     q2="real B H m D",
     names=(("the first queries", "the same alone"), ("the last queries", "the same alone")),
 )
@@ -245,9 +237,7 @@ def queries_alone(f: Any, q: Any, k: Any, v: Any, q2: Any) -> Sides:
     names=(("heads of a group", "the same, other keys and values in the other groups"),),
     sizes=({"r": 5, "n": 5},),
     unsaid="heads of a group use its keys alike",
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     k2=KEYS,
     v2=KEYS,
 )
@@ -279,9 +269,7 @@ def _one_of(own: Any, others: Any, place: int) -> Any:
     names=(("a head", "the same, all other heads changed"),),
     sizes=({"r": 5, "n": 5},),
     unsaid="other numbers of heads",
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     q2=QUERIES,
     k2=KEYS,
     v2=KEYS,
@@ -306,9 +294,7 @@ def heads_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Si
     "attention",
     "weights",
     sizes=({"r": 5, "n": 5},),
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     names=(("values times the weights that are returned", "the output"),),
     inputs=tuple(
         Inputs(lengths={"B": b, "r": r, "n": n})

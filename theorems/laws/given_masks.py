@@ -9,7 +9,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .law import KEYS, QUERIES, TOKENS, Inputs, Law, Sides
+from .law import KEYS, QUERIES, THREE, TOKENS, Inputs, Law, Sides
 
 TRUE_MEANS = Law(
     "true-means-visible",
@@ -86,12 +86,10 @@ def of_its_row(f: Any, x: Any, y: Any) -> Sides:
 
 
 ALL_TRUE = (("the output under a mask that is all True", "the output without a mask"),)
-KEPT: dict[str, Any] = {"q": QUERIES, "k": KEYS, "v": KEYS, "keep": "keep B n"}
+KEPT: dict[str, Any] = {**THREE, "keep": "keep B n"}
 
 
-@TRUE_MEANS.of(
-    "attention", "attend_keeping", names=ALL_TRUE, floats=True, q=QUERIES, k=KEYS, v=KEYS
-)
+@TRUE_MEANS.of("attention", "attend_keeping", names=ALL_TRUE, floats=True, **THREE)
 def all_true(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """A mask that is all True changes nothing."""
     xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])
@@ -178,9 +176,7 @@ SOME = tuple(
     "attention",
     "attend_added",
     names=ADDED,
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     m="real B r n",
     inputs=SOME,
 )
@@ -228,7 +224,7 @@ def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
     return xp.stack(left, axis=2), xp.stack(right, axis=2)
 
 
-ONE: dict[str, Any] = {"q": QUERIES, "k": KEYS, "v": KEYS, "i": "index r"}
+ONE: dict[str, Any] = {**THREE, "i": "index r"}
 
 
 def _own(f: Any, mask: Any, i: Any) -> Any:
@@ -357,9 +353,7 @@ def hidden_context(f: Any, x: Any, y: Any, z: Any, keep: Any) -> Sides:
     names=(("hidden keys", "the same, other numbers in them"),),
     sizes=({"r": 5, "n": 5},),
     unsaid="infinite numbers and NaN",
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     k2=KEYS,
     v2=KEYS,
     keep="keep B n",

@@ -94,6 +94,7 @@ OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
 Sides = tuple[Any, Any]
 VECTORS, TOKENS = "real B H n D", "real B n E"
 QUERIES, KEYS = "real B H r D", "real B G n D"
+THREE: dict[str, Any] = {"q": QUERIES, "k": KEYS, "v": KEYS}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .equations import each_alone
-from .law import KEYS, QUERIES, TOKENS, VECTORS, Inputs, Law, Sides
+from .law import THREE, TOKENS, VECTORS, Inputs, Law, Sides
 
 EVERY = "rotary attention bias additive mask layer"
 # Two rows of one token, or as many tokens as rows: what mixes rows up may show there alone.
@@ -96,9 +96,7 @@ def rotary_rows_apart(f: Any, x: Any, p: Any, y: Any, o: Any) -> Sides:
     "attend",
     names=APART,
     sizes=ROWS,
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     q2="real A H r D",
     k2="real A G n D",
     v2="real A G n D",
@@ -275,7 +273,7 @@ _without_dropout("attention", "layer")
 _without_dropout("layer", "call")
 
 
-@WITHOUT_DROPOUT.of("attention", "attend_undropped", **IN_TRAINING, q=QUERIES, k=KEYS, v=KEYS)
+@WITHOUT_DROPOUT.of("attention", "attend_undropped", **IN_TRAINING, **THREE)
 def attend_undropped(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """The same module in training, where nothing is dropped."""
     return f.attend_undropped(q, k, v), f.attend(q, k, v)
@@ -298,13 +296,7 @@ def rotated_paths(f: Any, x: Any, p: Any) -> Sides:
 
 
 @PATHS_AGREE.of(
-    "attention",
-    "attended_paths",
-    names=PATHS,
-    sizes=({"B": 1, "r": 1, "n": 1},),
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    "attention", "attended_paths", names=PATHS, sizes=({"B": 1, "r": 1, "n": 1},), **THREE
 )
 def attended_paths(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """attend(q, k, v) = path(q, k, v)."""
@@ -344,9 +336,7 @@ def hidden_paths(f: Any, x: Any, keep: Any) -> Sides:
     "attention",
     "masked_paths",
     names=PATHS,
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     keep="keep B n",
 )
 def masked_paths(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
@@ -363,9 +353,7 @@ def masked_paths(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     "attention",
     "added_paths",
     names=PATHS,
-    q=QUERIES,
-    k=KEYS,
-    v=KEYS,
+    **THREE,
     m="real B r n",
 )
 def added_paths(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
