@@ -16,8 +16,6 @@ from ..symbolic.claim import Claim, equal
 from ..symbolic.givens import Given, natural, positions, real
 from ..theorems.laws.equations import by_offset, permuted
 
-GROUP = "attention"
-
 
 def tokens(e: Encoding) -> Given:
     """As many queries as there are keys: one of each for every token."""
@@ -30,11 +28,11 @@ def another_length(e: Encoding) -> Given:
     return e.declared()[name] if name else positions()
 
 
-@law(
-    "Attention is unchanged when all positions move",
-    group=GROUP,
-    example="rope",
-    breaks="sinusoidal",
+law_of_attention = partial(law, group="attention")
+
+
+@law_of_attention(
+    "Attention is unchanged when all positions move", example="rope", breaks="sinusoidal"
 )
 def translation(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: Any) -> Claim:
     """attention(Q, K, V; m + s, n + s) = attention(Q, K, V; m, n).
@@ -50,9 +48,8 @@ def translation_twice(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: An
     return equal(e.attention(Q, K, V, u + s, p + 2 * s), e.attention(Q, K, V, u, p))
 
 
-@law(
+@law_of_attention(
     "Attention sees the order of the tokens",
-    group=GROUP,
     example="rope",
     breaks="nope",
     some=True,
@@ -75,9 +72,8 @@ def sees_order_of_pairs(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any)
     return equal(*permuted(e.attention, [Q, K, V, p, p], sigma, [0] * 5))
 
 
-@law(
+@law_of_attention(
     "Tokens that are permuted with their positions are read alike",
-    group=GROUP,
     example="rope",
     breaks="alibi-by-place",
     given={"Q": tokens},
@@ -96,9 +92,8 @@ def positions_stay(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> C
     return equal(*permuted(moving, [Q, K, V, p], sigma, [0] * 4))
 
 
-@law(
+@law_of_attention(
     "A score is the same among any other tokens, however many",
-    group=GROUP,
     example="rope",
     breaks="normalised-index",
     given={**ANYWHERE, "other": another_length},
@@ -130,9 +125,8 @@ def other_places(length: Any) -> Callable[[Encoding], Given]:
     return lambda e: natural() if e.whole else positions(length, *(e.axes,) * bool(e.axes))
 
 
-@law(
+@law_of_attention(
     "Positions act on the scores",
-    group=GROUP,
     example="rope",
     breaks="nope",
     some=True,
@@ -156,7 +150,7 @@ def acts_on_tokens_at_one_place(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> 
     return equal(e.mark(x, y, a, a), e.mark(x, y, b, b))
 
 
-@law("Values are read as they are", group=GROUP, example="rope", breaks="sinusoidal")
+@law_of_attention("Values are read as they are", example="rope", breaks="sinusoidal")
 def leaves_values(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any) -> Claim:
     """attention(Q, K, V; m, n) = weights(Q, K; m, n) V: positions act through weights alone."""
     return equal(e.attention(Q, K, V, u, p), e.weights(Q, K, u, p) @ V)

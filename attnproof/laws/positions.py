@@ -33,7 +33,6 @@ from ..symbolic.signs import sign
 from ..symbolic.terms import Term, free
 from ..theorems.laws.equations import by_offset
 
-GROUP = "positions"
 ARITHMETIC = "the kernel"
 BY_FORM = "the form of the terms (symbolic/continuity.py)"
 FAR = 10**4
@@ -53,9 +52,11 @@ def has_a_code(kind: type[Encoding]) -> str:
     return of_tokens(kind)
 
 
-@law(
+law_of_positions = partial(law, group="positions")
+
+
+@law_of_positions(
     "Different natural positions have different codes",
-    group=GROUP,
     example="plane-rotation",
     breaks="nope",
     applies=has_a_code,
@@ -91,9 +92,8 @@ def makes_numbers_for_ever(kind: type[Encoding]) -> str:
     return NO_NUMBERS if kind.acts("sees") and not kind.acts(*MAKE_NUMBERS) else ""
 
 
-@law(
+@law_of_positions(
     "What a position makes stays below a bound",
-    group=GROUP,
     example="rope",
     breaks="index",
     applies=makes_numbers_for_ever,
@@ -183,9 +183,8 @@ def at_half(kind: type[Encoding]) -> str | None:
     return None
 
 
-@law(
+@law_of_positions(
     "What it does is continuous in the positions",
-    group=GROUP,
     example="rope",
     breaks="learned-table",
     applies=on_real_positions,
@@ -209,12 +208,8 @@ def has_a_mask(kind: type[Encoding]) -> str:
     return WHOLE if kind.whole else ""
 
 
-@law(
-    "No key is hidden or shown suddenly",
-    group=GROUP,
-    example="nope",
-    breaks="nope-causal",
-    applies=has_a_mask,
+@law_of_positions(
+    "No key is hidden or shown suddenly", example="nope", breaks="nope-causal", applies=has_a_mask
 )
 def mask_continuous(enc: Encoding) -> Answer:
     """exp(score), and 0 where the key is hidden, is a continuous function of real positions.
@@ -363,7 +358,7 @@ def constant(enc: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
     return equal(*by_offset(partial(enc.marks, Q, K, u), p, s=s))
 
 
-@law("It is defined at every natural position", group=GROUP, example="rope", breaks="learned-table")
+@law_of_positions("It is defined at every natural position", example="rope", breaks="learned-table")
 def defined_beyond(enc: Encoding) -> Answer:
     """encode(x, p), scores and values exist at all natural numbers, beyond the training too.
 

@@ -18,12 +18,11 @@ from ..symbolic.claim import Claim, at_least, equal
 from ..symbolic.givens import Given, natural, positive
 from ..theorems.laws.equations import by_offset
 
-GROUP = "the scores"
+law_of_scores = partial(law, group="the scores", applies=of_pairs)
 
 
-@law(
+@law_of_scores(
     "The scores depend on the offset of the positions alone",
-    group=GROUP,
     example="rope",
     breaks="sinusoidal",
     applies=of_pairs_by_offset,
@@ -43,12 +42,8 @@ def twice_as_far(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     return equal(e.mark(x, y, a + s, b + 2 * s), e.mark(x, y, a, b))
 
 
-@law(
-    "The score is unchanged when the positions change places",
-    group=GROUP,
-    example="alibi",
-    breaks="rope",
-    applies=of_pairs,
+@law_of_scores(
+    "The score is unchanged when the positions change places", example="alibi", breaks="rope"
 )
 def even(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """score(q, k, m, n) = score(q, k, n, m): before and after are alike."""
@@ -60,12 +55,10 @@ def even_with_one_key(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, b), e.mark(x, y, b, b))
 
 
-@law(
+@law_of_scores(
     "What positions add to the score changes sign when they change places",
-    group=GROUP,
     example="nope",
     breaks="alibi",
-    applies=of_pairs,
 )
 def odd(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """f(m, n) = −f(n, m), where f = score(q, k, m, n) − q·k/√d is what the positions do.
@@ -85,13 +78,11 @@ def odd_once(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, b) + e.mark(x, y, b, a), e.plain(x, y))
 
 
-@law(
+@law_of_scores(
     "A key before the query can be told from one after it",
-    group=GROUP,
     example="rope",
     breaks="alibi",
     some=True,
-    applies=of_pairs,
 )
 def tells_before_from_after(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Claim:
     """score(q, k, m, m − s) ≠ score(q, k, m, m + s) for some parameters, q, k, m and s.
@@ -114,12 +105,10 @@ def any_distance(e: Encoding) -> Given:
     return natural("a distance") if e.whole else positive()
 
 
-@law(
+@law_of_scores(
     "Of two keys before an equal query the nearer scores at least as high",
-    group=GROUP,
     example="alibi",
     breaks="rope",
-    applies=of_pairs,
     given={"near": any_distance, "further": any_distance},
 )
 def falls_with_distance(
@@ -168,12 +157,8 @@ def rises_with_distance(e: Encoding, x: Any, a: Any, s: Any, near: Any, further:
     return at_least(e.score(x, x, m, a), e.score(x, x, m, a + step))
 
 
-@law(
-    "The score stays under the envelope that is stated",
-    group=GROUP,
-    example="alibi",
-    breaks="sinusoidal",
-    applies=of_pairs,
+@law_of_scores(
+    "The score stays under the envelope that is stated", example="alibi", breaks="sinusoidal"
 )
 def stays_under_envelope(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """score(q, k, m, n) <= envelope(q, k, m, n) wherever the key is seen.

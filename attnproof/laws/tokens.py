@@ -24,7 +24,6 @@ from ..symbolic.terms import free
 from ..theorems.laws.equations import composed, shifted
 from ..theorems.laws.law import Sides
 
-GROUP = "encoded tokens"
 Encode = Callable[[Any, Any], Any]
 
 
@@ -79,9 +78,11 @@ def encodes_keys(kind: type[Encoding]) -> str:
     return "it leaves keys as they are" if idle else of_tokens(kind)
 
 
-@law(
+law_of_tokens = partial(law, group="encoded tokens", applies=of_tokens)
+
+
+@law_of_tokens(
     "Moving on is a linear map of what a position makes",
-    group=GROUP,
     example="rope",
     breaks="index",
     applies=encodes,
@@ -119,12 +120,8 @@ def shifted_back(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     return equal(*shifted(e.encode, partial(matmul, shifting_matrix(e, -s)), token, a, s))
 
 
-@law(
-    "Encoding at a and then at b is encoding at a + b",
-    group=GROUP,
-    example="rope",
-    breaks="sinusoidal",
-    applies=of_tokens,
+@law_of_tokens(
+    "Encoding at a and then at b is encoding at a + b", example="rope", breaks="sinusoidal"
 )
 def composes(e: Encoding, x: Any, a: Any, b: Any) -> dict[str, Claim]:
     """encode(encode(x, a), b) = encode(x, a + b), of queries and of keys."""
@@ -136,13 +133,7 @@ def at_one_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(*composed(encode, x, a, a, a)))
 
 
-@law(
-    "Position 0 leaves tokens as they are",
-    group=GROUP,
-    example="rope",
-    breaks="sinusoidal",
-    applies=of_tokens,
-)
+@law_of_tokens("Position 0 leaves tokens as they are", example="rope", breaks="sinusoidal")
 def identity_at_zero(e: Encoding, x: Any) -> dict[str, Claim]:
     """encode(x, 0) = x, of queries and of keys."""
     return both(e, lambda encode: equal(encode(x, origin(e)), x))
@@ -153,13 +144,7 @@ def at_any_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(x, a), x))
 
 
-@law(
-    "Lengths of tokens are kept",
-    group=GROUP,
-    example="rope",
-    breaks="sinusoidal",
-    applies=of_tokens,
-)
+@law_of_tokens("Lengths of tokens are kept", example="rope", breaks="sinusoidal")
 def keeps_norms(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     """‖encode(x, a)‖² = ‖x‖², of queries and of keys."""
     return both(e, lambda encode: equal(_dot(encode(x, a), encode(x, a)), _dot(x, x)))
@@ -170,13 +155,7 @@ def keeps_sums(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(_sum(encode(x, a)), _sum(x)))
 
 
-@law(
-    "Products at one position are kept",
-    group=GROUP,
-    example="rope",
-    breaks="sinusoidal",
-    applies=of_tokens,
-)
+@law_of_tokens("Products at one position are kept", example="rope", breaks="sinusoidal")
 def keeps_dot_products(e: Encoding, x: Any, y: Any, a: Any) -> Claim:
     """encode(q, a)·encode(k, a) = q·k for a query q and a key k at one position a."""
     return equal(_dot(e.encode_query(x, a), e.encode(y, a)), _dot(x, y))
@@ -192,13 +171,8 @@ def square(e: Encoding) -> Given:
     return real(e.width, e.width)
 
 
-@law(
-    "Encoding commutes with every linear map",
-    group=GROUP,
-    example="nope",
-    breaks="rope",
-    applies=of_tokens,
-    given={"W_K": square},
+@law_of_tokens(
+    "Encoding commutes with every linear map", example="nope", breaks="rope", given={"W_K": square}
 )
 def commutes_with_projections(e: Encoding, x: Any, a: Any, W_K: Any) -> dict[str, Claim]:
     """encode(x W, a) = encode(x, a) W for every matrix W, of queries and of keys.
@@ -215,9 +189,8 @@ def mapped_twice(e: Encoding, x: Any, a: Any, W_K: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(x @ W_K, a), encode(x, a) @ W_K @ W_K))
 
 
-@law(
+@law_of_tokens(
     "A cached key can be moved without knowing where it was",
-    group=GROUP,
     example="rope",
     breaks="sinusoidal",
     applies=encodes_keys,
