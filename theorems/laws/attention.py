@@ -17,53 +17,31 @@ PERMUTATION = Law(
     "tokens permuted give the outputs permuted",
     always=False,
 )
-ORDER_OF_KEYS = Law(
-    "order-of-keys",
-    "attention",
-    "structure",
-    "keys and values permuted together give the same output",
+_law = partial(Law, kinds="attention", group="structure")
+ORDER_OF_KEYS = _law("order-of-keys", says="keys and values permuted together give the same output")
+SUM_TO_ONE = _law(
+    "rows-sum-to-one", says="equal values give that value: the weights of every query add up to 1"
 )
-SUM_TO_ONE = Law(
-    "rows-sum-to-one",
-    "attention",
-    "structure",
-    "equal values give that value: the weights of every query add up to 1",
-)
-SHIFT_OF_SCORES = Law(
+SHIFT_OF_SCORES = _law(
     "shift-of-scores",
-    "attention",
-    "structure",
-    "a number added to all scores of a query changes nothing, and large scores give no NaN",
+    says="a number added to all scores of a query changes nothing, and large scores give no NaN",
 )
-QUERIES_APART = Law(
+QUERIES_APART = _law(
     "queries-apart",
-    "attention",
-    "structure",
-    "what a query reads depends on no other query, by what it asks or by being there",
+    says="what a query reads depends on no other query, by what it asks or by being there",
 )
-GROUPS = Law(
+GROUPS = _law(
     "groups-of-heads",
-    "attention",
-    "structure",
-    "with fewer key heads than query heads each is repeated for the heads of its group",
+    says="with fewer key heads than query heads each is repeated for the heads of its group",
 )
-HEADS_APART = Law(
-    "heads-apart",
-    "attention",
-    "structure",
-    "a head reads its own queries, keys and values only",
-)
-TRANSLATION = Law(
+HEADS_APART = _law("heads-apart", says="a head reads its own queries, keys and values only")
+TRANSLATION = _law(
     "translation",
-    "attention",
-    "structure",
-    "the same tokens further along give the same output, where the layer is relative",
+    says="the same tokens further along give the same output, where the layer is relative",
 )
-SHOWN = Law(
+SHOWN = _law(
     "weights-as-shown",
-    "attention",
-    "structure",
-    "the weights that are returned are what multiplies the values, of every head",
+    says="the weights that are returned are what multiplies the values, of every head",
 )
 SCALE = Law(
     "scale-as-declared",

@@ -17,29 +17,18 @@ TRUE_MEANS = Law(
     "masks",
     "a mask of truth values hides what it says it hides",
 )
-HIDDEN = Law(
+_law = partial(Law, kinds="attention", group="masks")
+HIDDEN = _law(
     "hidden-keys-do-nothing",
-    "attention",
-    "masks",
-    "keys that are hidden have no influence, however large the numbers in them (inf "
-    "and NaN are reported)",
+    says="keys that are hidden have no influence, however large the numbers in them (inf and NaN "
+    "are reported)",
 )
-MASK_ADDS = Law(
-    "mask-adds", "attention", "masks", "a mask of numbers adds exactly these to the scores"
-)
-HIDDEN_ROWS = Law(
-    "hidden-rows",
-    "attention",
-    "masks",
-    "a query that sees no key reads zeros or what is declared, and never NaN",
+MASK_ADDS = _law("mask-adds", says="a mask of numbers adds exactly these to the scores")
+HIDDEN_ROWS = _law(
+    "hidden-rows", says="a query that sees no key reads zeros or what is declared, and never NaN"
 )
 FINITE = "the numbers that are hidden are finite"
-DOCUMENTS = Law(
-    "documents-apart",
-    "attention",
-    "masks",
-    "documents packed into one row do not see each other",
-)
+DOCUMENTS = _law("documents-apart", says="documents packed into one row do not see each other")
 
 
 @TRUE_MEANS.of(

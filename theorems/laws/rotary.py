@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -10,69 +11,49 @@ from array_api_compat import array_namespace
 from .equations import by_offset, composed, each_alone, linear, permuted, shifted
 from .law import VECTORS, Inputs, Law, Sides
 
-RELATIVE = Law(
+_law = partial(Law, kinds="rotary", group="structure")
+RELATIVE = _law(
     "relative",
-    "rotary",
-    "structure",
-    "the product of a rotated query and a rotated key depends on their offset alone",
+    says="the product of a rotated query and a rotated key depends on their offset alone",
 )
-NORM = Law(
-    "norm",
-    "rotary",
-    "structure",
-    "rotating multiplies every length by one number, the same at every position",
+NORM = _law(
+    "norm", says="rotating multiplies every length by one number, the same at every position"
 )
-COMPOSITION = Law(
+COMPOSITION = _law(
     "composition",
-    "rotary",
-    "structure",
-    "rotating by m and then by n is rotating by m + n, up to the factor at position 0",
+    says="rotating by m and then by n is rotating by m + n, up to the factor at position 0",
 )
-LINEAR = Law("linear", "rotary", "structure", "rotating is linear in the vector")
-IDENTITY = Law(
+LINEAR = _law("linear", says="rotating is linear in the vector")
+IDENTITY = _law(
     "identity-at-zero",
-    "rotary",
-    "structure",
-    "with all positions 0 vectors are unchanged, up to one factor and a fixed order of channels",
+    says="with all positions 0 vectors are unchanged, up to one factor and a fixed order of "
+    "channels",
 )
-HEADS_ALIKE = Law("every-head-alike", "rotary", "structure", "every head rotates in the same way")
-FOLLOWS_IDS = Law(
+HEADS_ALIKE = _law("every-head-alike", says="every head rotates in the same way")
+FOLLOWS_IDS = _law(
     "follows-its-ids",
-    "rotary",
-    "structure",
-    "tokens permuted together with their position ids give the results permuted; each "
+    says="tokens permuted together with their position ids give the results permuted; each "
     "row has its own ids",
 )
-EQUAL_AXES = Law(
+EQUAL_AXES = _law(
     "equal-axes-are-one",
-    "rotary",
-    "structure",
-    "a position whose coordinates are all p gives what position p gives on one axis",
+    says="a position whose coordinates are all p gives what position p gives on one axis",
     always=False,
 )
-ROTATED_ONCE = Law(
+ROTATED_ONCE = _law(
     "rotated-once",
-    "rotary",
-    "structure",
-    "queries, keys (and values, where they rotate) are each rotated exactly once",
+    says="queries, keys (and values, where they rotate) are each rotated exactly once",
 )
-SHIFT_OF_KEYS = Law(
-    "shift-of-cached-keys",
-    "rotary",
-    "structure",
-    "a rotated key shifted by s is the key rotated at its position + s",
+SHIFT_OF_KEYS = _law(
+    "shift-of-cached-keys", says="a rotated key shifted by s is the key rotated at its position + s"
 )
-CACHE = Law(
+CACHE = _law(
     "cache-keeps-its-positions",
-    "rotary",
-    "structure",
-    "every key in the cache is the raw key rotated at the position it is said to have",
+    says="every key in the cache is the raw key rotated at the position it is said to have",
 )
-CONVERSION = Law(
+CONVERSION = _law(
     "conversion-keeps-scores",
-    "rotary",
-    "structure",
-    "projections converted to another layout give the same scores there",
+    says="projections converted to another layout give the same scores there",
 )
 
 

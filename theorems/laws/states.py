@@ -36,11 +36,9 @@ STATELESS = Law(
     "state",
     "a call gives the same whatever was called before it, on this instance or another",
 )
-STEP_BY_STEP = Law(
-    "step-by-step",
-    "attention layer",
-    "state",
-    "tokens fed one at a time, or in chunks, give what all at once give",
+_law = partial(Law, kinds="attention layer", group="state")
+STEP_BY_STEP = _law(
+    "step-by-step", says="tokens fed one at a time, or in chunks, give what all at once give"
 )
 PADDING = Law(
     "padding-does-nothing",
@@ -54,20 +52,10 @@ PATHS_AGREE = Law(
     "state",
     "every path to the result gives the same: weights asked for, fused kernel, tokens as context",
 )
-EVALUATION_REPEATS = Law(
-    "evaluation-repeats", "attention layer", "state", "in evaluation two calls give the same"
-)
-TRAINING_RETURNS = Law(
-    "training-returns",
-    "attention layer",
-    "state",
-    "training after an evaluation is training again",
-)
-WITHOUT_DROPOUT = Law(
-    "training-is-evaluation",
-    "attention layer",
-    "state",
-    "without dropout training gives what evaluation gives",
+EVALUATION_REPEATS = _law("evaluation-repeats", says="in evaluation two calls give the same")
+TRAINING_RETURNS = _law("training-returns", says="training after an evaluation is training again")
+WITHOUT_DROPOUT = _law(
+    "training-is-evaluation", says="without dropout training gives what evaluation gives"
 )
 NO_MUTATION = Law(
     "no-mutation", EVERY, "state", "a call does not modify its inputs, or its weights in evaluation"

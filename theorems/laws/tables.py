@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from array_api_compat import array_namespace
 
 from .law import OF_CALLS, TOKENS, Inputs, Law, Sides
 
-OFFSET_ONLY = Law(
+_law = partial(Law, kinds="bias", group="structure")
+OFFSET_ONLY = _law(
     "offset-only",
-    "bias",
-    "structure",
-    "the bias depends on the offset of query and key alone, up to a number for each query",
+    says="the bias depends on the offset of query and key alone, up to a number for each query",
 )
-LAST_ROWS = Law(
+LAST_ROWS = _law(
     "last-rows",
-    "bias",
-    "structure",
-    "the bias of the last queries alone is the last rows of the bias of all, up to a number for "
-    "each query",
+    says="the bias of the last queries alone is the last rows of the bias of all, up to a number "
+    "for each query",
 )
 SLOPES = Law(
     "slopes-as-declared",
@@ -34,11 +32,9 @@ BUCKETS = Law(
     "declared",
     "offsets fall into the declared buckets: both directions told apart where both are seen",
 )
-OWN_INDEX = Law(
+OWN_INDEX = _law(
     "offsets-have-own-index",
-    "bias",
-    "structure",
-    "distinct offsets in the window have distinct places in the table",
+    says="distinct offsets in the window have distinct places in the table",
 )
 LINEAR_SHIFT = Law(
     "linear-shift",
