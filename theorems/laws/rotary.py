@@ -12,6 +12,7 @@ from .equations import by_offset, composed, each_alone, linear, permuted, shifte
 from .law import VECTORS, Inputs, Law, Sides
 
 _law = partial(Law, kinds="rotary", group="structure")
+_declared = partial(Law, kinds="rotary", group="declared")
 RELATIVE = _law(
     "relative",
     says="the product of a rotated query and a rotated key depends on their offset alone",
@@ -510,29 +511,22 @@ LAWS = (
         "different positions give different results",
     ),
     FOLLOWS_IDS,
-    Law(
-        "every-axis-matters",
-        "rotary",
-        "structure",
-        "a change of any one coordinate of a position changes the result",
+    _law(
+        "every-axis-matters", says="a change of any one coordinate of a position changes the result"
     ),
     EQUAL_AXES,
-    Law(
+    _law(
         "grid-steps",
-        "rotary",
-        "structure",
-        "one step to the right changes the coordinates in the same way everywhere on any grid",
+        says="one step to the right changes the coordinates in the same way everywhere on any grid",
     ),
     ROTATED_ONCE,
     SHIFT_OF_KEYS,
     CACHE,
     CONVERSION,
-    Law("layout-as-declared", "rotary", "declared", "the channels are paired as declared"),
-    Law(
+    _declared("layout-as-declared", says="the channels are paired as declared"),
+    _declared(
         "width-as-declared",
-        "rotary",
-        "declared",
-        "as many channels rotate as declared, and the others pass through unchanged",
+        says="as many channels rotate as declared, and the others pass through unchanged",
     ),
     Law(
         "frequencies-as-declared",
@@ -540,23 +534,13 @@ LAWS = (
         "declared",
         "the frequencies are the declared ladder, within what its format allows",
     ),
-    Law(
-        "length-as-declared",
-        "rotary",
-        "declared",
-        "vectors become as much longer as declared, and not more",
-    ),
-    Law(
+    _declared("length-as-declared", says="vectors become as much longer as declared, and not more"),
+    _declared(
         "follows-its-arguments",
-        "rotary",
-        "declared",
-        "another base, or another scaling, gives other frequencies, those that are declared",
+        says="another base, or another scaling, gives other frequencies, those that are declared",
     ),
-    Law(
-        "odd-widths",
-        "rotary",
-        "declared",
-        "an odd width is refused, or its last channel passes through unchanged",
+    _declared(
+        "odd-widths", says="an odd width is refused, or its last channel passes through unchanged"
     ),
     Law(
         "neighbours-differ",
