@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention, softmax
 
-from .corpus import pair
+from .corpus import alike, unlike
 from .plain import SCALE, SELF, attention, causal, masked, rotate_half
 
 WINDOW = 4
@@ -60,41 +60,37 @@ def with_cache_unmasked(x: Tensor, y: Tensor, wq: Tensor, wk: Tensor, wv: Tensor
     return masked(y @ wq, k, v, keep)
 
 
-pair(
+alike(
     "cache",
     "tinygrad/tinygrad#15949",
     "a chunk behind a cache is the end of all tokens at once",
     full_causal,
     with_cache,
     STEP,
-    same=True,
 )
-pair(
+unlike(
     "cache-from-0",
     "tinygrad/tinygrad#15949",
     "the causal mask ignores the past",
     full_causal,
     with_cache_from_0,
     STEP,
-    same=False,
 )
-pair(
+unlike(
     "cache-is-causal",
     "tenstorrent/vllm#415",
     "prefill that resumes from cached keys is wrong",
     full_causal,
     with_cache_is_causal,
     STEP,
-    same=False,
 )
-pair(
+unlike(
     "cache-unmasked",
     "lablup/mlxcel#885",
     "a chunk-local mask does not fit, and is dropped",
     full_causal,
     with_cache_unmasked,
     STEP,
-    same=False,
 )
 
 
@@ -113,23 +109,21 @@ def eager_causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return softmax(scores.masked_fill(hidden, float("-inf")), dim=-1) @ v
 
 
-pair(
+alike(
     "is-causal",
     "pytorch/executorch#22426",
     "SDPA's is_causal and a triangular mask, r = n",
     sdpa_causal,
     eager_causal,
     SELF,
-    same=True,
 )
-pair(
+unlike(
     "no-caches-no-mask",
     "meta-pytorch/torchtune#959",
     "without setup_caches there is no causal mask at all",
     eager_causal,
     no_mask,
     SELF,
-    same=False,
 )
 
 
@@ -158,23 +152,21 @@ def first_queries(q: Tensor, k: Tensor, v: Tensor, k1: Tensor, v1: Tensor) -> Te
     return masked(q, k, v, torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril())
 
 
-pair(
+alike(
     "lower-right",
     "onnx/onnx#8054",
     "a triangle anchored at the last key, and by positions",
     last_queries,
     last_queries_by_places,
     CHUNK,
-    same=True,
 )
-pair(
+unlike(
     "upper-left",
     "onnx/onnx#8054",
     "is_causal anchored at the other corner",
     last_queries,
     first_queries,
     CHUNK,
-    same=False,
 )
 
 
@@ -195,32 +187,29 @@ def window_one_too_wide(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return window_left_right(q, k, v, left=WINDOW)
 
 
-pair(
+alike(
     "window",
     "NVIDIA-NeMo/Megatron-Bridge#2656",
     "a window of W is (W - 1, 0) of the other library",
     window_eager,
     window_left_right,
     SELF,
-    same=True,
 )
-pair(
+unlike(
     "window-too-wide",
     "NVIDIA-NeMo/Megatron-Bridge#2656",
     "sliding_window is handed on without -1",
     window_eager,
     window_one_too_wide,
     SELF,
-    same=False,
 )
-pair(
+unlike(
     "window-ignored",
     "sgl-project/sglang#26516",
     "one backend ignores the window",
     window_eager,
     eager_causal,
     SELF,
-    same=False,
 )
 
 
@@ -246,23 +235,21 @@ def window_last_kept(q: Tensor, k: Tensor, v: Tensor, k1: Tensor, v1: Tensor) ->
     return torch.softmax(scores, dim=-1) @ v[:, :, -WINDOW:]
 
 
-pair(
+unlike(
     "window-chunk",
     "pytorch/executorch#21857",
     "rows of a chunk see more keys than the window",
     window_chunk,
     window_chunk_end,
     CHUNK,
-    same=False,
 )
-pair(
+unlike(
     "ring-cache-overrun",
     "pytorch/executorch#20346",
     "a chunk longer than the ring cache overwrites keys that its first rows need",
     window_chunk,
     window_last_kept,
     CHUNK,
-    same=False,
 )
 
 
@@ -294,33 +281,30 @@ def decode_wide(q: Tensor, k: Tensor, v: Tensor, k1: Tensor, v1: Tensor) -> Tens
     return last_window(q, k, v, k1, v1, width=2 * WINDOW)
 
 
-pair(
+alike(
     "rolling-cache",
     "huggingface/transformers#37574",
     "a cache of the last keys is a window",
     last_window,
     rolling_cache,
     DECODE,
-    same=True,
     open="a slice from -3 on, of any length",
 )
-pair(
+unlike(
     "rolled-early",
     "huggingface/transformers#37574",
     "the static cache rolls one step early",
     last_window,
     rolled_early,
     DECODE,
-    same=False,
 )
-pair(
+unlike(
     "decode-window",
     "ModelTC/LightLLM#1311",
     "decoding is left at another width than prefill",
     last_window,
     decode_wide,
     DECODE,
-    same=False,
 )
 
 
@@ -360,32 +344,29 @@ def rotated_from_7(q: Tensor, k: Tensor, k1: Tensor, freq: Tensor) -> Tensor:
     return rotate_half(q, angles[-q.shape[2] :]) @ rotate_half(k, angles).transpose(-1, -2)
 
 
-pair(
+alike(
     "rotated-offset",
     "ml-explore/mlx-lm#1806",
     "new keys rotated from the offset of the cache on",
     rotated_at_once,
     rotated_by_offset,
     ROTARY,
-    same=True,
 )
-pair(
+unlike(
     "rotated-advanced",
     "ml-explore/mlx-lm#1097",
     "the offset is advanced in place before its use",
     rotated_at_once,
     rotated_by_advanced,
     ROTARY,
-    same=False,
 )
-pair(
+alike(
     "rotated-from-7",
     "ml-explore/mlx-lm#1097",
     "positions that begin elsewhere give equal scores",
     rotated_at_once,
     rotated_from_7,
     ROTARY,
-    same=True,
 )
 
 
@@ -418,14 +399,13 @@ def shared_without_cache(
     return attention(y @ wq, y @ wk2, y @ wv2)
 
 
-pair(
+unlike(
     "shared-layers",
     "ml-explore/mlx-swift-lm#333",
     "without a cache the layers that share keys and values project their own",
     shared_from_cache,
     shared_without_cache,
     SHARED_KV,
-    same=False,
 )
 
 
@@ -455,21 +435,19 @@ def linear_stateless(
     return torch.cat((linear(q1, k1, v1), linear(q2, k2, v2)), dim=2)
 
 
-pair(
+alike(
     "linear-chunks",
     "gittensor-ai-lab/sparkinfer#1071",
     "a state carried from chunk to chunk",
     linear_at_once,
     linear_chunks,
     GATED,
-    same=True,
 )
-pair(
+unlike(
     "linear-stateless",
     "gittensor-ai-lab/sparkinfer#1071",
     "the state is not carried on",
     linear_at_once,
     linear_stateless,
     GATED,
-    same=False,
 )

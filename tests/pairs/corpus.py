@@ -2,7 +2,7 @@
 
 One program of a pair is what the other is to be: a fix beside the reference, or the fault as its
 thread tells it.  The code is our own.  Pairs are collected from the topics of this folder, so that
-a new one is two functions and a call of :func:`pair`; no list is edited.
+a new one is two functions and a call of :func:`alike` or :func:`unlike`; no list is edited.
 
 Whether a pair is one function is said by hand, and held by PyTorch alone, in float64: the reader of
 call lines here is no part of what is tested.
@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,9 @@ def pair(
     if name in _CASES:
         raise ValueError(f"{name}: this name is used already")
     _CASES[name] = Case(name, thread, about, first, second, call, same, **more)
+
+
+alike, unlike = partial(pair, same=True), partial(pair, same=False)
 
 
 def all_cases() -> tuple[Case, ...]:

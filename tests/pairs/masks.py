@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from .corpus import pair
+from .corpus import alike, unlike
 from .plain import QKV, attention, causal, masked
 
 FLASH = "q: B r H 4, k: B n H 4, v: B n H 4 -> B r H 4"
@@ -31,26 +31,24 @@ def tokens_first(*given: Tensor) -> tuple[Tensor, ...]:
     return tuple(x.transpose(1, 2) for x in given)
 
 
-pair(
+alike(
     "flash",
     "marin-community/marin#1879",
     "an engine's order of axes: tokens before heads",
     eager,
     flash,
     QKV,
-    same=True,
     other=FLASH,
     by_hand=tokens_first,
     back=tokens_first,
 )
-pair(
+unlike(
     "flash-unscaled",
     "marin-community/marin#1879",
     "the engine does not scale its scores",
     eager,
     flash_unscaled,
     QKV,
-    same=False,
     other=FLASH,
     by_hand=tokens_first,
     back=tokens_first,
@@ -75,25 +73,23 @@ def mask_as_numbers(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     return attention(q, k, v, mask.to(q.dtype))
 
 
-pair(
+alike(
     "mask-added",
     "vllm-project/speculators#897",
     "a boolean mask filled in, or added as -inf",
     mask_filled,
     mask_added,
     MASKED,
-    same=True,
     other=MASKED.replace("mask", "hidden").replace("keep", "hide"),
     by_hand=lambda q, k, v, mask: (q, k, v, ~mask),
 )
-pair(
+unlike(
     "mask-as-numbers",
     "vllm-project/speculators#897",
     "an additive mask made of ones and zeros",
     mask_filled,
     mask_as_numbers,
     MASKED,
-    same=False,
 )
 
 
@@ -117,23 +113,21 @@ def gemma3_causal(q: Tensor, k: Tensor, v: Tensor, image: Tensor) -> Tensor:  # 
     return masked(q, k, v, causal(q.shape[2], q.shape[2]))
 
 
-pair(
+unlike(
     "images-all",
     "huggingface/transformers#38053",
     "images see later images",
     gemma3,
     gemma3_all_images,
     IMAGES,
-    same=False,
 )
-pair(
+unlike(
     "images-causal",
     "vllm-project/vllm-gaudi#1797",
     "image blocks are causal on one backend",
     gemma3,
     gemma3_causal,
     IMAGES,
-    same=False,
 )
 
 
@@ -165,23 +159,21 @@ def apart_causal(x: Tensor, y: Tensor, wq: Tensor, wk: Tensor, wv: Tensor) -> Te
     return torch.cat(outs, dim=1)
 
 
-pair(
+alike(
     "packed",
     "NVIDIA-NeMo/Megatron-Bridge#1776",
     "documents packed are documents apart",
     packed,
     apart,
     PACKED,
-    same=True,
 )
-pair(
+unlike(
     "packed-positions",
     "huggingface/transformers#47342",
     "positions tell where a document begins, and are compared all the same",
     apart_causal,
     packed_causal,
     PACKED,
-    same=False,
 )
 
 
@@ -206,14 +198,13 @@ def from_shards(q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2: 
     return masked(q, k, v, document[:, None] == document)
 
 
-pair(
+unlike(
     "lengths-of-shards",
     "PrimeIntellect-ai/prime-rl#2392",
     "cu_seqlens are rebuilt from position ids behind the sharding",
     from_lengths,
     from_shards,
     SHARDS,
-    same=False,
 )
 
 
@@ -238,23 +229,21 @@ def prompt_reversed(padding: Tensor, prompt: Tensor) -> Tensor:
     return x[:, x.shape[1] - 1 - torch.arange(prompt.shape[1])]
 
 
-pair(
+alike(
     "gather",
     "huggingface/diffusers#13930",
     "gather replaced by an index",
     prompt_gathered,
     prompt_indexed,
     PROMPT,
-    same=True,
 )
-pair(
+unlike(
     "gather-reversed",
     "huggingface/diffusers#13930",
     "the index reverses the tokens of the prompt",
     prompt_gathered,
     prompt_reversed,
     PROMPT,
-    same=False,
 )
 
 
@@ -285,14 +274,13 @@ def bias_moved(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
     return attention(q, k, v, LowerTriangular(bias).to(q.dtype))
 
 
-pair(
+unlike(
     "bias-moved",
     "facebookresearch/xformers#1185",
     "mask.to(..) loses its causality",
     bias_causal,
     bias_moved,
     BIASED,
-    same=False,
 )
 
 
@@ -312,12 +300,11 @@ def next_rolled(x: Tensor, y: Tensor) -> Tensor:
     return torch.cat((both[:, 1:], torch.zeros_like(both[:, :1])), dim=1)
 
 
-pair(
+unlike(
     "labels-rolled",
     "verl-project/verl#6564",
     "labels are rolled across packed samples",
     next_of_each,
     next_rolled,
     LABELS,
-    same=False,
 )

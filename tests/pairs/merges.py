@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .corpus import pair
+from .corpus import alike, unlike
 from .plain import LOG2E, QKV, SCALE, TWO_SHARDS, attention, causal, masked
 
 Partial = tuple[Tensor, Tensor]
@@ -58,26 +58,24 @@ def joined(
 
 
 BOTH = "k: joined of k1, k2 along n; v: joined of v1, v2 along n"
-pair(
+alike(
     "merge-prefix",
     "sgl-project/sglang#40903",
     "the cached prefix and the new chunk, merged by natural LSE, are attention over both",
     prefix_and_suffix,
     attention,
     TWO_SHARDS,
-    same=True,
     other=QKV,
     where=BOTH,
     by_hand=joined,
 )
-pair(
+unlike(
     "merge-prefix-bases",
     "sgl-project/sglang#40903",
     "a kernel that returns base-2 LSE is merged by exp",
     prefix_in_base_2,
     attention,
     TWO_SHARDS,
-    same=False,
     other=QKV,
     where=BOTH,
     by_hand=joined,
@@ -103,23 +101,21 @@ def decode_ranks_mixed(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor
     return torch.stack(corrected).sum(dim=0)
 
 
-pair(
+alike(
     "decode-ranks",
     "vllm-project/vllm#43919",
     "two ranks of decode context parallelism, corrected in base 2 throughout",
     full,
     decode_ranks_base2,
     TWO_SHARDS,
-    same=True,
 )
-pair(
+unlike(
     "decode-ranks-bases",
     "vllm-project/vllm#43919",
     "two ranks of FlashInfer's base-2 LSE, corrected as if they were natural",
     full,
     decode_ranks_mixed,
     TWO_SHARDS,
-    same=False,
 )
 
 
@@ -146,32 +142,29 @@ def lse_mixed(q: Tensor, k: Tensor) -> Tensor:
     return lse
 
 
-pair(
+alike(
     "lse-units",
     "flashinfer-ai/flashinfer#2113",
     "base-2 LSE times log 2 is the natural one",
     lse_of_scores,
     lse_from_base2,
     LSE,
-    same=True,
 )
-pair(
+unlike(
     "lse-divided",
     "flashinfer-ai/flashinfer#4485",
     "base-2 LSE divided by log 2 where it should be multiplied",
     lse_of_scores,
     lse_divided,
     LSE,
-    same=False,
 )
-pair(
+unlike(
     "lse-mixed",
     "lightseekorg/tokenspeed#571",
     "prefill stores a natural maximum plus a base-2 logarithm",
     lse_of_scores,
     lse_mixed,
     LSE,
-    same=False,
 )
 
 
@@ -182,14 +175,13 @@ def merged_by_sigmoid(q: Tensor, k1: Tensor, v1: Tensor, k2: Tensor, v2: Tensor)
     return out - torch.sigmoid(block_lse - lse)[..., None] * (out - block)
 
 
-pair(
+alike(
     "merge-sigmoid",
     "meta-pytorch/attention-gym#200",
     "ring-flash-attention's merge by a sigmoid of the difference of LSEs",
     full,
     merged_by_sigmoid,
     TWO_SHARDS,
-    same=True,
 )
 
 
@@ -231,23 +223,21 @@ def ring_at_rest(q1: Tensor, k1: Tensor, v1: Tensor, q2: Tensor, k2: Tensor, v2:
     return torch.cat((one, other), dim=2)
 
 
-pair(
+alike(
     "ring",
     "sgl-project/sglang#33353",
     "a ring of two ranks is attention over the whole sequence",
     one_rank,
     ring,
     RING,
-    same=True,
 )
-pair(
+unlike(
     "ring-at-rest",
     "sgl-project/sglang#33353",
     "ring degree 2 is accepted, and keys and values are never passed on",
     one_rank,
     ring_at_rest,
     RING,
-    same=False,
 )
 
 
@@ -276,14 +266,13 @@ def ring_over_documents(
     return torch.cat((first, second), dim=2)
 
 
-pair(
+unlike(
     "ring-over-documents",
     "axolotl-ai-cloud/axolotl#4002",
     "the ring ignores the boundaries of packed documents",
     documents_apart,
     ring_over_documents,
     DOCUMENTS,
-    same=False,
 )
 
 
@@ -309,23 +298,21 @@ def round_robin_local(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.stack(parts, dim=3).flatten(2, 3)
 
 
-pair(
+alike(
     "round-robin",
     "sgl-project/sglang#28463",
     "queries dealt out round-robin to two ranks, masked by their global positions",
     causal_attention,
     round_robin,
     ROBIN,
-    same=True,
 )
-pair(
+unlike(
     "round-robin-local",
     "sgl-project/sglang#28463",
     "queries dealt out round-robin to two ranks, masked by their local positions",
     causal_attention,
     round_robin_local,
     ROBIN,
-    same=False,
 )
 
 
@@ -367,23 +354,21 @@ def ulysses_never_sent(
     return torch.cat(parts, dim=1)
 
 
-pair(
+alike(
     "ulysses",
     "ByteDance-Seed/VeOmni#1158",
     "heads shared out to two ranks, and gathered again",
     all_heads,
     ulysses,
     ULYSSES,
-    same=True,
 )
-pair(
+unlike(
     "ulysses-never-sent",
     "ByteDance-Seed/VeOmni#1158",
     "the path without overlap never does the all-to-all: each rank sees its own tokens",
     all_heads,
     ulysses_never_sent,
     ULYSSES,
-    same=False,
 )
 
 
@@ -396,23 +381,21 @@ def keys_twice_summed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return attention(q, k, v) + attention(q, k, v)
 
 
-pair(
+alike(
     "keys-twice",
     "vllm-project/vllm-omni#1233",
     "replicated text keys gathered from two ranks: every weight is halved, and nothing changes",
     attention,
     keys_twice,
     QKV,
-    same=True,
 )
-pair(
+unlike(
     "keys-twice-summed",
     "vllm-project/vllm-omni#1233",
     "replicated text keys attended to on both ranks, and the results added",
     attention,
     keys_twice_summed,
     QKV,
-    same=False,
 )
 
 
@@ -436,21 +419,19 @@ def biased_shards_first(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor
     return torch.cat((attention(q1, k1, v1, first), attention(q2, k2, v2, first)), dim=1)
 
 
-pair(
+alike(
     "mask-shards",
     "huggingface/diffusers#14316",
     "a mask for each head, sharded with the heads",
     biased,
     biased_shards,
     BIASED,
-    same=True,
 )
-pair(
+unlike(
     "mask-not-sharded",
     "huggingface/diffusers#14316",
     "the context-parallel plan leaves the mask's head axis whole",
     biased,
     biased_shards_first,
     BIASED,
-    same=False,
 )

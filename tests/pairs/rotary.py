@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from .corpus import pair
+from .corpus import alike, unlike
 from .plain import SCALE, attention, rotate_half, rotate_pairs
 
 ROPE = "x: B H n 4, angles: n 2 -> B H n 4"
@@ -33,32 +33,29 @@ def half_split_rope(x: Tensor, angles: Tensor) -> Tensor:
     return rotate_half(x, angles)
 
 
-pair(
+alike(
     "rope-complex",
     "huggingface/candle#3612",
     "rotation of pairs, in complex and in real numbers",
     complex_rope,
     fused_rope,
     ROPE,
-    same=True,
 )
-pair(
+alike(
     "rope-opposite",
     "huggingface/candle#3612",
     "the rotation by the opposite angle undoes it",
     fused_rope,
     fused_rope_back,
     ROPE,
-    same=True,
 )
-pair(
+unlike(
     "rope-layout",
     "ooples/AiDotNet#2074",
     "half-split in the place of interleaved",
     complex_rope,
     half_split_rope,
     ROPE,
-    same=False,
 )
 
 
@@ -89,32 +86,29 @@ def last_part(x: Tensor, positions: Tensor, freq: Tensor) -> Tensor:
     return torch.cat((x[..., :-ROTARY_DIM], rotate_pairs(x[..., -ROTARY_DIM:], angles)), dim=-1)
 
 
-pair(
+alike(
     "partial-zeros",
     "aws-neuron/neuronx-distributed-inference#106",
     "a part of the head is rotated; or all of it, with zeros among the frequencies",
     partial_rope,
     partial_by_zeros,
     PARTIAL,
-    same=True,
 )
-pair(
+unlike(
     "partial-lost",
     "vllm-project/vllm#43676",
     "rotary_dim does not reach the fused kernel",
     partial_rope,
     whole_head,
     PARTIAL,
-    same=False,
 )
-pair(
+unlike(
     "partial-end",
     "huggingface/transformers#48486",
     "the last channels rotated for the first",
     partial_rope,
     last_part,
     PARTIAL,
-    same=False,
 )
 
 
@@ -137,23 +131,21 @@ def scaling_unused(x: Tensor, positions: Tensor, freq: Tensor) -> Tensor:
     return rotate_half(x, positions[:, None] * freq)
 
 
-pair(
+alike(
     "linear-scaling",
     "Blaizzy/mlx-vlm#1709",
     "frequencies divided, or positions",
     scaled_frequencies,
     scaled_positions,
     SCALED,
-    same=True,
 )
-pair(
+unlike(
     "scaling-unused",
     "Blaizzy/mlx-vlm#1709",
     "rope scaling of the global layers is never used",
     scaled_frequencies,
     scaling_unused,
     SCALED,
-    same=False,
 )
 
 
@@ -189,32 +181,29 @@ def yarn_no_mscale(q: Tensor, k: Tensor, v: Tensor, qa: Tensor, ka: Tensor) -> T
     return torch.softmax(scores * SCALE, dim=-1) @ v
 
 
-pair(
+alike(
     "yarn",
     "NVIDIA/Megatron-LM#1429",
     "YaRN's factor in the tables, or its square in the scale",
     yarn_in_tables,
     yarn_in_scale,
     YARN,
-    same=True,
 )
-pair(
+unlike(
     "yarn-mscale",
     "NVIDIA/Megatron-LM#1429",
     "the scale is made of mscale, not of mscale_all_dim",
     yarn_in_scale,
     yarn_wrong_mscale,
     YARN,
-    same=False,
 )
-pair(
+unlike(
     "yarn-no-mscale",
     "huggingface/transformers#47435",
     "the factor is missing from the scale",
     yarn_in_scale,
     yarn_no_mscale,
     YARN,
-    same=False,
 )
 
 
@@ -241,14 +230,13 @@ def factors_of_each_chunk(q: Tensor, k: Tensor, k1: Tensor, short: Tensor, long:
     return rotate_half(q, angles) @ keys.transpose(-1, -2)
 
 
-pair(
+unlike(
     "longrope-chunks",
     "trymirai/uzu#604",
     "LongRoPE's factors are chosen for each chunk anew",
     long_factors,
     factors_of_each_chunk,
     LONG,
-    same=False,
 )
 
 
@@ -294,23 +282,21 @@ def mrope_not_twice(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return rotate(x, cos, sin)
 
 
-pair(
+alike(
     "mrope",
     "NVIDIA-NeMo/Megatron-Bridge#1776",
     "M-RoPE's sections cut out of a head, or of its halves",
     mrope,
     mrope_by_slices,
     MROPE,
-    same=True,
 )
-pair(
+unlike(
     "mrope-sections",
     "NVIDIA-NeMo/Megatron-Bridge#1776",
     "sections of half a head taken for a head",
     mrope,
     mrope_not_twice,
     MROPE,
-    same=False,
 )
 
 
@@ -333,23 +319,21 @@ def rotated_query(q: Tensor, k: Tensor) -> Tensor:
     return (q @ hadamard) @ k[:, None].transpose(-1, -2)
 
 
-pair(
+alike(
     "hadamard",
     "ROCm/ATOM#1507",
     "a Hadamard rotation of queries and keys leaves the scores",
     indexer,
     rotated_indexer,
     INDEXER,
-    same=True,
 )
-pair(
+unlike(
     "hadamard-query",
     "ROCm/ATOM#1507",
     "the rotation is applied to the query alone",
     indexer,
     rotated_query,
     INDEXER,
-    same=False,
 )
 
 
@@ -391,21 +375,19 @@ def latent_scaled_by_width(
     return torch.einsum("bhts,bsl,hdl->bhtd", torch.softmax(scores, dim=-1), c, wv)
 
 
-pair(
+alike(
     "latent",
     "vllm-project/vllm#48305",
     "MLA as the trainer has it, and as the engine decodes",
     latent_expanded,
     latent_absorbed,
     MLA,
-    same=True,
 )
-pair(
+unlike(
     "latent-scale",
     "vllm-project/vllm#48305",
     "the engine's scale is of the latent's width",
     latent_expanded,
     latent_scaled_by_width,
     MLA,
-    same=False,
 )

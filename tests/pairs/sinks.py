@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention, softmax
 
-from .corpus import pair
+from .corpus import alike, unlike
 from .plain import LOG2E, QKV, SCALE, attention
 
 SINK = "q: B H r 4, k: B H n 4, v: B H n 4, sink: H -> B H r 4"
@@ -39,23 +39,21 @@ def sink_dropped(q: Tensor, k: Tensor, v: Tensor, sink: Tensor) -> Tensor:  # no
     return weights @ v / weights.sum(dim=-1, keepdim=True)
 
 
-pair(
+alike(
     "sink",
     "kekzl/imp#1345",
     "a column of scores without a value, and a term of the denominator",
     eager_sink,
     sink_in_denominator,
     SINK,
-    same=True,
 )
-pair(
+unlike(
     "sink-dropped",
     "kekzl/imp#1345",
     "decoding from a quantised cache drops the learned sink",
     eager_sink,
     sink_dropped,
     SINK,
-    same=False,
 )
 
 
@@ -99,32 +97,29 @@ def split_kv_scale(
     return split_kv(q, k1, v1, k2, v2, sink * math.log(2))
 
 
-pair(
+alike(
     "split-sink",
     "ROCm/rocm-libraries#12227",
     "the sink enters once, where splits are combined",
     whole_sink,
     split_kv,
     SPLIT,
-    same=True,
 )
-pair(
+unlike(
     "split-sink-twice",
     "ROCm/rocm-libraries#12227",
     "each of two splits counts the sink",
     whole_sink,
     split_kv_each,
     SPLIT,
-    same=False,
 )
-pair(
+unlike(
     "split-sink-scale",
     "ROCm/rocm-libraries#12227",
     "the sink is not taken to base 2",
     whole_sink,
     split_kv_scale,
     SPLIT,
-    same=False,
 )
 
 
@@ -153,23 +148,21 @@ def softcap_before_scale(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(scores.masked_fill(hidden, float("-inf")), dim=-1) @ v
 
 
-pair(
+alike(
     "softcap",
     "Dao-AILab/flash-attention#2544",
     "scale and cap folded into the query",
     softcap,
     softcap_folded,
     CAPPED,
-    same=True,
 )
-pair(
+unlike(
     "softcap-before-scale",
     "Dao-AILab/flash-attention#2544",
     "scores are capped before the scale",
     softcap,
     softcap_before_scale,
     CAPPED,
-    same=False,
 )
 
 
@@ -203,23 +196,21 @@ def grouped_by_remainder(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return attention(q, k[:, of_head], v[:, of_head])
 
 
-pair(
+alike(
     "grouped",
     "XunhaoLai/native-sparse-attention-triton#27",
     "keys repeated for their queries, and queries grouped by their keys",
     repeated_keys,
     grouped,
     GROUPED,
-    same=True,
 )
-pair(
+unlike(
     "grouped-remainder",
     "XunhaoLai/native-sparse-attention-triton#27",
     "heads split by the wrong count: head h reads the keys of h % G",
     repeated_keys,
     grouped_by_remainder,
     GROUPED,
-    same=False,
 )
 
 
@@ -250,30 +241,27 @@ def zeros_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scaled_dot_product_attention(q, k, v)
 
 
-pair(
+alike(
     "online",
     "NVIDIA-NeMo/Automodel#3937",
     "one key first, all others behind it",
     attention,
     online,
     QKV,
-    same=True,
 )
-pair(
+unlike(
     "left-over-keys",
     "ScalingIntelligence/KernelBench#165",
     "a generated kernel skips the keys behind the last full block",
     attention,
     blocks_of_16,
     QKV,
-    same=False,
 )
-pair(
+unlike(
     "zeros-when-long",
     "AMD-AGI/AgentKernelArena#82",
     "a generated kernel gives zeros of lengths that are not scored",
     attention,
     zeros_when_long,
     QKV,
-    same=False,
 )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, scaled_dot_product_attention, silu
 
-from .corpus import pair
+from .corpus import alike, unlike
 from .plain import attention, heads, joined, rotate_half, rotate_pairs
 
 # Two heads of 4 features; tokens have 6.
@@ -40,32 +40,29 @@ def scores_permuted_as_one_head(x: Tensor, wq: Tensor, wk: Tensor, angles: Tenso
     return scores_of_halves(x, permute(wq, 1), permute(wk, 1), angles)
 
 
-pair(
+alike(
     "permuted",
     "ggml-org/llama.cpp#22611",
     "halves rotated, of permuted weights of q and k",
     scores_of_pairs,
     scores_permuted,
     SCORES,
-    same=True,
 )
-pair(
+unlike(
     "not-permuted",
     "ggml-org/llama.cpp#22611",
     "the repack skips the permutation of q and k",
     scores_of_pairs,
     scores_of_halves,
     SCORES,
-    same=False,
 )
-pair(
+unlike(
     "permuted-as-one-head",
     "foundation-model-stack/foundation-model-stack#527",
     "heads are counted wrongly: the permutation is of all rows at once",
     scores_of_pairs,
     scores_permuted_as_one_head,
     SCORES,
-    same=False,
 )
 
 
@@ -115,26 +112,24 @@ def loaded(held: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return {f"{name}_proj.weight": held[f"w{name}.weight"] for name in "qkv"}
 
 
-pair(
+alike(
     "checkpoint",
     "nurl-lang/nurl#584",
     "a checkpoint of pairs, permuted for a layer of halves",
     MetaLayer(),
     Layer(),
     LAYER,
-    same=True,
     weights_by_hand=converted,
     weights="q_proj.weight = wq.weight[[0, 2, 1, 3, 4, 6, 5, 7]], "
     "k_proj.weight = wk.weight[[0, 2, 1, 3, 4, 6, 5, 7]], v_proj.weight = wv.weight",
 )
-pair(
+unlike(
     "checkpoint-as-stored",
     "nurl-lang/nurl#584",
     "safetensors are loaded without the permutation",
     MetaLayer(),
     Layer(),
     LAYER,
-    same=False,
     weights_by_hand=loaded,
     weights="q_proj.weight = wq.weight, k_proj.weight = wk.weight, v_proj.weight = wv.weight",
 )
@@ -195,24 +190,22 @@ def rows(**told: list[int]) -> dict[str, object]:
 
 
 TOKENS = "x: B n 6 -> B n 8"
-pair(
+alike(
     "fused-groups",
     "vllm-project/vllm#55335",
     "Megatron's fused QKV in groups, taken apart",
     Fused(),
     Separate(),
     TOKENS,
-    same=True,
     **rows(q=Q_ROWS, k=K_ROWS, v=V_ROWS),
 )
-pair(
+unlike(
     "fused-as-blocks",
     "AI-Hypercomputer/maxtext#1839",
     "groups are read as all q, all k, all v",
     Fused(),
     Separate(),
     TOKENS,
-    same=False,
     **rows(q=list(range(8)), k=list(range(8, 12)), v=list(range(12, 16))),
 )
 
@@ -245,23 +238,21 @@ def resharded_as_rows(x: Tensor, qkv: Tensor) -> Tensor:
     return joined(torch.cat(outs, dim=1))
 
 
-pair(
+alike(
     "resharded",
     "ai-dynamo/modelexpress#650",
     "fused rows resharded part by part",
     whole_qkv,
     resharded,
     SHARDED,
-    same=True,
 )
-pair(
+unlike(
     "resharded-as-rows",
     "ai-dynamo/modelexpress#650",
     "fused rows cut in two as they stand",
     whole_qkv,
     resharded_as_rows,
     SHARDED,
-    same=False,
 )
 
 
@@ -283,21 +274,19 @@ def merged_up_gate(x: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
     return merged_gate_up(x, up, gate, down)
 
 
-pair(
+alike(
     "gate-up",
     "NVIDIA-NeMo/RL#1513",
     "a fused gate and up projection",
     swiglu,
     merged_gate_up,
     GATED,
-    same=True,
 )
-pair(
+unlike(
     "up-gate",
     "NVIDIA-NeMo/Automodel#787",
     "gate and up are stored in the other order",
     swiglu,
     merged_up_gate,
     GATED,
-    same=False,
 )
