@@ -8,7 +8,19 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .equations import by_offset, permuted, unordered
-from .law import BEYOND_EXP, KEYS, OF_CALLS, QUERIES, THREE, TOKENS, Inputs, Law, Sides
+from .law import (
+    BEYOND_EXP,
+    KEYS,
+    OF_CALLS,
+    QUERIES,
+    SOME,
+    SQUARE,
+    THREE,
+    TOKENS,
+    Inputs,
+    Law,
+    Sides,
+)
 
 PERMUTATION = Law(
     "permutation",
@@ -151,16 +163,6 @@ def large_scores(f: Any, q: Any, k: Any, v: Any) -> Sides:
     return 0 * f.attend(q, k, v), 0 * q
 
 
-SQUARE: dict[str, Any] = {
-    "q": "real B H n D",
-    "k": KEYS,
-    "v": KEYS,
-    "q2": "real B H m D",
-    "k2": "real B G m D",
-    "v2": "real B G m D",
-}
-
-
 @QUERIES_APART.of(
     "attention",
     "attend",
@@ -274,10 +276,7 @@ def heads_apart(f: Any, q: Any, k: Any, v: Any, q2: Any, k2: Any, v2: Any) -> Si
     sizes=({"r": 5, "n": 5},),
     **THREE,
     names=(("values times the weights that are returned", "the output"),),
-    inputs=tuple(
-        Inputs(lengths={"B": b, "r": r, "n": n})
-        for b, r, n in ((1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H"))
-    ),
+    inputs=SOME,
 )
 def weights_as_shown(f: Any, q: Any, k: Any, v: Any) -> Sides:
     """Σ_j w_ij v_j = attend(q, k, v)_i, each head with the values of its group."""

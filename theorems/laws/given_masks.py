@@ -9,7 +9,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .law import KEYS, QUERIES, THREE, TOKENS, Inputs, Law, Sides
+from .law import KEYS, QUERIES, SOME, THREE, TOKENS, Inputs, Law, Sides
 
 TRUE_MEANS = Law(
     "true-means-visible",
@@ -154,10 +154,6 @@ ADDED = (
         "the output under the mask, times what it leaves of the weights",
         "values times e to the mask, weighted without it",
     ),
-)
-SOME = tuple(
-    Inputs(lengths={"B": b, "r": r, "n": n})
-    for b, r, n in ((1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H"))
 )
 
 

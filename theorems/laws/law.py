@@ -90,11 +90,20 @@ OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
     "rotate": _lengths("BAnr", (1, 1, 2, 3), (2, 1, 3, 4), (2, 2, 4, 4), ("H", 1, "H", 2)),
 }
 
+SOME = _lengths("Brn", (1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H"))
 
 Sides = tuple[Any, Any]
 VECTORS, TOKENS = "real B H n D", "real B n E"
 QUERIES, KEYS = "real B H r D", "real B G n D"
 THREE: dict[str, Any] = {"q": QUERIES, "k": KEYS, "v": KEYS}
+SQUARE: dict[str, Any] = {
+    "q": VECTORS,
+    "k": KEYS,
+    "v": KEYS,
+    "q2": "real B H m D",
+    "k2": "real B G m D",
+    "v2": "real B G m D",
+}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .law import KEYS, QUERIES, TOKENS, Inputs, Law, Sides
+from .law import KEYS, QUERIES, SQUARE, TOKENS, Inputs, Law, Sides
 
 CAUSAL = Law(
     "causal",
@@ -115,14 +115,6 @@ def _of_tokens(kind: str, call: str) -> None:
 _of_tokens("attention", "layer")
 _of_tokens("layer", "call")
 
-SQUARE: dict[str, Any] = {
-    "q": "real B H n D",
-    "k": KEYS,
-    "v": KEYS,
-    "q2": "real B H m D",
-    "k2": "real B G m D",
-    "v2": "real B G m D",
-}
 OTHERS: dict[str, Any] = {"k3": "real B G m D", "v3": "real B G m D"}
 
 

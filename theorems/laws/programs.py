@@ -108,6 +108,10 @@ def _each(
 
 
 ROTATES = {"rotate": rotated}
+OF_TOKENS = {
+    "permutation": {"tokens permuted": by_token_place},
+    "rows-of-batch-apart": {"a row alone": less_mean_of_rows},
+}
 PROGRAMS = (
     *_each(
         "rotary rotate",
@@ -373,14 +377,7 @@ PROGRAMS = (
         the_same_further_along=lambda x, s: x * (1.0 + s),
         relative=lambda x, s: x * (array_namespace(x).arange(x.shape[1]) + 1.0 + s)[None, :, None],
     ),
-    *_each(
-        "attention layer",
-        mean_of_tokens,
-        {
-            "permutation": {"tokens permuted": by_token_place},
-            "rows-of-batch-apart": {"a row alone": less_mean_of_rows},
-        },
-    ),
+    *_each("attention layer", mean_of_tokens, OF_TOKENS),
     _of(
         "paths-agree",
         "attention attended_paths",
@@ -530,14 +527,7 @@ PROGRAMS = (
         no_later_token=attend,
         not_the_next_one=lambda q, k, v: weighted(seen_exponentials(q, k, 1), v),
     ),
-    *_each(
-        "layer call",
-        mean_of_tokens,
-        {
-            "permutation": {"tokens permuted": by_token_place},
-            "rows-of-batch-apart": {"a row alone": less_mean_of_rows},
-        },
-    ),
+    *_each("layer call", mean_of_tokens, OF_TOKENS),
     _of(
         "causal",
         "layer call",

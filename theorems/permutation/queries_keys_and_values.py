@@ -29,6 +29,8 @@ from attnproof.theorems.definitions.powers import nothing
 r, n, m, a, b, c = sizes("r n m a b c", "tokens")
 ell, d, e, p = sizes("ell d e p", "features")
 QKV = {"Q": real(r, ell), "K": real(n, ell), "V": real(n, d)}
+MOVED = {"tau": permutation(r), "sigma": permutation(n), "g": orthogonal(ell), "h": real(d, e)}
+SYMMETRIES = {**QKV, **MOVED}
 
 
 @theorem(
@@ -55,13 +57,7 @@ def columns_stay(S: Array, tau: Array, sigma: Array) -> Claim:
 
 @theorem(
     "softmax(τQg(σKg)ᵀ/√ℓ) σVh = τ softmax(QKᵀ/√ℓ) σᵀσVh, with τ once",
-    given={
-        **QKV,
-        "tau": permutation(r),
-        "sigma": permutation(n),
-        "g": orthogonal(ell),
-        "h": real(d, e),
-    },
+    given=SYMMETRIES,
     sources=("Ganev, proof of Lemma 2.3, second and third line mended",),
     claims=("G2.3d",),
 )
@@ -254,13 +250,7 @@ def as_a_set(Q: Array, W_K: Array, W_V: Array, X: Array, Y: Array) -> Claim:
 
 @theorem(
     "Att(τQg, σKg, σVh) = τ Att(Q, K, V) h for g orthogonal and any matrix h",
-    given={
-        **QKV,
-        "tau": permutation(r),
-        "sigma": permutation(n),
-        "g": orthogonal(ell),
-        "h": real(d, e),
-    },
+    given=SYMMETRIES,
     sources=("Ganev, Lemma 2.3, with g in O(ℓ), and h any d × e matrix",),
     claims=("G2.3", "G2.3b", "GS3.1"),
 )
