@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -171,7 +172,7 @@ Q_ROWS = [0, 1, 2, 3, 8, 9, 10, 11]
 K_ROWS, V_ROWS = [4, 5, 12, 13], [6, 7, 14, 15]
 
 
-def rows(**told: list[int]) -> dict[str, object]:
+def rows(**told: list[int]) -> dict[str, Any]:
     """Which rows of the fused weight and bias are those of q, k and v."""
 
     def by_hand(held: Mapping[str, Tensor]) -> dict[str, Tensor]:
