@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -24,7 +24,8 @@ from attnproof.symbolic.givens import Given, boolean, real
 
 from .angles import Angles, angles_of
 from .from_one import FromOne
-from .guards import conditions_of
+from .guards import conditions_of, from_one_or_two, is_cut_short, tells_one
+from .in_place import written_as_new
 from .nodes import is_silent, leaves, live, nodes_of, unread_of
 from .tables import Pattern, pattern_of, small_of
 
@@ -110,7 +111,7 @@ class Exported:
     of them that may be written out as they are, with what has to hold for that.  ``conditions`` are
     those of the branches on lengths that were taken, as sympy has them.
 
-    ``wider``: the ranges of lengths of which more was shown than was traced.
+    ``wider``: the ranges of lengths of which more is known than the program says.
 
     ``place``: of two results of two first inputs, it is the graph of this one, and its own input
     is named first; None where the graph has one result.
@@ -198,7 +199,7 @@ def exported(
     """The graph of a call on inputs like these.
 
     ``lengths`` says of each axis of each input whether its length is symbolic, where the code
-    allows that; ``from_one``: a symbolic length may be 1 as well, as :func:`traced` has it.
+    allows that; ``from_one``: a symbolic length may be 1 as well, where :func:`traced` has it so.
     Raises :class:`NotTraced`.
     """
     return read(traced(call, inputs, lengths, modules, from_one=from_one))
@@ -206,11 +207,15 @@ def exported(
 
 @dataclass(frozen=True)
 class Trace:
-    """A program, the storages that are trained, and the constants that the code writes down."""
+    """A program, the storages that are trained, and the constants that the code writes down.
+
+    ``from_one``: lengths are 1 or more, and not 2 or more.
+    """
 
     program: ExportedProgram
     trained: frozenset[int]
     literals: frozenset[str]
+    from_one: bool = False
 
 
 def traced(
@@ -223,31 +228,52 @@ def traced(
 ) -> Trace:
     """What torch.export makes of a call, as :func:`exported` reads it.  Raises ``NotTraced``.
 
-    A symbolic length is 2 or more, and with ``from_one`` 1 or more: then it is not traced where
-    something but a comparison tells a length of 1.
+    A symbolic length is 2 or more, and with ``from_one`` 1 or more where nothing but a comparison
+    of one length tells a length of 1.
     """
-    found = {id(m): m for m in (*modules, *modules_in(call))}
-    one = FromOne()
     if from_one:
+        one = FromOne()
         one.hear(call, inputs)
-    wrapped = _Called(one.of(call) if from_one else call, list(found.values()))
+        if not one.met:
+            with suppress(NotTraced):
+                return _traced(call, inputs, lengths, modules, one)
+    return _traced(call, inputs, lengths, modules, None)
+
+
+def _traced(
+    call: Callable[..., Any],
+    inputs: Sequence[Tensor],
+    lengths: Sequence[Sequence[bool]],
+    modules: Sequence[nn.Module],
+    one: FromOne | None,
+) -> Trace:
+    """A trace, followed where its lengths are 1 or more."""
+    found = {id(m): m for m in (*modules, *modules_in(call))}
+    wrapped = _Called(call if one is None else one.of(call), list(found.values()))
     dynamic = tuple(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths
     )
     try:
-        with _tracing(), one.lengths() if from_one else nullcontext():
+        with _tracing(), nullcontext() if one is None else one.lengths():
             program = export(
                 wrapped, tuple(inputs), strict=False, dynamic_shapes=(dynamic,) if dynamic else ()
             )
             literals = _literals(program)
+            if written_as_new(program.graph):
+                program.graph_module.recompile()
             nodes = list(nodes_of(tuple(program.graph.nodes)))
-            if from_one and (told := one.looked_through(nodes, WRITES_NOTHING)):
+            if one is not None and (told := one.looked_through(nodes, WRITES_NOTHING)):
                 raise NotTraced(told)
             if not _is_read(program):
                 program = _decomposed(program)
+        if one is not None and (
+            any(map(tells_one, conditions_of(program))) or is_cut_short(program)
+        ):
+            raise NotTraced("what its lengths are at 1 is asked of several, or of a part that ends")
     except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
-    return Trace(program, frozenset(storages_of_trained(call, inputs)), literals)
+    trained = frozenset(storages_of_trained(call, inputs))
+    return Trace(program, trained, literals, one is not None)
 
 
 @contextmanager
@@ -365,6 +391,9 @@ def read(trace: Trace, place: int | None = None) -> Exported:
             if written is not None:
                 small[roles[name][1]] = written
     only = () if place is None else (results_of(program)[place],)
+    conditions, wider = conditions_of(program), dict[str, Any]()
+    if trace.from_one:
+        conditions, wider = from_one_or_two(conditions, program.range_constraints)
     found = Exported(
         program,
         live(program.graph, only),
@@ -372,9 +401,10 @@ def read(trace: Trace, place: int | None = None) -> Exported:
         tables,
         values,
         roles,
-        conditions_of(program),
+        conditions,
         place,
         small,
+        wider,
     )
     return replace(found, shapes=found.taken(shapes))
 

@@ -31,9 +31,18 @@ LAYOUT = frozenset(
     ("stride", "is_contiguous", "storage_offset", "untyped_storage", "_is_view", "dim_order")
 )
 AS_TEXT = ("__repr__", "__str__", "__format__", "__hash__")
-# These ask whether they have to copy, and are given copies.
+# These ask whether they have to copy, or how numbers lie in memory, and are given copies.
 MERGES = frozenset(
-    ("reshape", "flatten", "matmul", "__matmul__", "einsum", "scaled_dot_product_attention")
+    (
+        "reshape",
+        "view",
+        "flatten",
+        "linear",
+        "matmul",
+        "__matmul__",
+        "einsum",
+        "scaled_dot_product_attention",
+    )
 )
 SPREADS = ("var", "std")  # in the names of operations that divide by what they count less 1
 # What code names that asks whether a length is an int, which it is not while code is traced.

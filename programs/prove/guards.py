@@ -12,21 +12,27 @@ import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import sympy
 import torch
 from sympy.core.relational import GreaterThan, LessThan, StrictGreaterThan, StrictLessThan
 from torch.export import ExportedProgram
+from torch.utils._sympy.functions import Max, Min
+from torch.utils._sympy.value_ranges import ValueRanges
 
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import length_value, number_of
 from attnproof.symbolic.terms import Term, free
 
 STRICT = (StrictLessThan, StrictGreaterThan)
+LEAST = (sympy.Min, Min)
+ENDS = (*LEAST, sympy.Max, Max)
 BOUNDS = (LessThan, GreaterThan, *STRICT)
 Binding = tuple[tuple[str, Term], ...]
 TRIES, LARGEST, LONGEST = 400, 40, 4096
+FEW = (1, 2, 3, 5)  # lengths at which a condition is looked at
 
 
 def conditions_of(program: ExportedProgram) -> tuple[Any, ...]:
@@ -39,6 +45,82 @@ def conditions_of(program: ExportedProgram) -> tuple[Any, ...]:
                 found = [guard.expr.xreplace(known.replacements) for guard in known.guards]
                 return tuple(dict.fromkeys(c for c in found if c != sympy.true))
     return ()
+
+
+def from_one_or_two(
+    conditions: Iterable[Any], ranges: Mapping[Any, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The conditions on lengths that were traced as 1 or more, and the ranges of these.
+
+    A condition on one length that holds from 2 on, as n ≠ 1, is that it is at least 2; that the
+    smaller one of n and 12 is n is that n is at most 12.
+
+    >>> n, m = sympy.symbols("n m", integer=True)
+    >>> any_length = ValueRanges(0, 100)
+    >>> from_one_or_two([sympy.Ne(n, 1), n < m], {n: any_length, m: any_length})
+    ((n < m,), {'n': VR[2, 100], 'm': VR[1, 100]})
+    >>> from_one_or_two([sympy.Eq(sympy.Min(n, 12), n)], {n: any_length})
+    ((n <= 12,), {'n': VR[1, 100]})
+    """
+    conditions = tuple(map(_as_bound, conditions))
+    from_two = {c: c.free_symbols for c in conditions if _is_of_more(c)}
+    held: set[Any] = set().union(*from_two.values())
+    return tuple(c for c in conditions if c not in from_two), {
+        str(s): ValueRanges(max(r.lower, 1 + (s in held)), r.upper) for s, r in ranges.items()
+    }
+
+
+def _as_bound(condition: Any) -> Any:
+    """That the least of two is one of them, as torch.export may say it, as a bound."""
+    if isinstance(condition, sympy.Eq):
+        for least, one in ((condition.lhs, condition.rhs), (condition.rhs, condition.lhs)):
+            if isinstance(least, LEAST) and len(least.args) == 2 and one in least.args:
+                (other,) = (n for n in least.args if n != one)
+                return sympy.Le(one, other)
+    return condition
+
+
+def _is_of_more(condition: Any) -> bool:
+    """Whether a condition on one length holds from 2 on.
+
+    >>> n = sympy.Symbol("n", integer=True)
+    >>> _is_of_more(sympy.Ne(n, 1)), _is_of_more(n > 1), _is_of_more(n > 2)
+    (True, True, False)
+    """
+    if len(condition.free_symbols) != 1:
+        return False
+    more = sympy.Symbol("more", integer=True, nonnegative=True)
+    (length,) = condition.free_symbols
+    return bool(condition.subs(length, more + 2) == sympy.true)
+
+
+def is_cut_short(program: ExportedProgram) -> bool:
+    """Whether a part may end where there is no more, so that its length is the least of two.
+
+    Of lengths from 2 on torch.export asks whether there is as much.
+    """
+    bounds = [c for c in map(_as_bound, conditions_of(program)) if isinstance(c, LessThan)]
+    known = {(c.lhs, c.rhs) for c in bounds} | {(c.rhs, c.lhs) for c in bounds}
+    values = [node.meta.get("val") for node in program.graph.nodes]
+    shapes: list[Any] = [n for x in values if isinstance(x, torch.Tensor) for n in x.shape]
+    lengths = [n.node.expr for n in shapes if isinstance(n, torch.SymInt)]
+    cut = {one for length in lengths for one in length.atoms(*ENDS)}
+    return any(tuple(one.args) not in known for one in cut)
+
+
+def tells_one(condition: Any) -> bool:
+    """Whether a condition on several lengths fails only where one of them is 1, as far as is seen.
+
+    >>> n, m = sympy.symbols("n m", integer=True)
+    >>> tells_one(sympy.Ne(n * m, 1)), tells_one(n < m), tells_one(n > 1)
+    (True, False, False)
+    """
+    lengths = sorted(condition.free_symbols, key=str)
+    if len(lengths) < 2:
+        return False
+    few = (dict(zip(lengths, at, strict=True)) for at in product(FEW, repeat=len(lengths)))
+    failing = [at for at in few if condition.subs(at) == sympy.false]
+    return bool(failing) and all(1 in at.values() for at in failing)
 
 
 def told(

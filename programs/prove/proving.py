@@ -173,7 +173,7 @@ class _Reading:
         traces: dict[Any, Trace] = {}
         for call in calls:
             try:
-                graph = _exported(call, fixed, traces)
+                graph = _exported(call, fixed, traces, from_one=True)
             except NotTraced as error:
                 self.reasons.append(f"torch.export refuses `{call.name}`: {error}")
                 continue
@@ -217,9 +217,7 @@ class _Reading:
         return [(dict(at), cache(partial(proofs, k, dict(at)))) for k, at in enumerate(sides)]
 
 
-def _exported(
-    call: Call, fixed: str, traces: dict[Any, Trace], *, from_one: bool = False
-) -> Exported:
+def _exported(call: Call, fixed: str, traces: dict[Any, Trace], *, from_one: bool) -> Exported:
     """The graph of a call; two results of one call are traced together, and kept in ``traces``."""
     free = symbolic(call, fixed)
     if call.pair is None:

@@ -63,9 +63,9 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
     """The graph, of further lengths at which the code is shown to be the same function.
 
     ``elsewhere``: lengths that break a condition of the graph; where what runs there is one with
-    it, that is a condition no more.  Then lengths of 1: of as many as may be, each alone and all
-    together, which are traced under no other conditions than the graph has now.  Most code asks
-    nothing of a length of 1: one trace shows that of all its lengths.
+    it, that is a condition no more.  Then lengths of 1, of graphs that were traced from 2 on: of as
+    many as may be, each alone and all together, which are traced under no other conditions than
+    the graph has now.
     """
     beyond: list[tuple[Lengths, Graph]] = []
     for at in elsewhere:
@@ -73,8 +73,7 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
         beyond += [(at, other)] if other is not None else []
     letters, own, count = letters_of(graph), graph.exported.ranges, 0
     symbols = sorted(own.keys() & letters.keys(), key=lambda s: ORDER.find(letters[s]))
-    each = [_never_compared_with_one(one, traced) for one in (graph, *(g for _, g in beyond))]
-    shown = [s for s in symbols if all(letters[s] in one for one in each)]
+    shown = [s for s in symbols if letters[s] in _from_one(graph)]
     merged = [at for at, _ in beyond]
     for symbol in [s for s in symbols if s not in shown and letters[s] in ORDER]:
         also = [(*more, symbol) for k in range(len(shown) + 1) for more in combinations(shown, k)]
@@ -102,39 +101,10 @@ def of_one_call(graphs: Sequence[Graph]) -> list[Graph]:
     ]
 
 
-def _never_compared_with_one(graph: Graph, traced: Traces) -> set[str]:
-    """Letters of lengths that may be 1: traced as for lengths of 1 or more, none is held against 1.
-
-    What is traced so has to be the same function, under conditions that are the graph's own.
-    """
+def _from_one(graph: Graph) -> set[str]:
+    """Letters of lengths that may be 1, as the graph was traced."""
     letters, ranges = letters_of(graph), graph.exported.ranges
-    first = {letters[s]: n for _, s, n in graph.axes if isinstance(s, str)}
-    other = _traced_at(graph, first, traced, from_one=True)
-    there = None if other is None else _there(graph, other)
-    if there is None or any(isinstance(n, int) for n in there.lengths.values()):
-        return set()
-    own = (*graph.exported.conditions, sympy.true)
-    compared = [c for c in there.conditions if c not in own]
-    there = replace(there, conditions=tuple(c for c in there.conditions if c in own))
-    if not all(map(_is_of_more, compared)) or not _stands(there, own, ranges):
-        return set()
-    held = {str(symbol) for c in compared for symbol in c.free_symbols}
-    free = {s for s in letters.keys() & ranges.keys() if ranges[s].lower <= TRACED} - held
-    return {letters[s] for s in free} if _is_same(there) else set()
-
-
-def _is_of_more(condition: Any) -> bool:
-    """Whether a condition on one length holds from 2 on.
-
-    >>> n = sympy.Symbol("n", integer=True)
-    >>> _is_of_more(sympy.Ne(n, 1)), _is_of_more(n > 1), _is_of_more(n > 2)
-    (True, True, False)
-    """
-    if len(condition.free_symbols) != 1:
-        return False
-    more = sympy.Symbol("more", integer=True, nonnegative=True)
-    (length,) = condition.free_symbols
-    return bool(condition.subs(length, more + TRACED) == sympy.true)
+    return {letters[s] for s in letters.keys() & ranges.keys() if ranges[s].lower < TRACED}
 
 
 def _is_alike_at_one(
@@ -146,7 +116,7 @@ def _is_alike_at_one(
         return False
     alone = {letters[s]: 1 for s in ones}
     first = {letters[s]: n for _, s, n in graph.axes if isinstance(s, str)}
-    other = _traced_at(graph, {**first, **alone}, traced)
+    other = _traced_at(graph, {**first, **alone}, traced, from_one=False)
     for at in merged:
         if other is not None and all(at[letter] > 1 for letter in alone):
             other, _ = _beyond_a_branch(other, {**at, **alone}, traced)
@@ -162,9 +132,7 @@ def _of_ranges(graph: Graph, ranges: Mapping[str, Any]) -> Graph:
     return replace(graph, exported=replace(graph.exported, wider=wider)) if ranges else graph
 
 
-def _traced_at(
-    graph: Graph, at: Lengths, traced: Traces, *, from_one: bool = False
-) -> Graph | None:
+def _traced_at(graph: Graph, at: Lengths, traced: Traces, *, from_one: bool) -> Graph | None:
     """The graph of the same call at these lengths, by letter; None where none can be read."""
     call = resized(graph.call, graph, at)
     try:
@@ -185,7 +153,8 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> tuple[Graph, 
     if not set(letters.values()) <= set(at):
         return graph, None
     broken = [c for c in own if not met([c], {s: at[letter] for s, letter in letters.items()})]
-    other = _traced_at(graph, at, traced) if len(broken) == 1 else None
+    from_one = min(at.values()) > 1
+    other = _traced_at(graph, at, traced, from_one=from_one) if len(broken) == 1 else None
     there = None if other is None else _there(graph, other)
     if there is None:
         return graph, None
@@ -207,6 +176,8 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> tuple[Graph, 
         )
     if fixed != points or not _stands(there, (*others, outside), both) or not _is_same(there):
         return graph, None
+    for s, beyond in there.ranges.items():  # what was traced there from 2 on is shown from 2 on
+        wider.setdefault(s, ValueRanges(max(both[s].lower, beyond.lower), both[s].upper))
     one = replace(graph, exported=replace(graph.exported, conditions=others))
     return _of_ranges(one, wider), other
 

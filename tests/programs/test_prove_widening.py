@@ -239,7 +239,7 @@ def written_where_it_is_a_view(x: Tensor) -> Tensor:
 ONE, OTHER = torch.randn(2, 12, WIDTH).unbind()
 
 
-def traced(call: Call, from_one: bool = False) -> Exported:
+def traced(call: Call, from_one: bool = True) -> Exported:
     return exported(call.code, call.inputs, symbolic(call), call.modules, from_one=from_one)
 
 
@@ -274,11 +274,12 @@ def traced(call: Call, from_one: bool = False) -> Exported:
         (one_row_of_twelve_is_doubled, {"B": 1, "n": 12}),
     ],
 )
+@pytest.mark.parametrize("from_one", [True, False])
 def test_where_it_is_another_function_nothing_is_said(
-    call: Callable[[Tensor], Tensor], kept: dict[str, int]
+    call: Callable[[Tensor], Tensor], kept: dict[str, int], from_one: bool
 ) -> None:
     (one,) = calls_of(Layer(name="l", call=call, embed=WIDTH))
-    (graph,) = named_apart([(one, traced(one))])
+    (graph,) = named_apart([(one, traced(one, from_one))])
     found = widened(graph, traced, lengths_elsewhere(graph))
     assert stands_at(found, {"B": 3, "n": 5})
     assert not stands_at(found, {"B": 3, "n": 5, **kept})
