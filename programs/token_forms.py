@@ -70,7 +70,10 @@ ORDERS = (
     "n V B E",
 )
 APART = {"B h w E": ("B V n E", "B n V E")}  # where tokens of a row, or of a column, are apart
+UNLIKE = "mat1 and mat2 shapes cannot be multiplied"  # tokens of another width meet a matrix
 LEAST, SOME = 6, 1024  # tokens, of code that takes one number of them
+ARRAY = (Tensor, "Tensor", "torch.Tensor")  # annotations
+USUAL = re.compile(r": (B n|n B|n) E")
 PADDING = ("B n", "B 1 1 n", "B 1 n", "B r n")
 CAUSAL = ("B 1 n n", "n n", "B n n")
 ROWS = ("1 n D", "n D", "B n D", "1 n D/2", "n D/2")
@@ -133,22 +136,16 @@ def _fits(
         raise DoesNotFit("it takes no argument")
     alone: tuple[str, int] | None = None  # a line in which no token reads another, or rows differ
     whole = False
-    numbers = numbers_of(code)
-    texts = []
-    for text in _tokens_lines(code, known, failed):
-        try:
-            require_numbers(text, numbers)
-        except DoesNotFit as error:
-            failed.setdefault("", str(error))
-        else:
-            texts.append(text)
-    for text, masks in _with_masks(texts, known, code.text):
+    for text, masks in _with_masks(_texts(code, known, failed), known, code.text):
         for embed in widths_of_tokens(code):
             spare = code.again()  # what is tried first: a copy for every try would take most of it
-            for part, mask in product(_parts(code, known, embed), masks):
-                line = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
+            parts = [part for part in _parts(code, known, embed) if not _is_given(part, text)]
+            for part, mask in product(parts, masks):
+                line, why = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
+                if UNLIKE in why:
+                    break  # whatever stands beside the tokens
                 if line and (rows := _of_rows(code, line, text, embed)) != text:
-                    line = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
+                    line, _ = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
                 alike = bool(line) and _rows_alike(code, line, embed)
                 if alike and (not keeps or _mixes(code, line, embed)):
                     whole = True
@@ -163,6 +160,19 @@ def _fits(
     if alone is not None and not whole:
         line, embed = alone
         yield _stepped(code, _masked(code, line, known, embed), known, embed), embed
+
+
+def _texts(code: Code, known: tuple[Parameter, ...], failed: dict[str, str]) -> list[str]:
+    """The lines that are tried, with the numbers that the code is to be given."""
+    numbers, texts = numbers_of(code), []
+    for text in _tokens_lines(code, known, failed):
+        try:
+            require_numbers(text, numbers)
+        except DoesNotFit as error:
+            failed.setdefault("", str(error))
+        else:
+            texts.append(text)
+    return texts
 
 
 def _crosses(line: str) -> bool:
@@ -224,9 +234,20 @@ def _with_masks(
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Lines with what masks are tried in them: none; and where none fits, what may be wanted.
 
-    ``said``: the source, which may assert one that has a default.
+    ``said``: the source, which may assert one that has a default.  Where one is an array by its
+    annotation, and has no default, masks are tried before tokens in unusual axes are.
     """
-    yield from ((text, ("",)) for text in texts)
+    wanted = any(takes_mask(one) and one.required and one.annotation in ARRAY for one in known)
+    first = [text for text in texts if not wanted or USUAL.search(text)]
+    yield from ((text, ("",)) for text in first)
+    yield from _forced(texts, known, said)
+    yield from ((text, ("",)) for text in texts if text not in first)
+
+
+def _forced(
+    texts: Sequence[str], known: tuple[Parameter, ...], said: str
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Lines with the masks in them that may be wanted."""
     for text in texts:
         forced = [
             one
@@ -234,7 +255,7 @@ def _with_masks(
             if takes_mask(one)
             and (f", {one.name} = None" in text or re.search(rf"\bassert {one.name}\b", said))
         ]
-        if forced and re.search(r": (B n|n B|n) E", text):  # else there are too many to try
+        if forced and USUAL.search(text):  # else there are too many to try
             given = text
             for one in forced:
                 given = given.replace(f", {one.name} = None", "")
@@ -256,15 +277,22 @@ def _tried(
     failed: dict[str, str],
     *,
     keeps: bool,
-) -> str:
-    """The line with tables and what comes back; "" where it does not fit."""
+) -> tuple[str, str]:
+    """The line with tables and what comes back; "" where it does not fit, and what code raised."""
     try:
-        return _on_tokens(code, spare, text, part, embed, keeps=keeps)
+        return _on_tokens(code, spare, text, part, embed, keeps=keeps), ""
     except DoesNotFit as error:
         failed.setdefault("", str(error))
+        return "", ""
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
         failed.setdefault("", f"called with tokens (B, T, {embed}): {raised(code, error)}")
-    return ""
+        return "", str(error)
+
+
+def _is_given(part: Part, text: str) -> bool:
+    """Whether something that a part hands over is handed over by the text already."""
+    given = parse(f"{part[0]} -> 1").arguments if part[0] else ()
+    return any(re.search(rf"\b{one.name}: ", text) for one in given)
 
 
 def _tokens_lines(

@@ -69,7 +69,9 @@ def called(found: Iterable[type[nn.Module]]) -> Iterator[tuple[str, bool, str]]:
         name = f"{one.__module__}::{one.__name__}"
         try:
             subject = adapted_as(one)
-        except Exception as error:  # noqa: BLE001 (the code may raise anything)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 (a library may raise what is no Exception)
             yield name, False, " ".join(str(error).split())[:SHORT]
         else:
             yield name, True, f"{subject.kind}: {subject.line or subject.adapted}"

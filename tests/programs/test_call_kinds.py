@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs import token_forms
+from attnproof.programs.constructors import SIZES
 from attnproof.programs.grammar import parse
 from attnproof.programs.masks import handed
 from attnproof.programs.no_adapter import NoAdapter
@@ -76,6 +79,29 @@ class MultiplyingAttention(WantingAttention):
         return super().forward(query, mask * torch.ones(query.shape[1]) > 0)
 
 
+class IndexingAttention(nn.Module):
+    """Attention with tables in a pair, which indexes a mask that it takes for an array."""
+
+    def __init__(self, hidden_size: int, num_heads: int) -> None:
+        super().__init__()
+        self.head_dim = hidden_size // num_heads
+        self.down = nn.Linear(hidden_size, 3 * hidden_size)
+        self.up = nn.Linear(3 * hidden_size, hidden_size)
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        position_embeddings: tuple[Tensor, Tensor],
+        attention_mask: Tensor,
+    ) -> Tensor:
+        x = self.up(self.down(hidden_states)).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+        cos, sin = (one[:, None] for one in position_embeddings)
+        first, second = x.chunk(2, -1)
+        q = x * cos + torch.cat((-second, first), -1) * sin
+        seen = (q @ q.mT + attention_mask[:, 0, :, :][:, None]).softmax(-1) @ x
+        return seen.transpose(1, 2).flatten(-2)
+
+
 class ColumnAttention(nn.Module):
     """Channels first, in one row of an image, and masks with keys before queries."""
 
@@ -124,6 +150,28 @@ class KeyBias(nn.Module):
 
     def forward(self, key_layer: Tensor) -> Tensor:
         return self._bias_of(key_layer.shape[2])[None]
+
+
+def test_a_mask_that_is_an_array_is_tried_before_tokens_in_other_axes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[tuple[str, int]] = []
+    twice: set[str] = set()
+    on_tokens = token_forms._on_tokens
+
+    def counted(code: Any, spare: Any, text: str, part: Any, embed: int, **how: Any) -> str:
+        given = {one.name for one in parse(f"{part[0]} -> 1").arguments} if part[0] else set()
+        twice.update(name for name in given if f"{name}: " in text)
+        tried.append((text, embed))
+        return on_tokens(code, spare, text, part, embed, **how)
+
+    monkeypatch.setattr(token_forms, "_on_tokens", counted)
+    found = adapted_as(IndexingAttention)
+    assert "attention_mask: B 1 1 n add" in found.adapted
+    assert not twice
+    assert all(token_forms.USUAL.search(text) for text, _ in tried)
+    others = Counter(one for one in tried if one[1] != SIZES["embed"])
+    assert set(others.values()) == {1}  # whatever stands beside tokens of another width
 
 
 COLUMNS = "q: B E 1 r, k: B E 1 n, v: B E 1 n, qk_mask: B n 1 r add, k_mask: B n 1 1 add -> B E 1 r"
