@@ -41,7 +41,7 @@ from .sides import (
     renamed,
     shared_of,
 )
-from .specification import specified
+from .specification import read, specified
 
 LAW = "same-function"
 GIVEN = {
@@ -178,11 +178,13 @@ class _Read:
 def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
     """Two programs on the same arrays, and lengths at which both run.
 
-    Raises :class:`SignatureError`, :class:`DoesNotFit`, or what the code raises.
+    Raises :class:`WrongSpecification`, :class:`SignatureError`, :class:`DoesNotFit`, or what the
+    code raises.
     """
     maps = expressions(weights) if weights else {}
     left: tuple[str, ...] = ()
     if isinstance(second.thing, str):
+        read(second.thing)  # what it lacks is said before what is wrong with the call
         one = _read(first)
         second, known_weights = specified(second.thing, one.signature, one.code.module)
         maps, other = {**known_weights, **maps}, _read(second)

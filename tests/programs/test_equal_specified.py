@@ -181,6 +181,12 @@ def test_what_is_no_bias_is_refused(text: str, told: str) -> None:
         compare(Told(linear, "linear", HEADS), Told(text, text))
 
 
+def test_a_wrong_specification_is_told_before_what_is_wrong_with_the_call() -> None:
+    for line in ("", "x: B n E -> B n"):
+        with pytest.raises(WrongSpecification, match="nope"):
+            compare(Told(linear, "linear", line), Told("attention:nope", "attention:nope"))
+
+
 def test_buckets_want_a_table() -> None:
     line = "q: B H r 8, k: B H n 8, v: B H n 8 -> B H r 8"
     with pytest.raises(SignatureError, match="no table of them"):
