@@ -29,6 +29,7 @@ TEXT = 200  # characters of a text that are read
 SUMMED = 8  # numbers of which any two are added
 KINDS = frozenset(("cuda", "cpu", "mps", "xpu"))
 DEVICES = frozenset(("is_cuda", "is_cpu", "is_mps", "is_xpu"))  # attributes that tell one
+NAMES = ("__module__", "__qualname__", "__doc__")  # what says of a class where it stands
 CONTAINERS = (list, set, dict, deque)  # whose lengths code may ask for
 
 
@@ -47,13 +48,15 @@ def derived(numbers: Sequence[int], most: int) -> list[int]:
     return sorted(n for n in found if 1 < n <= most)
 
 
-def numbers_in(roots: Iterable[Any]) -> list[int]:
+def numbers_in(roots: Iterable[Any], *, texts: bool = True) -> list[int]:
     """The whole numbers in the code of some functions and modules, and in what these hold.
+
+    ``texts``: those that are written in texts as well, and how long these are.
 
     >>> numbers_in([eval('lambda x: x if x.shape[0] > 601 else x["777"]', {"__name__": "model"})])
     [0, 601, 777, 3]
     """
-    return numbers_of(constants_in(roots))
+    return numbers_of(constants_in(roots, texts=texts))
 
 
 def numbers_of(constants: Iterable[float]) -> list[int]:
@@ -61,7 +64,7 @@ def numbers_of(constants: Iterable[float]) -> list[int]:
     return list(dict.fromkeys(int(n) for n in constants if n == n and abs(n) < 1 << 40))
 
 
-def constants_in(roots: Iterable[Any]) -> list[float]:
+def constants_in(roots: Iterable[Any], *, texts: bool = True) -> list[float]:
     """The numbers in the code of some functions and modules, and in what these hold.
 
     Those of the functions themselves come before those of what they call and hold; how many
@@ -72,7 +75,7 @@ def constants_in(roots: Iterable[Any]) -> list[float]:
     for one in _reached(roots):
         if isinstance(one, int | float):
             found[one] = None
-        elif isinstance(one, str | bytes):
+        elif isinstance(one, str | bytes) and texts:
             text = one[:TEXT] if isinstance(one, str) else ""
             found |= dict.fromkeys(map(int, DIGITS.findall(text)))
             counts |= dict.fromkeys([len(one)] if len(one) < TEXT else [])
@@ -249,6 +252,8 @@ def _of_class(one: type) -> Iterator[Any]:
     for own in one.__mro__:
         if _is_foreign(own) or own is nn.Module:
             continue
-        for value in vars(own).values():
+        for name, value in vars(own).items():
+            if name in NAMES:
+                continue
             inner: Callable[..., Any] | None = getattr(value, "__func__", None)
             yield inner or getattr(value, "fget", None) or value

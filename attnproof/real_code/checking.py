@@ -328,7 +328,8 @@ def _longer(
     def begin(law: str) -> None:
         tell({"event": "begins", "method": method, "law": law, "does": "being run of more"})
 
-    for one in at_longer(subject, names, draw, begin, method):
+    exact = [law for law in names if ("exact", "holds") in verdicts[law]]
+    for one in at_longer(subject, names, draw, begin, method, exact):
         tell(_found(one))
 
 

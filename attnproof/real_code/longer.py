@@ -2,16 +2,17 @@
 
 Laws are run of few tokens.  Code that asks for its lengths (``if n > 1000``) may do something else
 for more of them: its comparisons are watched, and the laws are run where one turns out otherwise
-(:mod:`attnproof.programs.prove.branches`), at one more token than the largest number of its source,
-and at as many as a square table has that it keeps.  What is too much work is told in the line of
-the verdict, and so is what of many keys, and of the entries of a stored mask, was not looked at.
+(:mod:`attnproof.programs.prove.branches`), at one more token, or row, than the largest number that
+stands in its source or that its operations are given (``k[:, -32:]``), and at as many as a square
+table has that it keeps.  What is too much work is told in the line of the verdict, and so is what
+of many keys, and of the entries of a stored mask, was not looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -30,16 +31,19 @@ from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, 
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import looked_at
 from ..verdict_line import Condition
+from .every_call import SHORT, Call, Numbers, call_of, calls_of, numbers_of
 
 Lengths = Mapping[str, int]
-Call = Callable[[Lengths], Any]
 MOST = 4_500_000  # numbers that one call makes, in about a tenth of a second
 WORK = 64_000_000  # those of all laws together
 SIDES = 2  # a law calls the code for each, and where it looks at keys for each of these as well
-SHORT = 7  # tokens that laws are run of anyway
 LATER = 8  # tokens that laws put behind others, which a table has rows for
 TWO = 2  # numbers that a mask is made of: shown and hidden
-NUMBERS = range(130, 2101)  # of the source, that may be a number of tokens
+BYTE = 256  # where whole numbers of a byte end, and of bfloat16: beyond it all code is run
+MIDDLE = 130  # tokens that cost little
+FEW = 5  # tokens beside many rows
+TOKENS = 4  # vectors that are made of each token
+REFUSALS = 8  # numbers that code may take no such lengths of, before others are left aside
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,33 @@ class Longer:
     """Lengths at which code does something else, and what it asks there, as it was in other runs.
 
     ``asks``: "" where the lengths are a number of the source, or the rows of a table.  ``alike``:
-    that is one in which every row shows what the row before it does, one place further on.
+    no comparison leads there, and in each table that is kept every row shows what the row before it
+    does, one place further on.
     """
 
     at: Lengths
     asks: str = ""
     alike: bool = False
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where code may do something else: lengths to run, what no run could reach, and its numbers.
+
+    ``numbers``: those of its source and of its operations which may be so many tokens, or rows: all
+    but the ones of which it is known that the code does not take them.
+    """
+
+    longer: Sequence[Longer] = ()
+    where: Sequence[str] = ()
+    numbers: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def below(self, reached: Lengths) -> list[Condition]:
+        """That lengths are less than the numbers beyond which nothing was run."""
+        least = {
+            c: min((n for n in ns if n >= reached[c]), default=0) for c, ns in self.numbers.items()
+        }
+        return [Condition(f"{c} ≤ {n - 1}", "for") for c, n in least.items() if n]
 
 
 def at_longer(
@@ -61,20 +86,23 @@ def at_longer(
     draw: Draw,
     begin: Callable[[str], None],
     method: str = "measured",
+    exact: Collection[str] = (),
 ) -> Iterator[Finding]:
     """What laws are of more tokens that hold of few; nothing of code that asks for no length.
 
     ``begin`` hears which law is run.  Of another ``method`` than "measured" none is: lines say what
-    the code asks.
+    the code asks.  ``exact``: laws that finite fields have found to hold, whose lines say below
+    which of its numbers they were run.
     """
-    longer, where = lengths_of(subject)
+    known = lengths_of(subject)
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
     stored = [*_irregular(subject)]
     left = WORK
     for law in laws:
         own = any(one.kind == subject.kind for one in formulas.get(law, ()))
-        missed, keys = [*where, *(stored if law in OF_MASKS else ())], [""]
-        for one in longer:
+        missed, keys = [*known.where, *(stored if law in OF_MASKS else ())], [""]
+        reached = dict.fromkeys("Bn", SHORT)
+        for one in known.longer:
             cost, made = _cost(subject, law, one.at), None
             if own and cost <= left and method == "measured":
                 begin(law)
@@ -82,19 +110,29 @@ def at_longer(
                 found = examine(replace(subject, run_at=(one.at,)), (draw,), (law,))
                 made = next((each for each in found if each.verdict != "not asked"), None)
                 if made is not None and made.verdict != "holds":
-                    at = ", ".join(f"{letter} = {n}" for letter, n in one.at.items())
+                    at = ", ".join(f"{c} = {n}" for c, n in one.at.items() if c in "Brn")
                     yield replace(made, why=f"{LONGER} ({at}): {made.why}")
                     break
             if made is None and one.asks:
                 missed.append(one.asks)
-            elif made is not None and not one.alike:
-                keys = [_not_looked_at(subject, law, one.at)]  # of the most tokens, which come last
+            elif made is not None:
+                reached = {c: max(n, _tokens(subject, one.at, c)) for c, n in reached.items()}
+                if not one.alike:  # of the most tokens, which come last
+                    keys = [_not_looked_at(subject, law, one.at)]
         else:
             missed += filter(None, keys)
-            if missed:
-                assuming = tuple(Condition(asks, "where") for asks in dict.fromkeys(missed))
+            assuming = [Condition(asks, "where") for asks in dict.fromkeys(missed)]
+            if law in exact:
+                assuming += known.below(reached)
+            if assuming:
                 why = "it holds at lengths for which the code gives these answers"
-                yield Finding(law, method, "holds", why, dtype=draw.format, assuming=assuming)
+                yield Finding(law, method, "holds", why, dtype=draw.format, assuming=(*assuming,))
+
+
+def _tokens(subject: Subject, at: Lengths, letter: str) -> int:
+    """How many rows, or tokens, there are: of a mask the queries stand behind the keys before."""
+    behind = at.get("r", 0) if letter == "n" and isinstance(subject, Bias | Mask) else 0
+    return at.get(letter, 1) + behind
 
 
 def _keys(subject: Subject, law: str, at: Lengths) -> list[int]:
@@ -134,37 +172,50 @@ def _square(subject: Subject) -> Iterator[tuple[str, Tensor]]:
             yield name, x
 
 
+def _parameters(subject: Subject) -> Iterator[Tensor]:
+    yield from subject.module.parameters() if subject.module is not None else ()
+
+
+def _tables_alike(subject: Subject) -> bool:
+    return all(_rows_alike(x) for _, x in _square(subject))
+
+
 def _rows_alike(x: Tensor) -> bool:
     """Whether each row of a table is the one before it, one place further on."""
     return torch.equal(x[..., 1:, 1:], x[..., :-1, :-1])
 
 
-def lengths_of(subject: Subject) -> tuple[list[Longer], list[str]]:
-    """Where comparisons turn out otherwise, and what of them no run could reach."""
-    call = _call_of(subject)
+def lengths_of(subject: Subject) -> Places:
+    """Where comparisons turn out otherwise, what of them no run could reach, and numbers."""
+    call = call_of(subject)
     if call is None:
-        return [], []
-    ran, watch = Executed(is_own), Watch()
+        return Places()
+    ran, watch, given = Executed(is_own), Watch(), Numbers()
     with evaluating(subject), torch.no_grad():
-        _takes(ran.of(call), {"B": 2, "n": 5, "r": 5})
+        with given:
+            _takes(ran.of(call), {"B": 2, "n": 5, "r": 5})
         letters = ["n"] if isinstance(subject, Bias | Mask) else ["B", "n"]
         if not isinstance(subject, Rotary | Additive | Layer) and _takes(
             call, {"B": 2, "n": 5, "r": 3}
         ):
             letters.append("r")
-        roots = [one for one in (*_calls(subject), subject.module) if one is not None]
+        roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
         marked(functions_of(ran.codes, functions_in(roots)), watch)
         alone = _Alone(subject, call)
         search = Search(alone, watch, letters, ("plain",))
         search.where_comparisons_turn()
-        found = [*_turned(watch, alone)]
-        found += _named(ran, subject, max((max(one.at.values()) for one in found), default=0))
+        found = [*_turned(watch, alone), *_of_tables(subject)]
+        asked = numbers_of(subject, ran.codes, given.found)
+        sizes = {n for one in _parameters(subject) for n in one.shape} - given.found
+        named = _Named(alone, asked, _tables_alike(subject), sizes)
+        found += [one for letter in letters if letter in "Bn" for one in named.along(letter)]
     kept = {
         tuple(sorted(one.at.items())): replace(one, at=_of_law(subject, one.at))
         for one in found
         if max(one.at.values()) >= SHORT
     }
-    return sorted(kept.values(), key=lambda one: work(subject, one.at)), search.of_lengths()
+    longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
+    return Places(longer, search.of_lengths(), named.left)
 
 
 @dataclass
@@ -203,10 +254,14 @@ def _takes(call: Call, at: Lengths) -> bool:
 def work(subject: Any, at: Lengths) -> int:
     """About how many numbers a call makes: those of its scores, or of its tokens."""
     rows, keys = at.get("B", 1), at.get("n", 1)
+    rows = rows**2 if "bounds" in subject.line else rows  # they stand in one axis
     heads = int(getattr(subject, "heads", 1))
     if isinstance(subject, Rotary | Additive):
         return rows * heads * keys * subject.width
-    return rows * heads * keys * at.get("r", keys)
+    layer = isinstance(subject, Layer) or getattr(subject, "attend", None) is None
+    queries = keys if layer and not isinstance(subject, Bias | Mask) else at.get("r", keys)
+    made = TOKENS * int(getattr(subject, "embed", 0))  # of each token
+    return rows * keys * (heads * queries + made)
 
 
 def _turned(watch: Watch, alone: _Alone) -> Iterator[Longer]:
@@ -235,21 +290,50 @@ def _turned(watch: Watch, alone: _Alone) -> Iterator[Longer]:
             yield Longer(at, "" if told.site.sign in LEADS else told.told)
 
 
-def _named(ran: Executed, subject: Subject, least: int) -> Iterator[Longer]:
-    """One more than the largest number of the code that ran, and the rows of a square table."""
-    numbers = [n for code in ran.codes for n in code.co_consts if type(n) is int and n in NUMBERS]
-    tables = [x for _, x in _square(subject)]
-    tables_end = [x.shape[-1] for x in tables if x.shape[-1] in NUMBERS]
-    alike = all(map(_rows_alike, tables))
-    tried = (
-        ([n + 1 for n in numbers if n > least], False),
-        (tables_end, alike),
-        ([n - LATER for n in tables_end], alike),
-    )
-    for many, regular in tried:
-        fits = [n for n in many if least < n and work(subject, {"n": n}) <= MOST]
+def _of_tables(subject: Subject) -> Iterator[Longer]:
+    """The rows of a square table, and so many that a law may put others behind them."""
+    for more in (0, LATER):
+        ends = [x.shape[-1] - more for _, x in _square(subject)]
+        fits = [n for n in ends if n >= SHORT and work(subject, {"n": n}) <= MOST]
         if fits:
-            yield Longer({"n": max(fits)}, alike=regular)
+            yield Longer({"n": max(fits)}, alike=_tables_alike(subject))
+
+
+@dataclass
+class _Named:
+    """Lengths beyond the numbers of some code; ``left``: those that it is not known to refuse.
+
+    ``sizes``: numbers that are run as the others, and are taken for the widths that they are.
+    """
+
+    alone: _Alone
+    numbers: Sequence[int]
+    alike: bool
+    sizes: Collection[int] = ()
+    left: dict[str, list[int]] = field(default_factory=dict)
+
+    def along(self, letter: str) -> Iterator[Longer]:
+        """More tokens, or rows, than the largest number, and than the largest of few."""
+        left = self.left[letter] = [n for n in self.numbers if n not in self.sizes]
+        no: set[int] = set()
+        numbers = sorted({*self.numbers, BYTE})
+        for bound in (numbers[-1], MIDDLE):
+            for n in reversed([n for n in numbers if n <= bound and n not in no]):
+                tried = [at for at in self._beyond(letter, n) if self.alone.affordable(at)]
+                at = next((at for at in tried if _takes(self.alone.code, at)), None)
+                if at is not None:
+                    yield Longer(at, alike=self.alike)
+                    no |= {n} if at[letter] == n else set()  # more it does not take
+                    break
+                if tried and len(no) < REFUSALS:
+                    no.add(n)
+        left[:] = [n for n in left if n not in no]
+
+    @staticmethod
+    def _beyond(letter: str, number: int) -> Iterator[Lengths]:
+        """More than a number: what a step is given besides is less, and tables have an end."""
+        for many in (number + 3, number + 1, 2 * number, number):
+            yield {"n": FEW, letter: many}
 
 
 def _of_law(subject: Subject, at: Lengths) -> Lengths:
@@ -260,46 +344,4 @@ def _of_law(subject: Subject, at: Lengths) -> Lengths:
     if isinstance(subject, Rotary | Additive):
         return {"B": 1, **at}
     whole = isinstance(subject, Attention) and subject.attend is not None
-    return {"B": 1, "r": at["n"] if whole else 1, **at}
-
-
-def _calls(subject: Any) -> tuple[Any, ...]:
-    """The calls of some code of which the first is run."""
-    names = ("attend", "layer", "call", "rotate", "added", "bias", "mask")
-    return tuple(one for name in names if callable(one := getattr(subject, name, None)))
-
-
-def _call_of(subject: Any) -> Call | None:
-    """The code on arrays of these lengths; None where it has no such call."""
-    if not (calls := _calls(subject)):
-        return None
-    code, module = calls[0], subject.module
-    parts = [] if module is None else [*module.parameters(), *module.buffers()]
-    dtype = next((x.dtype for x in parts if x.is_floating_point()), torch.float32)
-
-    generator = torch.Generator().manual_seed(0)
-
-    def drawn(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=generator, dtype=dtype)
-
-    def call(at: Lengths) -> Any:
-        B, n = at.get("B", 1), at["n"]
-        r = at.get("r", n)
-        match subject:
-            case Attention(attend=None) | Layer():
-                return code(drawn(B, n, subject.embed))
-            case Attention():
-                H, G, D = subject.heads, subject.groups, subject.width
-                return code(drawn(B, H, r, D), drawn(B, G, n, D), drawn(B, G, n, D), None)
-            case Rotary():
-                places = torch.arange(subject.first, subject.first + n)
-                axes = [subject.axes] * bool(subject.axes)
-                at_all = places.view(1, n, *[1] * len(axes)).expand(B, n, *axes)
-                whole = at_all if subject.whole else at_all.to(dtype)
-                return code(drawn(B, subject.heads, n, subject.width), whole)
-            case Additive():
-                return code(drawn(B, n, subject.width))
-            case _:
-                return code(r, n)
-
-    return call
+    return {"B": 1, "r": at["n"] if whole else 1, "m": at["n"], **at}

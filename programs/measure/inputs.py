@@ -61,7 +61,10 @@ def other_heads(subject: Attention) -> tuple[tuple[int, int], ...]:
 def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | None]]:
     """The inputs of a formula, and along which axis alone a shift of positions is."""
     if subject.run_at:
-        yield from ((Inputs(lengths=one, named=True), None) for one in subject.run_at)
+        for left in sorted({one.left for one in formula.inputs} or {False}):
+            yield from (
+                (Inputs(lengths=one, left=left, named=True), None) for one in subject.run_at
+            )
         return
     of_call = OF_CALLS.get(formula.call, ())
     if not formula.inputs and not of_call:

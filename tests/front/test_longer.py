@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -156,19 +157,20 @@ def sees_all_of_many(T: int, S: int) -> Tensor:
 
 layer = Limited()
 CODE: tuple[tuple[Subject, list[int]], ...] = (
-    (Layer(name="l", call=layer, module=layer, embed=4), [401, 504, 512]),
-    (Rotary(name="r", rotate=turned, width=4), [150]),
-    (Mask(name="m", mask=sees_all_of_many), [223]),
-    (Bias(name="b", bias=lambda T, S: torch.zeros(1, T, S), heads=1), []),
+    (Layer(name="l", call=layer, module=layer, embed=4), [401, 504, 512, 515]),
+    (Rotary(name="r", rotate=turned, width=4), [150, 259]),
+    (Mask(name="m", mask=sees_all_of_many), [23, 223, 259]),
+    (Bias(name="b", bias=lambda T, S: torch.zeros(1, T, S), heads=1), [259]),
 )
 
 
 @pytest.mark.parametrize(("code", "many"), CODE, ids=["layer", "rotary", "mask", "bias"])
 def test_each_kind_of_code_is_asked_for_its_lengths(code: Subject, many: list[int]) -> None:
-    found, where = lengths_of(code)
-    queries = [one.at["r"] if isinstance(code, Mask) else 0 for one in found]
-    assert [one.at["n"] + r for one, r in zip(found, queries, strict=True)] == many
-    assert not where
+    known = lengths_of(code)
+    behind = [one.at["r"] if isinstance(code, Mask | Bias) else 0 for one in known.longer]
+    told = [one.at["n"] + r for one, r in zip(known.longer, behind, strict=True)]
+    assert [n for n in told if n > 5] == many
+    assert not known.where
 
 
 class Stored(nn.Module):
@@ -308,3 +310,113 @@ def test_a_fault_of_this_search_loses_no_verdict(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("attnproof.real_code.longer.lengths_of", fails)
     assert asked(plain, "permutation").verdict == "exact"
+
+
+# numbers that no comparison asks for: of the source, of what the code keeps, of its operations
+
+
+class Cached(nn.Module):
+    """Causal attention of two heads that returns its keys and values, with a fault in these."""
+
+    limit: Tensor
+
+    def __init__(self, fault: Callable[[Cached, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.qkv, self.fault, self.window = nn.Linear(16, 48), fault, 48
+        self.register_buffer("limit", torch.tensor([45]))
+        self.register_buffer("table", torch.zeros(56, 2))
+
+    def forward(self, x: Tensor, past: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Any]:
+        q, k, v = self.qkv(x).view(*x.shape[:2], 3, 2, -1).permute(2, 0, 3, 1, 4)
+        if past is not None:
+            before = self.fault(self, past[1])
+            k, v = torch.cat((past[0][:, :, -before.shape[2] :], k), 2), torch.cat((before, v), 2)
+        seen = torch.ones(q.shape[2], k.shape[2]).tril(k.shape[2] - q.shape[2]).bool()
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, seen)
+        return out.transpose(1, 2).flatten(2), (k, v)
+
+
+def unharmed(_: Cached, v: Tensor) -> Tensor:
+    return v
+
+
+def cut(_: Cached, v: Tensor) -> Tensor:
+    return v[:, :, -32:]
+
+
+def cut_by_power(_: Cached, v: Tensor) -> Tensor:
+    return v.narrow(2, max(0, v.shape[2] - 2**6), min(2**6, v.shape[2]))
+
+
+def cut_as_kept(code: Cached, v: Tensor) -> Tensor:
+    return v[:, :, max(0, v.shape[2] - code.window) :]
+
+
+def cut_as_table(code: Cached, v: Tensor) -> Tensor:
+    return v[:, :, -code.table.shape[0] :]
+
+
+def cut_in_list(code: Cached, v: Tensor) -> Tensor:
+    return torch.stack([*v.unbind(2)][-code.window :], 2)
+
+
+def cut_by_product(code: Cached, v: Tensor) -> Tensor:
+    return torch.stack([*v.unbind(2)][-3 * code.window :], 2)
+
+
+def ring(_: Cached, v: Tensor) -> Tensor:
+    return v[:, :, torch.arange(v.shape[2]) % 36]
+
+
+def zero_behind(code: Cached, v: Tensor) -> Tensor:
+    return torch.where(torch.arange(v.shape[2])[:, None] < code.limit, v, 0)
+
+
+def other_from_50(_: Cached, v: Tensor) -> Tensor:
+    return v.flip(2) if v.shape[2] >= 50 else v
+
+
+def first_row_of_40(_: Cached, v: Tensor) -> Tensor:
+    return v[:1].expand_as(v) if len(v) >= 40 else v
+
+
+def rows_behind_33(_: Cached, v: Tensor) -> Tensor:
+    return torch.cat((v[:33], v[33:].flip(0)))
+
+
+def cut_beyond_reach(_: Cached, v: Tensor) -> Tensor:
+    return v[:, :, -3000:]
+
+
+def in_steps(fault: Callable[[Cached, Tensor], Tensor], *methods: str) -> LawOfCodeRecord:
+    line = "x: B n E -> B n E, _; step: x: B n E, past -> B n E, past"
+    record = check_attention(
+        Cached(fault), ["step-by-step"], call=line, methods=methods or ("exact", "measured")
+    )
+    return record.law("step-by-step")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        *(cut, cut_by_power, cut_as_kept, cut_as_table, cut_in_list, cut_by_product, ring),
+        *(zero_behind, other_from_50, first_row_of_40, rows_behind_33),
+    ],
+)
+def test_a_cache_that_fails_from_a_number_on_is_never_exact(fault: Any) -> None:
+    row = in_steps(fault)
+    assert row.verdict == "broken"
+    assert "at lengths that the code asks about" in row.why
+
+
+def test_a_number_beyond_what_was_run_stands_on_the_line() -> None:
+    row = in_steps(cut_beyond_reach)
+    assert (row.verdict, [one.text for one in row.assuming]) == ("exact", ["n ≤ 2999"])
+    assert "for n ≤ 2999" in how(row)
+    row = in_steps(unharmed)
+    assert (row.verdict, row.assuming) == ("exact", ())
+
+
+def test_finite_fields_alone_say_below_which_numbers_they_are() -> None:
+    assert "n ≤ 31" in [one.text for one in in_steps(cut, "exact").assuming]
+    assert "B ≤ 32" in [one.text for one in in_steps(rows_behind_33, "exact").assuming]

@@ -10,6 +10,7 @@ from typing import Any
 from array_api_compat import array_namespace
 
 from .law import KEYS, QUERIES, SOME, THREE, TOKENS, Inputs, Law, Sides
+from .masks import looked_at
 
 TRUE_MEANS = Law(
     "true-means-visible",
@@ -359,19 +360,21 @@ def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> 
     query, key, turn = xp.arange(r)[:, None], xp.arange(n)[None, :], 0 if f.by_key else 1
     shown = keep[:, (key - turn * query) % n]  # B r n
 
+    some = looked_at(r)
+
     def each(x: Any) -> Any:
-        return xp.concat([x] * r, axis=0)
+        return xp.concat([x] * len(some), axis=0)
 
     def changed(x: Any, other: Any) -> Any:
-        return xp.concat([xp.where(shown[:, i, None, :, None], x, other) for i in range(r)], axis=0)
+        return xp.concat([xp.where(shown[:, i, None, :, None], x, other) for i in some], axis=0)
 
     mask, other = shown[:, None], (changed(k, k2), changed(v, v2))
     left: list[Any] = []
     right: list[Any] = []
     for call in f.attend_masked:
         found = call(each(q), *other, each(mask))
-        left.append(call(q, k, v, mask))
-        own = [found[i * rows : (i + 1) * rows, :, i] for i in range(r)]
+        left.append(xp.stack([call(q, k, v, mask)[:, :, i] for i in some], axis=2))
+        own = [found[place * rows : (place + 1) * rows, :, i] for place, i in enumerate(some)]
         right.append(xp.stack(own, axis=2))
     return left, right
 
@@ -410,7 +413,7 @@ def documents_apart(f: Any, x: Any) -> Sides:
     left: list[Any] = []
     right: list[Any] = []
     ways: list[list[tuple[int, ...]]] = [
-        [((row + cut) % (n - 1) + 1,) for row in range(rows)] for cut in range(n - 1)
+        [((row + cut) % (n - 1) + 1,) for row in range(rows)] for cut in looked_at(n - 1)
     ]
     ways += [[(n - 2, n - 1)] * rows] if n > 2 else []
     for cuts in ways:

@@ -271,9 +271,11 @@ def looked_at(many: int) -> list[int]:
 
     >>> looked_at(1024)
     [0, 255, 511, 767, 1023]
+    >>> looked_at(1)
+    [0]
     """
     count = many if many <= FAR else min(many, max(LEAST, SCORES // many**2))
-    return [k * (many - 1) // (count - 1) for k in range(count)]
+    return [k * (many - 1) // max(1, count - 1) for k in range(count)]
 
 
 LEAST, SCORES = 5, 1 << 20

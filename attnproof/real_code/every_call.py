@@ -1,0 +1,180 @@
+"""Every call of some code, on arrays of given lengths: what it asks there, and its numbers.
+
+A law is of one call of some code, which may have others: a mask that it is given, a cache that it
+is fed with, another path to the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from types import CodeType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from ..programs.prove.lengths import LONGEST
+from ..programs.source_numbers import numbers_in
+from ..programs.subjects import Additive, Attention, Layer, Rotary, Subject
+
+Lengths = Mapping[str, int]
+Call = Callable[[Lengths], Any]
+SHORT = 7  # tokens that laws are run of anyway
+NUMBERS = range(SHORT, LONGEST)  # that may be a number of tokens
+# What is told sizes of axes, which are no places in them; arrays are drawn here.
+OF_SHAPES = ("view", "reshape", "expand", "unflatten", "layer_norm", "rms_norm", "randn")
+MAIN = ("attend", "layer", "call", "rotate", "added", "bias", "mask")
+FIRST = 3  # a place at which tokens may begin
+
+
+class Numbers(TorchFunctionMode):
+    """The whole numbers that operations are given beside arrays, such as where a slice begins.
+
+    >>> with Numbers() as seen:
+    ...     _ = torch.arange(3)[-2 * 20 :].clamp(max=50)
+    >>> sorted(seen.found)
+    [3, 40, 50]
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[int] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "") not in OF_SHAPES:
+            self.found.update(_whole(args), _whole(kwargs))
+        return func(*args, **kwargs)
+
+
+def _whole(one: Any) -> Iterator[int]:
+    if isinstance(one, Mapping):
+        yield from _whole(tuple(one.values()))
+    elif isinstance(one, tuple | list):
+        for each in one:
+            yield from _whole(each)
+    elif isinstance(one, slice):
+        yield from _whole((one.start, one.stop, one.step))
+    elif isinstance(one, Tensor):
+        if one.dim() == 0 and one.device.type == "cpu" and not one.is_complex():
+            yield from _whole(one.detach().item())
+    elif isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < LONGEST:
+        yield abs(int(one))  # of n > 64.5 that is 64
+
+
+def numbers_of(subject: Subject, codes: Iterable[CodeType], given: Iterable[int] = ()) -> list[int]:
+    """The numbers of some code that may be numbers of tokens, in order.
+
+    They stand in the codes that ran, in what the code keeps, or are ``given`` to its operations;
+    what is read off a text is among these.
+    """
+    roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
+    found = {abs(n) for n in numbers_in(roots, texts=False)}
+    found |= {abs(n) for code in codes for n in code.co_consts if type(n) is int}
+    return sorted(n for n in found.union(given) if n in NUMBERS)
+
+
+def calls_of(subject: Any) -> tuple[Any, ...]:
+    """The calls of some code of which the first is run."""
+    return tuple(one for name in MAIN if callable(one := getattr(subject, name, None)))
+
+
+def call_of(subject: Any) -> Call | None:
+    """The code on arrays of these lengths, and each of its other calls; None where it has none.
+
+    What it raises is raised; what other calls raise is not.
+    """
+    if not (calls := calls_of(subject)):
+        return None
+    code, module = calls[0], subject.module
+    parts = [] if module is None else [*module.parameters(), *module.buffers()]
+    dtype = next((x.dtype for x in parts if x.is_floating_point()), torch.float32)
+
+    generator = torch.Generator().manual_seed(0)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, dtype=dtype)
+
+    def call(at: Lengths) -> Any:
+        given = _given(subject, at, drawn)
+        found = code(*given)
+        for other in _others(subject, at, given, drawn):
+            with suppress(Exception):  # code may raise anything
+                other()
+        return found
+
+    return call
+
+
+def _given(subject: Any, at: Lengths, drawn: Callable[..., Tensor]) -> tuple[Any, ...]:
+    """What the first call is given."""
+    B, n = at.get("B", 1), at["n"]
+    r = at.get("r", n)
+    match subject:
+        case Attention(attend=None) | Layer():
+            return (drawn(B, n, subject.embed),)
+        case Attention():
+            H, G, D = subject.heads, subject.groups, subject.width
+            return drawn(B, H, r, D), drawn(B, G, n, D), drawn(B, G, n, D), None
+        case Rotary():
+            places = torch.arange(subject.first, subject.first + n)
+            axes = [subject.axes] * bool(subject.axes)
+            at_all = places.view(1, n, *[1] * len(axes)).expand(B, n, *axes)
+            x = drawn(B, subject.heads, n, subject.width)
+            return x, at_all if subject.whole else at_all.to(x.dtype)
+        case Additive():
+            return (drawn(B, n, subject.width),)
+        case _:
+            return r, n
+
+
+def _others(
+    subject: Any, at: Lengths, given: tuple[Any, ...], drawn: Callable[..., Tensor]
+) -> Iterator[Callable[[], Any]]:
+    """The other calls of the code, on what its first call is given."""
+    yield from (lambda path=path: path(*given) for path in subject.paths.values())
+    step = getattr(subject, "step", None)
+    tokens = drawn(at.get("B", 1), at["n"], getattr(subject, "embed", 0))
+    if step is not None:
+        yield from (lambda cut=cut: _fed(step, tokens, cut) for cut in (at["n"] - 1, 1))
+    if isinstance(subject, Rotary):
+        x, places = given
+        yield lambda: subject.rotate_key(x, places)
+        if subject.running is not None:
+            yield lambda: subject.running(x)
+    if isinstance(subject, Attention):
+        yield from _of_attention(subject, given, tokens, drawn)
+
+
+def _of_attention(
+    subject: Any, given: tuple[Any, ...], tokens: Tensor, drawn: Callable[..., Tensor]
+) -> Iterator[Callable[[], Any]]:
+    """Those of attention: under masks, of documents, beside a context, and on padded rows."""
+    rows, n = tokens.shape[:2]
+    keep, whole = torch.arange(n).expand(rows, n) < max(1, n - 1), torch.arange(n).expand(rows, n)
+    if subject.attend is not None:
+        q, k, v, _ = given
+        seen = (torch.arange(k.shape[2]) >= 0).expand(rows, 1, q.shape[2], k.shape[2]).clone()
+        forms = {"bool": seen, "float": torch.zeros(seen.shape, dtype=q.dtype)}
+        yield from (lambda one=forms[name]: subject.attend(q, k, v, one) for name in subject.masks)
+        yield lambda: subject.weights(q, k)
+        yield lambda: subject.counting(q, k, v, seen[:, 0, :, 0])
+        yield lambda: subject.layer(tokens)
+    yield from (
+        lambda one=one: one(tokens, keep) for one in (subject.hide, *subject.hiding.values())
+    )
+    yield lambda: subject.documents(tokens, whole)
+    yield lambda: subject.whole_layer(tokens, FIRST)
+    yield lambda: subject.reading(tokens, drawn(rows, n, subject.context), keep)
+    if subject.padded_step is not None:
+        pads = (~keep).sum(1)
+        yield lambda: _fed(lambda x, state: subject.padded_step(x, state, pads), tokens, n - 1)
+
+
+def _fed(step: Callable[..., Any], tokens: Tensor, cut: int) -> None:
+    """Tokens in two pieces."""
+    _, state = step(tokens[:, :cut].contiguous(), None)
+    step(tokens[:, cut:].contiguous(), state)
