@@ -14,7 +14,16 @@ from torch import Tensor, nn
 
 from .code import Code
 from .layout import laid_out, read_back
-from .masks import by_letters, counted, forms_of, handed, masks_in, of_queries, per_query
+from .masks import (
+    beside_row,
+    by_letters,
+    counted,
+    forms_of,
+    handed,
+    masks_in,
+    of_queries,
+    per_query,
+)
 from .names import Parameter, parameters
 from .program import Program
 from .roles import (
@@ -286,19 +295,33 @@ class OnHeads:
         return self._by_rows("weights", a, b, b.clone(), None, None)
 
     def _by_rows(self, name: str, *given: Tensor | None) -> Tensor:
-        """The call; row by row, for code, or a mask, that knows no batch."""
+        """The call; row by row, for code that knows no batch.
+
+        Of a mask that knows none the one of each row is that of all rows of a call, which is read
+        in its row; of many rows some are called together.
+        """
         first, seen, counts = given[0], given[3], given[4]
         assert first is not None
         alike = seen is None or seen.shape[0] == 1 or "B" in self.masks[0].letters
         alike &= counts is None or all("B" in one.letters for one in self.query_masks)
-        if ("B" in self.three[0].letters and alike) or first.shape[0] == 1:
+        rows = first.shape[0]
+        if ("B" in self.three[0].letters and alike) or rows == 1:
             return self.call(*given)[name]  # type: ignore[arg-type]
+        if "B" in self.three[0].letters:
+            found = []
+            for b in range(rows):
+                some = beside_row(b, rows)
+                three = (x if x is None else x[some] for x in given[:3])
+                masks = (x if x is None or x.shape[0] == 1 else x[b : b + 1] for x in given[3:])
+                own = slice(b - some.start, b - some.start + 1)
+                found.append(self.call(*three, *masks)[name][own])  # type: ignore[arg-type]
+            return torch.cat(found)
         return torch.cat(
             [
                 self.call(*(x if x is None or x.shape[0] == 1 else x[b : b + 1] for x in given))[  # type: ignore[arg-type]
                     name
                 ]
-                for b in range(first.shape[0])
+                for b in range(rows)
             ]
         )
 

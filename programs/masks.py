@@ -123,6 +123,19 @@ def handed(
     return laid_out(x, here, axes, {**lengths, "r": seen.shape[1], "n": seen.shape[2]})
 
 
+TOGETHER = 16  # rows that are called together, all with the mask of one of them
+
+
+def beside_row(row: int, rows: int) -> slice:
+    """Rows that are called with one of a batch, where a mask knows no batch and so is that of all.
+
+    >>> beside_row(1, 3), beside_row(20, 40)
+    (slice(0, 16, None), slice(20, 36, None))
+    """
+    low = max(0, min(row, rows - TOGETHER))
+    return slice(low, low + TOGETHER)
+
+
 def counted(
     counts: Tensor, one: Argument, lengths: Mapping[str, int], like: Tensor, least: float
 ) -> Tensor:

@@ -29,6 +29,7 @@ from .sides import Beyond, Look, Values
 
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2, "c": 8}
 FEW, MANY = 6, 130  # tokens of other inputs; of which a number in the source may be
+OF_HEADS = ("attend", "attend_masked", "attend_keeping", "attend_added", "attend_lowered")
 OTHERS = ("o",)  # positions that are as many as others, whatever they are
 
 
@@ -76,7 +77,7 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
             else "rotate"
         ]
     more = tuple(Inputs(lengths=one) for one in formula.sizes) if not formula.inputs else ()
-    if isinstance(subject, Attention) and formula.call == "attend":
+    if isinstance(subject, Attention) and formula.call in OF_HEADS:
         more += tuple(
             Inputs(lengths={"B": 3, "r": 6, "n": 6, "H": h, "G": g})
             for h, g in other_heads(subject)

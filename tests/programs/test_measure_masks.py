@@ -15,6 +15,7 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.identify import identify
 from attnproof.programs.masks import sees, visible
 from attnproof.programs.measure.examine import examine
+from attnproof.programs.prove import prove
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Mask, Subject
 from tests.programs.attention_code import (
@@ -367,3 +368,61 @@ def test_a_row_of_padding_alone_is_asked_about_where_it_is_declared(
     )
     found = {one.verdict for one in examine(subject, (Draw(),), ("hidden-rows",))}
     assert found == {verdict}
+
+
+# masks that know no batch are those of all rows of a call
+
+
+def of_few_rows(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """It heeds its mask in batches of one row or two."""
+    found = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is not None and len(q) < 3:
+        found = found.masked_fill(~mask, -math.inf)
+    return found.softmax(-1) @ v
+
+
+class RowsOfTokens(nn.Module):
+    """The same of tokens, with a mask of keys that all rows have; ``few``: in small batches."""
+
+    def __init__(self, few: int = 3) -> None:
+        super().__init__()
+        self.few, self.out = few, nn.Linear(16, 16)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        found = x @ x.mT / 4
+        if mask is not None and len(x) < self.few:
+            found = found.masked_fill(~mask, -1e9)
+        out: Tensor = self.out(found.softmax(-1) @ x)
+        return out
+
+
+OF_ALL_ROWS: dict[str, tuple[Any, Any, str]] = {
+    "heads": (
+        lambda q, k, v, mask=None: of_few_rows(q[None], k[None], v[None], mask)[0],
+        of_few_rows,
+        "q: B H r D, k: B H n D, v: B H n D, mask: r n keep -> B H r D",
+    ),
+    "tokens": (lambda: RowsOfTokens(99), RowsOfTokens, "x: B n E, mask: 1 n keep -> B n E"),
+}
+
+
+@pytest.mark.parametrize("name", OF_ALL_ROWS)
+def test_a_mask_without_rows_is_asked_of_whole_batches(name: str) -> None:
+    right, wrong, line = OF_ALL_ROWS[name]
+    (held,) = examine(adapted_as(right, line, kind="attention"), laws=["hidden-keys-do-nothing"])
+    assert held.verdict == "holds"
+    subject = adapted_as(wrong, line, kind="attention")
+    (seen,) = examine(subject, laws=["hidden-keys-do-nothing"])
+    assert seen.verdict == "broken"
+    found = prove(subject, ["hidden-keys-do-nothing"]).findings
+    assert "holds" not in {one.verdict for one in found}
+
+
+def test_a_mask_that_is_heeded_by_few_heads_alone_is_refused() -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        few = None if mask is None or q.shape[1] > 4 else mask
+        return sdpa(q, k, v, few)
+
+    for law in ("hidden-keys-do-nothing", "true-means-visible"):
+        (seen,) = examine(fused(attend, FULL, "bool"), laws=[law])
+        assert seen.verdict == "broken"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from array_api_compat import array_namespace
 
 from .law import KEYS, QUERIES, SOME, THREE, TOKENS, Inputs, Law, Sides
-from .masks import looked_at
+from .masks import FAR, looked_at
 
 TRUE_MEANS = Law(
     "true-means-visible",
@@ -75,6 +75,20 @@ def of_its_row(f: Any, x: Any, y: Any) -> Sides:
     return padded, alone
 
 
+def _masks(f: Any, q: Any, k: Any, keep: Any) -> list[Any]:
+    """That mask, and one under which queries do not see their own key, nor the first one.
+
+    Of those that see later keys no row is left without a key, if it sees the key before its own.
+    """
+    xp, (r, n) = array_namespace(q), (q.shape[2], k.shape[2])
+    query, key, first = xp.arange(r)[:, None], xp.arange(n)[None, :], _mask(f, q, k, keep)
+    if n <= 2 or (f.by_key and f.causal):
+        return [first]
+    own = (key == query + max(0, n - r)) & (query > 0)
+    hidden = key + 0 * query == 0 if f.by_key else own | ((key == 0) & (query > 1))
+    return [first, xp.broadcast_to(~hidden[None, None], first.shape)]
+
+
 ALL_TRUE = (("the output under a mask that is all True", "the output without a mask"),)
 KEPT: dict[str, Any] = {**THREE, "keep": "keep B n"}
 
@@ -98,8 +112,9 @@ def all_true(f: Any, q: Any, k: Any, v: Any) -> Sides:
 )
 def true_is_seen(f: Any, q: Any, k: Any, keep: Any) -> Sides:
     """Of the keys that have weight without a mask it leaves those where it is True."""
-    plain, seen = f.weighs(q, k), _mask(f, q, k, keep)
-    return f.weighs(q, k, seen), array_namespace(plain).where(seen, plain, 0 * plain)
+    plain, masks = f.weighs(q, k), _masks(f, q, k, keep)
+    left = [f.weighs(q, k, seen) for seen in masks]
+    return left, [array_namespace(plain).where(seen, plain, 0 * plain) for seen in masks]
 
 
 QUERIES_COUNT: dict[str, Any] = {
@@ -156,6 +171,7 @@ ADDED = (
         "values times e to the mask, weighted without it",
     ),
 )
+SQUARE_AND_ONE: tuple[dict[str, int], ...] = ({"r": 5, "n": 5}, {"r": 1})  # as in decoding
 
 
 @MASK_ADDS.of(
@@ -180,7 +196,9 @@ def mask_hides(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     return _left(f, q, k, v, keep, f.attend_lowered)
 
 
-@TRUE_MEANS.of("attention", "attend_keeping", names=ADDED, inputs=SOME, **KEPT)
+@TRUE_MEANS.of(
+    "attention", "attend_keeping", names=ADDED, sizes=SQUARE_AND_ONE, inputs=SOME, **KEPT
+)
 def true_is_left(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same of truth values: 1 where they are True, and 0 where not."""
     return _left(f, q, k, v, keep, f.attend_keeping)
@@ -191,10 +209,15 @@ def _left(f: Any, q: Any, k: Any, v: Any, keep: Any, under: Any) -> Sides:
 
     Code may do otherwise where it is given no mask.
     """
-    xp, seen = array_namespace(q), _mask(f, q, k, keep)
-    every = xp.broadcast_to(xp.arange(k.shape[2]) >= 0, seen.shape)
-    factor = xp.where(seen, 1, 0 * q[:, :1, :, :1])
-    return _multiplied(xp, v, factor, partial(under, q, k, seen=every), under(q, k, v, seen))
+    xp, left, right = array_namespace(q), [], []
+    for seen in _masks(f, q, k, keep):
+        every = xp.broadcast_to(xp.arange(k.shape[2]) >= 0, seen.shape)
+        factor = xp.where(seen, 1, 0 * q[:, :1, :, :1])
+        plain, found = partial(under, q, k, seen=every), under(q, k, v, seen)
+        here, there = _multiplied(xp, v, factor, plain, found)
+        left.append(here)
+        right.append(there)
+    return left, right
 
 
 def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
@@ -337,7 +360,7 @@ def hidden_context(f: Any, x: Any, y: Any, z: Any, keep: Any) -> Sides:
     "attention",
     "attend_masked",
     names=(("hidden keys", "the same, other numbers in them"),),
-    sizes=({"r": 5, "n": 5},),
+    sizes=SQUARE_AND_ONE,
     unsaid="infinite numbers and NaN",
     **THREE,
     k2=KEYS,
@@ -345,7 +368,7 @@ def hidden_context(f: Any, x: Any, y: Any, z: Any, keep: Any) -> Sides:
     keep="keep B n",
     inputs=tuple(
         Inputs(lengths=dict(zip("Brn", sizes, strict=True)), scale={"k2": large, "v2": large})
-        for sizes in ((1, 3, 3), (3, 6, 6), (2, "H", "H"), (5, 5, 5))
+        for sizes in ((1, 3, 3), (3, 6, 6), (3, 1, 4), (2, "H", "H"), (5, 5, 5))
         for large in (1.0, 100.0, 1e4)
     ),
 )
@@ -358,20 +381,21 @@ def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> 
     """
     xp, (rows, _, r), n = array_namespace(q), q.shape[:3], k.shape[2]
     query, key, turn = xp.arange(r)[:, None], xp.arange(n)[None, :], 0 if f.by_key else 1
-    shown = keep[:, (key - turn * query) % n]  # B r n
+    turned = keep[:, (key - turn * query) % n]  # B r n
 
-    some = looked_at(r)
+    some = [*range(r)] if r <= FAR else [0, r // 2, r - 1]
 
     def each(x: Any) -> Any:
         return xp.concat([x] * len(some), axis=0)
 
-    def changed(x: Any, other: Any) -> Any:
+    def changed(x: Any, other: Any, shown: Any) -> Any:
         return xp.concat([xp.where(shown[:, i, None, :, None], x, other) for i in some], axis=0)
 
-    mask, other = shown[:, None], (changed(k, k2), changed(v, v2))
     left: list[Any] = []
     right: list[Any] = []
-    for call in f.attend_masked:
+    masks = [turned[:, None], *_masks(f, q, k, keep)[1:]]
+    for call, mask in product(f.attend_masked, masks):
+        other = changed(k, k2, mask[:, 0]), changed(v, v2, mask[:, 0])
         found = call(each(q), *other, each(mask))
         left.append(xp.stack([call(q, k, v, mask)[:, :, i] for i in some], axis=2))
         own = [found[place * rows : (place + 1) * rows, :, i] for place, i in enumerate(some)]

@@ -90,7 +90,7 @@ OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
     "rotate": _lengths("BAnr", (1, 1, 2, 3), (2, 1, 3, 4), (2, 2, 4, 4), ("H", 1, "H", 2)),
 }
 
-SOME = _lengths("Brn", (1, 3, 3), (3, 6, 6), (2, 2, 5), (2, "H", "H"))
+SOME = _lengths("Brn", (1, 3, 3), (3, 6, 6), (2, 2, 5), (3, 1, 4), (2, "H", "H"))
 
 Sides = tuple[Any, Any]
 VECTORS, TOKENS = "real B H n D", "real B n E"

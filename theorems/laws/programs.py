@@ -44,6 +44,7 @@ from .references import (
     mean_of_tokens,
     neighbours,
     next_to_each_other,
+    not_one_by_one,
     of_heads,
     or_zeros,
     over_queries,
@@ -56,6 +57,7 @@ from .references import (
     rows_mixed,
     seen_exponentials,
     shares,
+    shows_always,
     sines,
     slopes,
     under_a_mask,
@@ -223,10 +225,16 @@ PROGRAMS = (
                 "nor their values": values_leak,
                 "hidden": first_mask,
                 "hidden, from each query": mask_by_turns,
+                "hidden, its own as others": shows_always,
+                "hidden, the first as others": partial(shows_always, own=False),
+                "hidden, from one query alone": not_one_by_one,
             },
             "true-means-visible": {
                 "what it says": inverted_mask,
                 "hides": lambda q, k, v, _seen=None: attend(q, k, v),
+                "hides what": shows_always,
+                "hides what it": partial(shows_always, own=False),
+                "a mask": not_one_by_one,
                 "and changes nothing else": lambda q, k, v, seen=None: (
                     under_a_mask(q, k, v, seen) * (1.0 if seen is None else 2.0)
                 ),

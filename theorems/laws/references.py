@@ -167,6 +167,20 @@ def mask_by_turns(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
     return under_a_mask(q, k, v, None if seen is None else seen[:, :, turns])
 
 
+def shows_always(q: Any, k: Any, v: Any, seen: Any = None, own: bool = True) -> Any:
+    """Attention whose queries see their own key whatever a mask says, or the first one."""
+    if seen is None:
+        return attend(q, k, v)
+    xp = array_namespace(q)
+    query, key = xp.arange(q.shape[2])[:, None], xp.arange(k.shape[2])[None, :]
+    return under_a_mask(q, k, v, seen | (key == (query if own else 0 * query)))
+
+
+def not_one_by_one(q: Any, k: Any, v: Any, seen: Any = None) -> Any:
+    """Attention that forgets its mask where there is one query."""
+    return under_a_mask(q, k, v, None if q.shape[2] == 1 else seen)
+
+
 def heads_mixed(q: Any, k: Any, v: Any) -> Any:
     return attend(q, k, v) + array_namespace(q).mean(q, axis=1, keepdims=True)
 
