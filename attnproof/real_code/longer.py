@@ -39,8 +39,10 @@ WORK = 64_000_000  # those of all laws together
 SIDES = 2  # a law calls the code for each, and where it looks at keys for each of these as well
 LATER = 8  # tokens that laws put behind others, which a table has rows for
 TWO = 2  # numbers that a mask is made of: shown and hidden
-BYTE = 256  # where whole numbers of a byte end, and of bfloat16: beyond it all code is run
-MIDDLE = 130  # tokens that cost little
+# Beyond them all code is run: where whole numbers of a byte end, and of bfloat16; and some rows.
+ALWAYS = {"n": 256, "B": 32}
+MIDDLE = 130  # tokens that cost little, where others are too dear for a law
+LITTLE = MOST // 10  # numbers that every law is run of
 FEW = 5  # tokens beside many rows
 TOKENS = 4  # vectors that are made of each token
 REFUSALS = 8  # numbers that code may take no such lengths of, before others are left aside
@@ -316,14 +318,19 @@ class _Named:
         """More tokens, or rows, than the largest number, and than the largest of few."""
         left = self.left[letter] = [n for n in self.numbers if n not in self.sizes]
         no: set[int] = set()
-        numbers = sorted({*self.numbers, BYTE})
+        numbers = sorted({*self.numbers, ALWAYS[letter]})
+        enough = False
         for bound in (numbers[-1], MIDDLE):
+            if enough:
+                break
             for n in reversed([n for n in numbers if n <= bound and n not in no]):
                 tried = [at for at in self._beyond(letter, n) if self.alone.affordable(at)]
                 at = next((at for at in tried if _takes(self.alone.code, at)), None)
                 if at is not None:
                     yield Longer(at, alike=self.alike)
-                    no |= {n} if at[letter] == n else set()  # more it does not take
+                    if at[letter] == n:  # more it does not take, and a law may want more
+                        no.add(n)
+                    enough = at[letter] > n and work(self.alone.subject, at) <= LITTLE
                     break
                 if tried and len(no) < REFUSALS:
                     no.add(n)

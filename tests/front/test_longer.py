@@ -159,7 +159,7 @@ layer = Limited()
 CODE: tuple[tuple[Subject, list[int]], ...] = (
     (Layer(name="l", call=layer, module=layer, embed=4), [401, 504, 512, 515]),
     (Rotary(name="r", rotate=turned, width=4), [150, 259]),
-    (Mask(name="m", mask=sees_all_of_many), [23, 223, 259]),
+    (Mask(name="m", mask=sees_all_of_many), [223, 259]),
     (Bias(name="b", bias=lambda T, S: torch.zeros(1, T, S), heads=1), [259]),
 )
 

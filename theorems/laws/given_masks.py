@@ -220,12 +220,17 @@ def _left(f: Any, q: Any, k: Any, v: Any, keep: Any, under: Any) -> Sides:
     return left, right
 
 
+def _some(many: int) -> list[int]:
+    """Queries that are looked at one by one: of many the first, the last, and one between."""
+    return [*range(many)] if many <= FAR else [0, many // 2, many - 1]
+
+
 def _multiplied(xp: Any, v: Any, factor: Any, plain: Any, found: Any) -> Sides:
     """Both sides for weights that are multiplied by (B, 1, r, n) and made to add up again."""
     one = 0 * v + 1
     sink = 1 - plain(v=one)  # what no key has, which no mask changes
     left, right = [], []
-    for i in range(found.shape[2]):
+    for i in _some(found.shape[2]):
         own = factor[:, :, i, :, None] * one
         total = plain(v=own)[:, :, i] + sink[:, :, i]
         left.append(found[:, :, i] * total)
@@ -383,7 +388,7 @@ def hidden_keys(f: Any, q: Any, k: Any, v: Any, k2: Any, v2: Any, keep: Any) -> 
     query, key, turn = xp.arange(r)[:, None], xp.arange(n)[None, :], 0 if f.by_key else 1
     turned = keep[:, (key - turn * query) % n]  # B r n
 
-    some = [*range(r)] if r <= FAR else [0, r // 2, r - 1]
+    some = _some(r)
 
     def each(x: Any) -> Any:
         return xp.concat([x] * len(some), axis=0)
