@@ -143,8 +143,8 @@ def _others(
     if isinstance(subject, Rotary):
         x, places = given
         yield lambda: subject.rotate_key(x, places)
-        if subject.running is not None:
-            yield lambda: subject.running(x)
+        if (running := subject.running) is not None:
+            yield lambda: running(x)
     if isinstance(subject, Attention):
         yield from _of_attention(subject, given, tokens, drawn)
 

@@ -319,6 +319,7 @@ class Cached(nn.Module):
     """Causal attention of two heads that returns its keys and values, with a fault in these."""
 
     limit: Tensor
+    table: Tensor
 
     def __init__(self, fault: Callable[[Cached, Tensor], Tensor]) -> None:
         super().__init__()
