@@ -99,7 +99,8 @@ class IndexingAttention(nn.Module):
         first, second = x.chunk(2, -1)
         q = x * cos + torch.cat((-second, first), -1) * sin
         seen = (q @ q.mT + attention_mask[:, 0, :, :][:, None]).softmax(-1) @ x
-        return seen.transpose(1, 2).flatten(-2)
+        out: Tensor = seen.transpose(1, 2).flatten(-2)
+        return out
 
 
 class ColumnAttention(nn.Module):
