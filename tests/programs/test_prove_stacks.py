@@ -171,7 +171,7 @@ def test_stacks_are_proved(name: str, in_parts: list[bool]) -> None:
     made, law = TRUE[name]
     torch.manual_seed(0)
     assert found_of(made(), law).verdict == "holds"
-    assert in_parts == [name != "the context of the input"]  # which no array stands before
+    assert in_parts == [True]
 
 
 def test_conditions_of_a_later_layer_are_told(in_parts: list[bool]) -> None:
