@@ -42,6 +42,7 @@ TWO = 2  # numbers that a mask is made of: shown and hidden
 # Beyond them all code is run: where whole numbers of a byte end, and of bfloat16; and some rows.
 ALWAYS = {"n": 256, "B": 32}
 MIDDLE = 130  # tokens that cost little, where others are too dear for a law
+OF_ROWS = MOST // 3  # of many rows, which code asks for less often
 LITTLE = MOST // 10  # numbers that every law is run of
 FEW = 5  # tokens beside many rows
 TOKENS = 4  # vectors that are made of each token
@@ -324,7 +325,7 @@ class _Named:
             if enough:
                 break
             for n in reversed([n for n in numbers if n <= bound and n not in no]):
-                tried = [at for at in self._beyond(letter, n) if self.alone.affordable(at)]
+                tried = [at for at in self._beyond(letter, n) if self._affordable(letter, at)]
                 at = next((at for at in tried if _takes(self.alone.code, at)), None)
                 if at is not None:
                     yield Longer(at, alike=self.alike)
@@ -335,6 +336,9 @@ class _Named:
                 if tried and len(no) < REFUSALS:
                     no.add(n)
         left[:] = [n for n in left if n not in no]
+
+    def _affordable(self, letter: str, at: Lengths) -> bool:
+        return work(self.alone.subject, at) <= (OF_ROWS if letter == "B" else MOST)
 
     @staticmethod
     def _beyond(letter: str, number: int) -> Iterator[Lengths]:
