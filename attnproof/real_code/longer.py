@@ -100,7 +100,7 @@ def at_longer(
     known = lengths_of(subject)
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
     stored = [*_irregular(subject)]
-    left = WORK
+    left, beside = WORK, set[str]()
     for law in laws:
         own = any(one.kind == subject.kind for one in formulas.get(law, ()))
         missed, keys = [*known.where, *(stored if law in OF_MASKS else ())], [""]
@@ -111,10 +111,13 @@ def at_longer(
                 begin(law)
                 left -= cost
                 found = examine(replace(subject, run_at=(one.at,)), (draw,), (law,))
-                made = next((each for each in found if each.verdict != "not asked"), None)
+                asked = {each.law: each for each in found if each.verdict != "not asked"}
+                made = asked.pop(law, None)
+                others = [each for name, each in asked.items() if name not in beside]
+                yield from (_longer(each, one) for each in others if each.verdict == "broken")
+                beside.update(asked)
                 if made is not None and made.verdict != "holds":
-                    at = ", ".join(f"{c} = {n}" for c, n in one.at.items() if c in "Brn")
-                    yield replace(made, why=f"{LONGER} ({at}): {made.why}")
+                    yield _longer(made, one)
                     break
             if made is None and one.asks:
                 missed.append(one.asks)
@@ -130,6 +133,12 @@ def at_longer(
             if assuming:
                 why = "it holds at lengths for which the code gives these answers"
                 yield Finding(law, method, "holds", why, dtype=draw.format, assuming=(*assuming,))
+
+
+def _longer(found: Finding, longer: Longer) -> Finding:
+    """What was found, with the lengths of which it is."""
+    at = ", ".join(f"{c} = {n}" for c, n in longer.at.items() if c in "Brn")
+    return replace(found, why=f"{LONGER} ({at}): {found.why}")
 
 
 def _tokens(subject: Subject, at: Lengths, letter: str) -> int:

@@ -385,6 +385,10 @@ def rows_behind_33(_: Cached, v: Tensor) -> Tensor:
     return torch.cat((v[:33], v[33:].flip(0)))
 
 
+def none_from_40(_: Cached, v: Tensor) -> Tensor:
+    return v * (math.nan if v.shape[2] >= 40 else 1.0)
+
+
 def cut_beyond_reach(_: Cached, v: Tensor) -> Tensor:
     return v[:, :, -3000:]
 
@@ -408,6 +412,12 @@ def test_a_cache_that_fails_from_a_number_on_is_never_exact(fault: Any) -> None:
     row = in_steps(fault)
     assert row.verdict == "broken"
     assert "at lengths that the code asks about" in row.why
+
+
+def test_a_cache_that_is_nan_from_a_number_on_is_never_exact() -> None:
+    row = in_steps(none_from_40)
+    assert row.verdict == "undecided"
+    assert "NaN" in row.why
 
 
 def test_a_number_beyond_what_was_run_stands_on_the_line() -> None:
