@@ -42,8 +42,7 @@ TWO = 2  # numbers that a mask is made of: shown and hidden
 # Beyond them all code is run: where whole numbers of a byte end, and of bfloat16; and some rows.
 ALWAYS = {"n": 256, "B": 32}
 MIDDLE = 130  # tokens that cost little, where others are too dear for a law
-OF_ROWS = MOST // 3  # of many rows, which code asks for less often
-LITTLE = MOST // 10  # numbers that every law is run of
+LITTLE = MOST // 3  # numbers that every law is run of; of rows, for which code asks less, no more
 FEW = 5  # tokens beside many rows
 TOKENS = 4  # vectors that are made of each token
 REFUSALS = 8  # numbers that code may take no such lengths of, before others are left aside
@@ -347,7 +346,7 @@ class _Named:
         left[:] = [n for n in left if n not in no]
 
     def _affordable(self, letter: str, at: Lengths) -> bool:
-        return work(self.alone.subject, at) <= (OF_ROWS if letter == "B" else MOST)
+        return work(self.alone.subject, at) <= (LITTLE if letter == "B" else MOST)
 
     @staticmethod
     def _beyond(letter: str, number: int) -> Iterator[Lengths]:
