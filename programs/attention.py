@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from .code import Code
 from .layout import laid_out, read_back
 from .masks import (
-    beside_row,
     by_letters,
     counted,
+    each_beside,
     forms_of,
     handed,
     masks_in,
@@ -308,14 +308,13 @@ class OnHeads:
         if ("B" in self.three[0].letters and alike) or rows == 1:
             return self.call(*given)[name]  # type: ignore[arg-type]
         if "B" in self.three[0].letters:
-            found = []
-            for b in range(rows):
-                some = beside_row(b, rows)
+
+            def beside(row: int, some: slice) -> Tensor:
                 three = (x if x is None else x[some] for x in given[:3])
-                masks = (x if x is None or x.shape[0] == 1 else x[b : b + 1] for x in given[3:])
-                own = slice(b - some.start, b - some.start + 1)
-                found.append(self.call(*three, *masks)[name][own])  # type: ignore[arg-type]
-            return torch.cat(found)
+                masks = (x if x is None or x.shape[0] == 1 else x[row : row + 1] for x in given[3:])
+                return self.call(*three, *masks)[name]  # type: ignore[arg-type]
+
+            return each_beside(rows, beside)
         return torch.cat(
             [
                 self.call(*(x if x is None or x.shape[0] == 1 else x[b : b + 1] for x in given))[  # type: ignore[arg-type]

@@ -126,14 +126,19 @@ def handed(
 TOGETHER = 16  # rows that are called together, all with the mask of one of them
 
 
-def beside_row(row: int, rows: int) -> slice:
-    """Rows that are called with one of a batch, where a mask knows no batch and so is that of all.
+def each_beside(rows: int, call: Callable[[int, slice], Tensor]) -> Tensor:
+    """What a call gives of each row among others, all with its mask, which knows no batch.
 
-    >>> beside_row(1, 3), beside_row(20, 40)
-    (slice(0, 16, None), slice(20, 36, None))
+    ``call`` has the row, and which are called together with it.
+
+    >>> each_beside(20, lambda row, some: torch.arange(20)[some]).tolist() == [*range(20)]
+    True
     """
-    low = max(0, min(row, rows - TOGETHER))
-    return slice(low, low + TOGETHER)
+    found = []
+    for row in range(rows):
+        low = max(0, min(row, rows - TOGETHER))
+        found.append(call(row, slice(low, low + TOGETHER))[row - low : row - low + 1])
+    return torch.cat(found)
 
 
 def counted(

@@ -17,7 +17,7 @@ from .attention import beside_masks, dropout_of, masks_given, on_heads, spare
 from .code import Code
 from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
-from .masks import beside_row, handed, is_mask, masks_in, per_query, renamed, shown_whole, telling
+from .masks import each_beside, handed, is_mask, masks_in, per_query, renamed, shown_whole, telling
 from .names import role_of, sizes_of
 from .paths import hiding_in, paths_of, stepping
 from .program import Program
@@ -250,12 +250,11 @@ class OnTokens:
             whole = torch.ones_like(keep[:1])
             return self(torch.cat((x, x[:1])), torch.cat((keep, whole)))[:-1]
         if apart and keep is not None and "B" in self.tokens.letters and x.shape[0] > 1:
-            found = []
-            for b in range(x.shape[0]):
-                some = beside_row(b, x.shape[0])
-                alike = keep[b : b + 1].expand(len(x[some]), -1)
-                found.append(self.run(x[some], alike)[0][b - some.start : b - some.start + 1])
-            return torch.cat(found)
+
+            def beside(row: int, some: slice) -> Tensor:
+                return self.run(x[some], keep[row : row + 1].expand(len(x[some]), -1))[0]
+
+            return each_beside(x.shape[0], beside)
         if "B" not in self.tokens.letters and x.shape[0] > 1:
             return torch.cat(
                 [

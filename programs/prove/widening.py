@@ -67,14 +67,13 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
     many as may be, each alone and all together, which are traced under no other conditions than
     the graph has now.
     """
-    beyond: list[tuple[Lengths, Graph]] = []
+    merged: list[Lengths] = []
     for at in elsewhere:
-        graph, other = _beyond_a_branch(graph, at, traced)
-        beyond += [(at, other)] if other is not None else []
+        before, graph = graph, _beyond_a_branch(graph, at, traced)
+        merged += [at] if graph is not before else []
     letters, own, count = letters_of(graph), graph.exported.ranges, 0
     symbols = sorted(own.keys() & letters.keys(), key=lambda s: ORDER.find(letters[s]))
     shown = [s for s in symbols if letters[s] in _from_one(graph)]
-    merged = [at for at, _ in beyond]
     for symbol in [s for s in symbols if s not in shown and letters[s] in ORDER]:
         also = [(*more, symbol) for k in range(len(shown) + 1) for more in combinations(shown, k)]
         anew = count + len(also) * (1 + len(merged))
@@ -119,7 +118,7 @@ def _is_alike_at_one(
     other = _traced_at(graph, {**first, **alone}, traced, from_one=False)
     for at in merged:
         if other is not None and all(at[letter] > 1 for letter in alone):
-            other, _ = _beyond_a_branch(other, {**at, **alone}, traced)
+            other = _beyond_a_branch(other, {**at, **alone}, traced)
     there = None if other is None else _there(graph, other)
     if there is None or {s for s, n in there.lengths.items() if isinstance(n, int)} != set(ones):
         return False
@@ -144,20 +143,20 @@ def _traced_at(graph: Graph, at: Lengths, traced: Traces, *, from_one: bool) -> 
     return named_apart([(call, exported)])[0]
 
 
-def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> tuple[Graph, Graph | None]:
+def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
     """The graph without the condition that lengths break, where all is one function beyond it.
 
-    And the graph beyond it, which is None where that condition stays.
+    Where that condition stays it is the graph itself.
     """
     letters, own = letters_of(graph), graph.exported.conditions
     if not set(letters.values()) <= set(at):
-        return graph, None
+        return graph
     broken = [c for c in own if not met([c], {s: at[letter] for s, letter in letters.items()})]
     from_one = min(at.values()) > 1
     other = _traced_at(graph, at, traced, from_one=from_one) if len(broken) == 1 else None
     there = None if other is None else _there(graph, other)
     if there is None:
-        return graph, None
+        return graph
     outside = sympy.Not(broken[0])
     fixed = {(s, n) for s, n in there.lengths.items() if isinstance(n, int)}
     points = {(str(s), n) for s in outside.free_symbols for _, n in fixed if outside == Eq(s, n)}
@@ -169,17 +168,17 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> tuple[Graph, 
         if here is None or beyond is None or here.upper < least - 1 or here.lower > most + 1:
             continue
         if beyond.upper < least:  # what was traced is none of the lengths beyond
-            return graph, None
+            return graph
         both = {**both, str(symbol): ValueRanges(least, min(most, beyond.upper))}
         wider[str(symbol)] = ValueRanges(
             min(here.lower, beyond.lower), max(here.upper, beyond.upper)
         )
     if fixed != points or not _stands(there, (*others, outside), both) or not _is_same(there):
-        return graph, None
+        return graph
     for s, beyond in there.ranges.items():  # what was traced there from 2 on is shown from 2 on
         wider.setdefault(s, ValueRanges(max(both[s].lower, beyond.lower), both[s].upper))
     one = replace(graph, exported=replace(graph.exported, conditions=others))
-    return _of_ranges(one, wider), other
+    return _of_ranges(one, wider)
 
 
 def _ends(condition: Any, symbol: Any) -> tuple[Any, Any]:
