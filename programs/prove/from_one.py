@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import product
 from math import prod
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -51,6 +51,7 @@ KINDS, ASKED = frozenset(("isinstance", "type")), frozenset(("int", "Integral", 
 SILENT = frozenset(
     ("_base", "guard_or_false", "guard_or_true", "guard_size_oblivious", "statically_known_true")
 )
+HANDED_ON = "has_torch_function"
 copied = partial(torch.clone, memory_format=torch.contiguous_format)
 
 
@@ -60,23 +61,15 @@ class FromOne(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.met: list[str] = []
+        self.inside: list[Any] = []  # functions of torch
 
     @contextmanager
     def lengths(self) -> Iterator[None]:
         """Symbolic lengths are 1 or more, and are noted where code makes a text or a key of one."""
-        own = {name: vars(torch.SymInt).get(name) for name in AS_TEXT}
         settings: Any = _config
-        try:
-            for name in AS_TEXT:
-                setattr(torch.SymInt, name, self._noted(name))
-            with settings.patch(backed_size_oblivious=True):
-                yield
-        finally:
-            for name, before in own.items():
-                if before is None:
-                    delattr(torch.SymInt, name)
-                else:
-                    setattr(torch.SymInt, name, before)
+        noted = {name: self._noted(name) for name in AS_TEXT}
+        with _replaced(torch.SymInt, noted), settings.patch(backed_size_oblivious=True):
+            yield
 
     def _noted(self, name: str) -> Callable[..., Any]:
         made = getattr(torch.SymInt, name)
@@ -122,10 +115,30 @@ class FromOne(TorchFunctionMode):
         if name in MERGES:
             args = tuple(copied(x) if isinstance(x, Tensor) else x for x in args)
         try:
-            return func(*args, **kwargs)
+            with self._inside(func):
+                return func(*args, **kwargs)
         except Exception:
             self.met.append(f"{name} raises")
             raise
+
+    @contextmanager
+    def _inside(self, func: Any) -> Iterator[None]:
+        """What a function calls that torch has in Python is followed as well.
+
+        It hands itself on as a whole where it is told that somebody wants to hear of it; a method
+        that calls the one it overrides does so under its own name.
+        """
+        where = sys.modules.get(func.__module__) if isinstance(func, FunctionType) else None
+        asks = [name for name in (vars(where) if where else ()) if name.startswith(HANDED_ON)]
+        if not asks or func in self.inside:
+            yield
+            return
+        self.inside.append(func)
+        try:
+            with _replaced(where, dict.fromkeys(asks, lambda *_: False)), self:
+                yield
+        finally:
+            self.inside.pop()
 
     def looked_through(self, nodes: Sequence[Any], silent: Sequence[Any]) -> str:
         """What of a traced call is another thing at a length of 1; "" where nothing is."""
@@ -136,6 +149,22 @@ class FromOne(TorchFunctionMode):
             if any(map(_may_be_none, _counted(node))):
                 self.met.append(f"{node.name} counts what there may be none of")
         return "; ".join(self.met)
+
+
+@contextmanager
+def _replaced(owner: Any, values: Mapping[str, Any]) -> Iterator[None]:
+    """Attributes of a class or a module are these for a while."""
+    before = {name: vars(owner)[name] for name in values.keys() & vars(owner).keys()}
+    try:
+        for name, value in values.items():
+            setattr(owner, name, value)
+        yield
+    finally:
+        for name in values:
+            if name in before:
+                setattr(owner, name, before[name])
+            else:
+                delattr(owner, name)
 
 
 def _may_drop(x: Tensor, *dims: Any, dim: Any = None) -> bool:

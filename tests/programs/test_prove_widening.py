@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import handle_torch_function
 
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Finding
@@ -145,6 +147,17 @@ def one_axis_is_dropped(x: Tensor) -> Tensor:
     return x.cumsum(1) * (1 if x[None].squeeze().dim() == 3 else 2)
 
 
+def of_torch(x: Tensor) -> Tensor:
+    """A function as torch has them in Python, which hands itself on to whoever follows it."""
+    if functional.has_torch_function_unary(x):
+        found: Tensor = handle_torch_function(of_torch, (x,), x)
+        return found
+    return one_axis_is_dropped(x)
+
+
+of_torch.__module__ = functional.__name__
+
+
 def doubled_where_it_lies_in_order(x: Tensor) -> Tensor:
     return x.cumsum(1) * (2 if x.transpose(0, 1).is_contiguous() else 1)
 
@@ -255,6 +268,7 @@ def traced(call: Call, from_one: bool = True) -> Exported:
         (one_row_is_dropped, {"B": 1}),
         (one_axis_is_dropped, {"B": 1}),
         (one_axis_is_dropped, {"n": 1}),
+        (of_torch, {"B": 1}),
         (doubled_where_it_lies_in_order, {"B": 1}),
         (doubled_where_it_lies_in_order, {"n": 1}),
         (doubled_by_its_strides, {"B": 1}),
@@ -283,6 +297,12 @@ def test_where_it_is_another_function_nothing_is_said(
     found = widened(graph, traced, lengths_elsewhere(graph))
     assert stands_at(found, {"B": 3, "n": 5})
     assert not stands_at(found, {"B": 3, "n": 5, **kept})
+
+
+def test_what_torch_has_in_python_is_traced_from_one() -> None:
+    layer = nn.MultiheadAttention(WIDTH, 2, batch_first=True).eval()
+    (one,) = calls_of(Layer(name="l", call=lambda x: layer(x, x, x)[0], embed=WIDTH, module=layer))
+    assert {int(r.lower) for r in traced(one).ranges.values()} == {1}
 
 
 def test_other_code_beyond_a_branch_that_breaks_the_law_is_seen() -> None:
