@@ -205,10 +205,10 @@ def lengths_of(subject: Subject) -> Places:
     with evaluating(subject), torch.no_grad():
         with given:
             _takes(ran.of(call), {"B": 2, "n": 5, "r": 5})
-        letters = ["n"] if isinstance(subject, Bias | Mask) else ["B", "n"]
-        if not isinstance(subject, Rotary | Additive | Layer) and _takes(
-            call, {"B": 2, "n": 5, "r": 3}
-        ):
+        scores = isinstance(subject, Bias | Mask)
+        letters = ["n"] if scores else ["B", "n"]
+        scores |= isinstance(subject, Attention) and subject.attend is not None
+        if scores and _takes(call, {"B": 2, "n": 5, "r": 3}):
             letters.append("r")
         roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
         marked(functions_of(ran.codes, functions_in(roots)), watch)

@@ -369,19 +369,18 @@ class Search:
                 self._see(self._drawn(), way)
         self._see_at_one()
         self._begun = process_time()
+        return next((one for one in self._places() if not self._look(*one)), None)
+
+    def _places(self) -> Iterator[tuple[Lengths, str]]:
+        """Where comparisons turned out in both ways, and where open ones may, and then did."""
+        yield from both_ways(self.watch)
         for _ in range(ROUNDS):
-            for at, way in both_ways(self.watch):
-                if not self._look(at, way):
-                    return at, way
             tried = len(self._tried)
             for one in self._open():
-                for at in self._turning(one):
-                    for way in one.ways:
-                        if not self._look(at, way):
-                            return at, way
+                yield from ((at, way) for at in self._turning(one) for way in one.ways)
+            yield from both_ways(self.watch)
             if len(self._tried) == tried:
                 break
-        return None
 
     def _see_at_one(self) -> None:
         """Watch runs with lengths of 1: code may compare something there alone."""
@@ -413,10 +412,16 @@ class Search:
                 found[one.place[:2]] = one
         return list(found.values())
 
+    def _now(self, open_: Open) -> Open | None:
+        """The same comparison, with what it met since; None where it is open no more."""
+        return next((one for one in self._open() if one.place[:2] == open_.place[:2]), None)
+
     def _turning(self, open_: Open) -> list[dict[str, int]]:
         """Lengths at which one turns out otherwise, that can be run."""
-        if process_time() - self._begun > SECONDS:
+        now = self._now(open_)  # runs for the others are runs for this one
+        if now is None or process_time() - self._begun > SECONDS:
             return []
+        open_ = now
         at = turning(open_, self._met_before)
         if at is None and len(open_.met) < ENOUGH and open_.met[0].left:
             base, way = open_.met[-1].at, open_.met[-1].way
@@ -433,9 +438,9 @@ class Search:
                     for c in chosen
                 }
                 self._see({**base, **moved}, way)
-            again = [one for one in self._open() if one.place[:2] == open_.place[:2]]
-            open_ = again[0] if again else open_
-            at = turning(open_, self._met_before) if again else []
+            now = self._now(open_)
+            open_ = now or open_
+            at = turning(open_, self._met_before) if now else []
         if at is None and open_.met[0].left:
             found = searched(open_, self.letters, lambda at, way: self._met(open_, at, way))
             at = [found] if found else []
