@@ -203,11 +203,17 @@ def _floats(value: object) -> Iterator[Tensor]:
 
 
 def allowance(
-    call: Callable[..., Tensor], *inputs: Tensor, draw: Draw, floor: float = 0.0
+    call: Callable[..., Tensor],
+    *inputs: Tensor,
+    draw: Draw,
+    floor: float = 0.0,
+    moved: int = MOVED,
 ) -> Allowed:
     """What rounding may do to ``call`` at these float inputs; ``floor`` is a unit known otherwise.
 
-    Raises ``Unsteady`` where two equal calls differ by more than rounding.
+    The inputs are ``moved`` so many times; where they are not at all, r is left out, which allows
+    less and takes one call.  Raises ``Unsteady`` where two equal calls differ by more than
+    rounding.
 
     >>> x = Draw().normal(3, 4)
     >>> 0 < allowance(lambda x: x @ x.mT, x, draw=Draw())() < 1e-4
@@ -228,13 +234,13 @@ def allowance(
     factor = 2 * (roundings + terms * sums / unit)
     finite = output.double().nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
     size = float(finite.abs().max()) if output.numel() else 0.0
-    again = gap(call(*(one.clone() for one in inputs)), output)
+    again = gap(call(*(one.clone() for one in inputs)), output) if moved else 0.0
     if again > factor * unit * size and not output.isnan().any():
         raise Unsteady(f"two equal calls differ by {again:.3g}: see evaluation-repeats")
     response = 0.0
-    for turn in range(MOVED):
-        moved = [_moved(one, 2 * unit, draw, 9000 + 10 * turn + n) for n, one in enumerate(inputs)]
-        met = gap(call(*moved), output)
+    for turn in range(moved):
+        near = [_moved(one, 2 * unit, draw, 9000 + 10 * turn + n) for n, one in enumerate(inputs)]
+        met = gap(call(*near), output)
         response = max(response, met if math.isfinite(met) else 0.0)
     each = response + unit * size
     return Allowed(output, factor * each, each, unit)

@@ -24,7 +24,7 @@ from ...numeric.rounded import Rounded
 from ..calling import calm
 from ..draw import Draw
 from ..identify.offsets import HIDING, heads_of
-from ..response import CANCELLED, Allowed, allowance, moved_inside
+from ..response import CANCELLED, MOVED, Allowed, allowance, moved_inside
 from ..rotary_matrices import MADE, fastest, require_shape_of, rounding_for
 from ..running import refusal
 from ..subjects import Additive, Rotary
@@ -54,8 +54,8 @@ class Roundings:
     """How far what calls of some code give may be off, in the format of a draw.
 
     ``floor`` is the unit of tables that the code keeps.  ``fastest`` is the largest frequency of
-    rotary code; where it cannot be told, another one is put in its place.  ``plain``: nothing is
-    allowed, of attention and layers.
+    rotary code; where it cannot be told, another one is put in its place.  Of attention and layers
+    nothing is allowed where calls are ``plain``, and where they are ``still`` no inputs are moved.
     """
 
     subject: Any
@@ -63,6 +63,7 @@ class Roundings:
     floor: float = 0.0
     pieces: bool = False
     plain: bool = False
+    still: bool = False
     fastest: float = 0.0
     rounding: Rounding | None = None
     known: dict[Any, Allowed] = field(default_factory=dict)
@@ -185,8 +186,10 @@ class Roundings:
             out, allowed = call(*own), self.known[key]
             size = _size(out) / max(_size(allowed.output), torch.finfo(torch.float64).tiny)
         else:
-            allowed = allowance(call, *own, draw=self.draw, floor=self.floor)
-            if any(_times(x) > 0 for x in own):  # what is subtracted of all scores may be large
+            allowed = self._allowance(call, *own)
+            if not self.still and any(
+                _times(x) > 0 for x in own
+            ):  # what is subtracted of all scores may be large
                 inside = CANCELLED * moved_inside(call, *own, draw=self.draw)
                 allowed = replace(allowed, value=max(allowed.value, inside))
             out, size, self.known[key] = allowed.output, 1.0, allowed
@@ -199,6 +202,10 @@ class Roundings:
         if self.pieces:
             radius *= 2 * THROUGH_A_CACHE
         return _with(out.detach().to("cpu", torch.float64), torch.tensor(radius))
+
+    def _allowance(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowed:
+        moved = 0 if self.still else MOVED
+        return allowance(call, *inputs, draw=self.draw, floor=self.floor, moved=moved)
 
     def _read(self, code: Callable[..., Any], given: tuple[Any, ...]) -> Any:
         """Whether something is 0, or the same as before: rounding has no part in it."""
@@ -219,7 +226,7 @@ class Roundings:
             grads = found if isinstance(found, list) else [found]
             return torch.cat([x[..., n:, :].flatten() for x in grads])
 
-        allowed = allowance(later, *map(self._given, given), draw=self.draw, floor=self.floor)
+        allowed = self._allowance(later, *map(self._given, given))
         found = code(n, *map(self._given, given))
         grads = found if isinstance(found, list) else [found]
         radius = torch.tensor(allowed.value)

@@ -60,11 +60,9 @@ class Look:
     reach: Reach | None = None
     window: tuple[int, ...] = ()
 
-    def calls(
-        self, fastest: float = 0.0, pieces: bool = False, plain: bool = False
-    ) -> SimpleNamespace:
-        """The calls of the code on arrays with their errors, which are none in plain ones."""
-        made = replace(self.roundings.anew(fastest), pieces=pieces, plain=plain)
+    def calls(self, fastest: float = 0.0, **how: bool) -> SimpleNamespace:
+        """The calls of the code on arrays with their errors, as :class:`Roundings` has them."""
+        made = replace(self.roundings.anew(fastest), **how)
         calls = calls_of(self.subject, Hand(made.call, dtype=self.draw.dtype))
         for name in ("windowed", "indexed", "gridded"):
             if self.window and (whole := getattr(calls, name, None)) is not None:
@@ -77,13 +75,19 @@ class Look:
         """Where two sides are further apart than rounding explains, or None; and the worst.
 
         Of what is computed twice from the same numbers no bit should differ: bounds are derived
-        only where one does.
+        only where one does.  Inputs of attention and layers are moved only where two sides differ
+        by more than is allowed without.
         """
         if formula.id in BITWISE:
             found, _ = self._differ(formula, values, self.calls(plain=True))
             if found is None:
                 return None, (0.0, 0.0, 0.0)
-        return self._differ(formula, values, self.calls(fastest, formula.call == "step"))
+        pieces = formula.call == "step"
+        if formula.kind in ("attention", "layer"):
+            found, worst = self._differ(formula, values, self.calls(pieces=pieces, still=True))
+            if found is None:
+                return None, worst
+        return self._differ(formula, values, self.calls(fastest, pieces=pieces))
 
     def _differ(self, formula: Formula, values: Values, calls: SimpleNamespace) -> tuple[Any, ...]:
         if formula.kind == "attention":  # a function takes any number of heads
