@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnproof.theorems.laws import Formula, Law
 from attnproof.theorems.laws.law import BEYOND_EXP, OF_CALLS, Inputs
@@ -94,15 +95,25 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
             yield inputs, axis
 
 
+_BEYOND: WeakKeyDictionary[nn.Module, list[int]] = WeakKeyDictionary()
+"""What each law asks again of one layer, whose code is gone through once."""
+
+
 def _beyond(subject: Attention | Layer) -> list[int]:
     """One more than the least and the largest number of tokens that the code may mean by a number.
 
     With so many, blocks of a fixed size are more than one.
     """
+    known = _BEYOND.get(subject.module) if subject.module is not None else None
+    if known is not None:
+        return known
     calls = (subject.call,) if isinstance(subject, Layer) else (subject.attend, subject.layer)
     roots = [one for one in (*calls, subject.module) if one is not None]
     named = [n for n in numbers_in(roots) if FEW < n <= MANY]
-    return sorted({1 + n for n in (min(named), max(named))}) if named else []
+    found = sorted({1 + n for n in (min(named), max(named))}) if named else []
+    if subject.module is not None:
+        _BEYOND[subject.module] = found
+    return found
 
 
 def entries(law: Law, subject: Any) -> int:

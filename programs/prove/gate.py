@@ -428,18 +428,21 @@ def _values(
         yield run.inputs(at, k, scale), at
         yield tuple(x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
         yield tuple(-x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
+    whole = [x.dtype for x in run.graph.call.inputs if not x.is_floating_point()]
+    counted = any(dtype != torch.bool for dtype in whole)
     for n in islice(places, NAMED):
         yield (
             tuple(x if x.dtype == torch.bool else torch.full_like(x, n) for x in run.inputs(at, 0)),
             at,
         )
-        yield (
-            tuple(
-                x if x.is_floating_point() or x.dtype == torch.bool else x + n
-                for x in run.inputs(at, 1)
-            ),
-            at,
-        )
+        if counted:
+            yield (
+                tuple(
+                    x if x.is_floating_point() or x.dtype == torch.bool else x + n
+                    for x in run.inputs(at, 1)
+                ),
+                at,
+            )
     for real in islice((c for c in constants if 0 < abs(c) < 1e30 and c != int(c)), NAMED):
         for value in (real, 1.01 * real, 0.99 * real):
             yield (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from . import attention, given_masks, masks, rotary, states, tables
 from .law import Formula, Law, called, of_keys
@@ -20,6 +21,7 @@ LAWS: tuple[Law, ...] = (
 )
 
 
+@cache
 def laws_of(kind: str) -> tuple[Law, ...]:
     """The laws that are asked of this kind of code."""
     return tuple(law for law in LAWS if kind in law.about)

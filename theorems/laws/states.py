@@ -119,6 +119,7 @@ for _kind, _call in (("attention", "layer"), ("layer", "call"), ("additive", "ad
     )
 
 
+PIECES, SINGLE = 8, 32  # pieces of many tokens, and how many at either end go one by one
 FED: dict[str, Any] = {
     "names": (("in pieces", "all at once"),),
     "unsaid": "other pieces",
@@ -133,9 +134,14 @@ FED: dict[str, Any] = {
 @STEP_BY_STEP.of("layer", "step", **FED)
 @STEP_BY_STEP.of("attention", "step", **FED)
 def in_pieces(f: Any, x: Any) -> Sides:
-    """One by one, in two pieces, in pieces of two, and a piece and then one by one: the same."""
+    """One by one, in two pieces, in pieces of two, and a piece and then one by one: the same.
+
+    Of many tokens pieces are longer than two, and the first and the last go one by one.
+    """
     xp, n = array_namespace(x), x.shape[1]
-    cuts = {tuple(range(n + 1)), (*range(0, n, 2), n), (0, n // 2, n)}
+    ends = {*range(min(n, SINGLE)), *range(max(0, n - SINGLE), n)}
+    cuts = {(*sorted(ends.union(range(0, n, 1 if n <= 2 * SINGLE else n // PIECES))), n)}
+    cuts |= {(*range(0, n, max(2, n // PIECES)), n), (0, n // 2, n)}
     cuts |= {(0, 1, n), (0, n - 1, n)} | ({(0, n - 2, n - 1, n)} if n > 2 else set())
     ways = sorted(way for way in cuts if len(set(way)) == len(way))
     return [_fed(f, xp, x, way) for way in ways], [f.at_once(x)] * len(ways)
