@@ -267,6 +267,19 @@ def test_what_is_allowed_grows_with_the_format_and_the_scores() -> None:
     assert gap(attend(x.bfloat16()), exact) < half
 
 
+def test_less_is_allowed_where_no_inputs_are_moved_and_one_call_made() -> None:
+    calls = []
+
+    def call(x: Tensor) -> Tensor:
+        calls.append(x)
+        return (x @ x.mT).softmax(-1)
+
+    x = Draw().normal(4, 4)
+    still = allowance(call, x, draw=Draw(), moved=0)
+    assert len(calls) == 1
+    assert 0 < still() < allowance(call, x, draw=Draw())()
+
+
 def test_results_of_other_shapes_or_not_numbers_are_infinitely_far() -> None:
     one = torch.ones(2)
     assert gap(one, torch.ones(3)) == gap(one, one * torch.nan) == torch.inf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove.proving import prove
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Layer
+from attnproof.theorems.laws.states import in_pieces
 
 Past = tuple[Tensor, Tensor]
 
@@ -88,6 +91,36 @@ def test_a_layer_is_fed_in_pieces_by_its_bare_name(code: Any) -> None:
     assert [one.verdict for one in examine(found, laws=["step-by-step"])] == ["holds"]
     told = adapted_as(code, LINES[code], kind="layer")
     assert [one.verdict for one in examine(told, laws=["step-by-step"])] == ["holds"]
+
+
+@pytest.mark.parametrize(("many", "single"), [(6, 6), (64, 64), (515, 64)])
+def test_of_many_tokens_the_first_and_the_last_are_fed_one_by_one(many: int, single: int) -> None:
+    fed: list[int] = []
+
+    def step(x: Tensor, state: int | None) -> tuple[Tensor, int]:
+        fed.append(x.shape[1])
+        return x, (state or 0) + x.shape[1]
+
+    pieces, whole = in_pieces(
+        SimpleNamespace(step=step, at_once=lambda x: x), torch.rand(1, many, 2)
+    )
+    assert all(map(torch.equal, pieces, whole))
+    ways = list(split_at(fed, many))
+    assert max(way.count(1) for way in ways) >= single
+    assert len(fed) < single + 100
+    one_by_one = max(ways, key=len)
+    half = single // 2
+    assert one_by_one[:half] == one_by_one[-half:] == [1] * half
+
+
+def split_at(lengths: list[int], many: int) -> Iterator[list[int]]:
+    """The pieces of each way, which are together so many tokens."""
+    way: list[int] = []
+    for length in lengths:
+        way.append(length)
+        if sum(way) == many:
+            yield way
+            way = []
 
 
 class DropsOne(Reads):

@@ -139,7 +139,7 @@ def in_pieces(f: Any, x: Any) -> Sides:
     Of many tokens pieces are longer than two, and the first and the last go one by one.
     """
     xp, n = array_namespace(x), x.shape[1]
-    ends = {*range(min(n, SINGLE)), *range(max(0, n - SINGLE), n)}
+    ends = {*range(min(n, SINGLE + 1)), *range(max(0, n - SINGLE), n)}
     cuts = {(*sorted(ends.union(range(0, n, 1 if n <= 2 * SINGLE else n // PIECES))), n)}
     cuts |= {(*range(0, n, max(2, n // PIECES)), n), (0, n // 2, n)}
     cuts |= {(0, 1, n), (0, n - 1, n)} | ({(0, n - 2, n - 1, n)} if n > 2 else set())
