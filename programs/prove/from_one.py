@@ -47,9 +47,12 @@ MERGES = frozenset(
 SPREADS = ("var", "std")  # in the names of operations that divide by what they count less 1
 # What code names that asks whether a length is an int, which it is not while code is traced.
 KINDS, ASKED = frozenset(("isinstance", "type")), frozenset(("int", "Integral", "SymInt"))
-# What else code names that answers of a length of 1 without a word.
+# What else code names that answers of a length of 1 without a word, or of which none is heard.
 SILENT = frozenset(
-    ("_base", "guard_or_false", "guard_or_true", "guard_size_oblivious", "statically_known_true")
+    (
+        *("_base", "guard_or_false", "guard_or_true", "guard_size_oblivious"),
+        *("statically_known_true", "DisableTorchFunction", "DisableTorchFunctionSubclass"),
+    )
 )
 HANDED_ON = "has_torch_function"
 copied = partial(torch.clone, memory_format=torch.contiguous_format)

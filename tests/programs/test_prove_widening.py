@@ -158,6 +158,11 @@ def of_torch(x: Tensor) -> Tensor:
 of_torch.__module__ = functional.__name__
 
 
+def unheard(x: Tensor) -> Tensor:
+    with torch._C.DisableTorchFunction():
+        return one_axis_is_dropped(x)
+
+
 def doubled_where_it_lies_in_order(x: Tensor) -> Tensor:
     return x.cumsum(1) * (2 if x.transpose(0, 1).is_contiguous() else 1)
 
@@ -269,6 +274,7 @@ def traced(call: Call, from_one: bool = True) -> Exported:
         (one_axis_is_dropped, {"B": 1}),
         (one_axis_is_dropped, {"n": 1}),
         (of_torch, {"B": 1}),
+        (unheard, {"B": 1}),
         (doubled_where_it_lies_in_order, {"B": 1}),
         (doubled_where_it_lies_in_order, {"n": 1}),
         (doubled_by_its_strides, {"B": 1}),
