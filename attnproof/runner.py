@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -83,6 +85,30 @@ def _set_apart(options: Options) -> None:
         gc.freeze()
 
 
+@contextmanager
+def workers_loading(jobs: int) -> Iterator[None]:
+    """Processes of a run begin to load what proofs need, while this one loads what it needs."""
+    if jobs < 2:
+        yield
+        return
+    from joblib import Parallel, delayed
+
+    loading = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
+        delayed(_load)() for _ in range(jobs)
+    )
+    try:
+        yield
+    finally:
+        for _ in loading:  # to leave them in the middle of it would be told on standard error
+            pass
+
+
+def _load() -> None:
+    """Import what every proof needs."""
+    for part in ("symbolic.prove", "symbolic.refute", "symbolic.expressions.deriving"):
+        import_module(f".{part}", __package__)
+
+
 def _silent(outcome: Outcome) -> None:
     del outcome
 
@@ -90,20 +116,35 @@ def _silent(outcome: Outcome) -> None:
 def _outcomes(
     work: Sequence[tuple[Entry, TheoremRecord | None]], options: Options, kept: Kept | None
 ) -> Iterator[TheoremRecord | BrokenFile]:
-    """The outcome of each entry, in order, as they come; those in the store are not checked."""
+    """The outcome of each entry, in order, as they come; those in the store are not checked.
+
+    Several processes begin at once, while what this one does next is done.
+    """
     if options.jobs == 1 or len(work) < 2:
-        try:
-            for entry, proved in work:
-                _set_apart(options)
-                yield _one(entry, proved, options, kept)
-        finally:
-            gc.unfreeze()  # the process may have other work
-        return
+        return _one_by_one(work, options, kept)
     from joblib import Parallel, delayed
 
     writer = None if kept is None else kept.writer
     jobs = (delayed(_in_worker)(entry.source, proved, options, writer) for entry, proved in work)
     found = Parallel(n_jobs=options.jobs, return_as="generator", batch_size=1)(jobs)
+    return _heard(found, kept)
+
+
+def _one_by_one(
+    work: Sequence[tuple[Entry, TheoremRecord | None]], options: Options, kept: Kept | None
+) -> Iterator[TheoremRecord | BrokenFile]:
+    try:
+        for entry, proved in work:
+            _set_apart(options)
+            yield _one(entry, proved, options, kept)
+    finally:
+        gc.unfreeze()  # the process may have other work
+
+
+def _heard(
+    found: Iterator[tuple[TheoremRecord | BrokenFile, list[str]]], kept: Kept | None
+) -> Iterator[TheoremRecord | BrokenFile]:
+    """What workers found; what they have to tell is told."""
     for outcome, told in found:
         for line in told:
             if kept is not None:
@@ -175,11 +216,11 @@ def run(
         found = _outcomes([(entry, None) for entry in entries], proofs, kept)
         for entry, outcome in zip(entries, found, strict=True):
             take(entry, outcome, proved if options.numeric else checked)
+        entries = tuple(entry for entry in entries if entry.id in proved)
+        found = _outcomes([(entry, proved[entry.id]) for entry in entries], options, kept)
         for record in _demonstrated(ledger.demonstrations, kept):
             shown.append(record)
             tell(record)
-        entries = tuple(entry for entry in entries if entry.id in proved)
-        found = _outcomes([(entry, proved[entry.id]) for entry in entries], options, kept)
         for entry, outcome in zip(entries, found, strict=True):
             take(entry, outcome, checked)
     except KeyboardInterrupt:

@@ -203,9 +203,11 @@ def run(
     if html is not None:
         require_writable(html)
 
+    from .runner import workers_loading
     from .terminal import run_page
 
-    options = options_of(not no_numeric, scale, device, dtype, seed, jobs)
+    with workers_loading(jobs):
+        options = options_of(not no_numeric, scale, device, dtype, seed, jobs)
     chosen = ledger.select(names or ())
     needed = catalogue.select([*names, *chosen.theorems]) if names else catalogue
     results = _run(needed, chosen, options, names or (), kept_in(store, fresh=fresh))

@@ -150,7 +150,7 @@ def solved(
 
     for _ in range(STEPS):
         now = gap(flat)
-        slope: Tensor = torch.func.jacrev(gap)(flat)
+        slope: Tensor = torch.autograd.functional.jacobian(gap, flat, vectorize=True)
         if not bool(now.isfinite().all() and slope.isfinite().all()):
             return None
         step = torch.linalg.lstsq(slope, -now[:, None], driver="gelsd").solution[:, 0]

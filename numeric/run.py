@@ -233,7 +233,7 @@ def _linear(
 
     zero = torch.zeros(prod(shape), dtype=FLOAT64)
     constant = difference(zero)
-    matrix: Tensor = torch.func.jacrev(difference)(zero)
+    matrix: Tensor = torch.autograd.functional.jacobian(difference, zero, vectorize=True)
     probe = torch.linspace(-1, 2, prod(shape), dtype=FLOAT64)
     gap = difference(probe) - constant - matrix @ probe
     if float(gap.abs().max()) > 1e-9 * (1 + float(matrix.abs().max()) * prod(shape)):
