@@ -7,6 +7,8 @@ one whole number.  Whole numbers, maps of indices and masks are the same at all 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from math import prod
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -51,6 +53,14 @@ class Draws:
         self.few_reflections: set[str] = set()
         self.determinants: dict[str, int] = {}
         self._frames: dict[str, int] = {}
+
+    def again(self) -> Draws:
+        """The same values, with notes of its own on what is drawn from now on."""
+        other, known = copy(self), self.hypotheses
+        own = {name: copy(x) for name, x in vars(self).items() if isinstance(x, dict | set)}
+        vars(other).update(own)
+        other.hypotheses = None if known is None else replace(known, unmet=dict(known.unmet))
+        return other
 
     def _all_whole(self) -> dict[str, Any]:
         """Whole values of all that have some; those that hypotheses speak of until they obey."""
@@ -159,14 +169,16 @@ class Draws:
         return Random(f"{self.seed} {name}")
 
     def _numbers(self, arithmetic: FieldArithmetic, name: str, shape: Sequence[int]) -> Residue:
-        generator = torch.Generator().manual_seed(
-            self._random(f"{name} {arithmetic.prime}").getrandbits(62)
-        )
-        drawn = torch.randint(
-            arithmetic.prime, tuple(shape), generator=generator, dtype=torch.float64
-        )
-        value = arithmetic.reduced(drawn.to(arithmetic.device))
-        return Residue(arithmetic, value, degree=Degree(1, 0))
+        def drawn() -> torch.Tensor:
+            generator = torch.Generator().manual_seed(
+                self._random(f"{name} {arithmetic.prime}").getrandbits(62)
+            )
+            found = torch.randint(
+                arithmetic.prime, tuple(shape), generator=generator, dtype=torch.float64
+            )
+            return arithmetic.reduced(found.to(arithmetic.device))
+
+        return Residue(arithmetic, None, degree=Degree(1, 0), drawn=drawn, shape=tuple(shape))
 
     def numbers(
         self,

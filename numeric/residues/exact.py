@@ -249,6 +249,7 @@ def exact(
     ['held', 'held']
     """
     found = []
+    begun: Begun = {}
     for says, claim, whole in parts_of(statement):
         start, asked_for = perf_counter(), claim.at_witness()
         why = _no_equation(asked_for)
@@ -260,7 +261,7 @@ def exact(
         for place in PLACES:
             try:
                 levels = tower(max(map(depth_of, _sides(told))), place)
-                how = (levels, place, seed, rows, device, unsure)
+                how = (levels, place, seed, rows, device, unsure, begun)
                 try:
                     one = checked(alone, says, told, lengths, *how)
                 except TooLarge:
@@ -274,6 +275,35 @@ def exact(
     return found
 
 
+Begun = dict[tuple[object, ...], tuple[Statement, ResidueReading]]
+
+
+def _begun(
+    kept: Begun,
+    statement: Statement,
+    sizes: dict[str, int],
+    levels: Tower,
+    place: int,
+    seed: int,
+    device: str,
+    rotated: frozenset[str],
+    unsure: tuple[str, ...],
+) -> ResidueReading:
+    """A reading in which nothing was looked at but hypotheses, at values that obey them."""
+    whose = (id(statement.givens), statement.assume, statement.laws)  # the givens are kept
+    key = (whose, tuple(sizes.items()), levels, place, seed, device, rotated, unsure)
+    if key not in kept:
+        known = Hypotheses(statement, rotated)
+        known.unmet.update(dict.fromkeys(unsure, "a field has no order"))
+        above = steps_apart(sizes, levels)
+        draws = Draws(
+            statement.givens, sizes, seed + place, above=above, place=place, hypotheses=known
+        )
+        read = ResidueReading(levels, levels.depth, sizes, draws, torch.device(device))
+        kept[key] = statement, read
+    return kept[key][1].again()
+
+
 def checked(
     statement: Statement,
     says: str,
@@ -285,24 +315,28 @@ def checked(
     rows: int = ROWS,
     device: str = "cpu",
     unsure: Sequence[str] = (),
+    begun: Begun | None = None,
 ) -> ExactCheck:
     """One equation in one tower.  Raises :class:`NoResidue` for what has no meaning there.
 
-    ``unsure`` are further hypotheses that are not known to be obeyed.
+    ``unsure`` are further hypotheses that are not known to be obeyed, ``begun`` the readings of
+    other equations under the same hypotheses, whose values are drawn and obey them.
     """
     start, sides = perf_counter(), _sides(claim)
-    sizes = with_roots(sides, lengths, levels)
-    known = Hypotheses(statement, _rotated(sides))
-    known.unmet.update(dict.fromkeys(unsure, "a field has no order"))
-    draws = Draws(
-        statement.givens,
+    sizes, rotated = with_roots(sides, lengths, levels), _rotated(sides)
+    read = _begun(
+        {} if begun is None else begun,
+        statement,
         sizes,
-        seed + place,
-        above=steps_apart(sizes, levels),
-        place=place,
-        hypotheses=known,
+        levels,
+        place,
+        seed,
+        device,
+        rotated,
+        tuple(unsure),
     )
-    read = ResidueReading(levels, levels.depth, sizes, draws, torch.device(device))
+    known = read.draws.hypotheses
+    assert known is not None
     where = rows_at(claim.left, sizes, rows, seed + place)
     left, right = (read.arithmetic.of(read.array(side, where)) for side in sides)
     if left.shape != right.shape:

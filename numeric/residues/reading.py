@@ -69,6 +69,19 @@ class ResidueReading(RowReading):
         other.arithmetic = other.xp = self.arithmetic
         return other
 
+    def again(self) -> ResidueReading:
+        """The same reading at the same values, of which nothing was read yet."""
+        other = ResidueReading(
+            self.tower,
+            self.level,
+            self.sizes,
+            self.draws.again(),
+            self.arithmetic.device,
+            self.values,
+        )
+        other.arithmetic = other.xp = self.arithmetic
+        return other
+
     @property
     def below(self) -> ResidueReading:
         """The reading of what stands inside an exponential."""

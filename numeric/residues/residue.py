@@ -76,14 +76,16 @@ class Residue:
     ``undefined`` marks entries that a division by 0 spoiled, ``hidden`` those that are −inf.
     ``degree`` is that of every entry as a function of the numbers drawn at this level.
 
-    What is cheaper later is put off until somebody reads ``value``: a sum is reduced then, a
-    product of matrices computed, so that a number it is multiplied by goes into its left factor;
-    and a factor that is the same along the last axis (1 over the denominators of a softmax) goes
-    past a sum or a product over that axis.  All of it is exact, so nothing else changes.
+    What is cheaper later is put off until somebody reads ``value``: numbers are drawn then, as many
+    are read nowhere; a sum is reduced, a product of matrices computed, so that a number it is
+    multiplied by goes into its left factor; and a factor that is the same along the last axis (1
+    over the denominators of a softmax) goes past a sum or a product over that axis.  All of it is
+    exact, so nothing else changes.
     """
 
     __slots__ = (
         "_bound",
+        "_drawn",
         "_factors",
         "_raw",
         "_rows",
@@ -107,13 +109,15 @@ class Residue:
         bound: int | None = None,
         rows: Residue | None = None,
         factors: tuple[Tensor, Tensor] | None = None,
+        drawn: Callable[[], Tensor] | None = None,
         shape: tuple[int, ...] = (),
     ) -> None:
         """``bound`` is that of the entries of ``value`` where they are not reduced yet.
 
-        The entries are those of ``value``, or of the product of the ``factors``, times ``rows``.
+        The entries are those of ``value``, of the product of the ``factors``, times ``rows``, or
+        what is ``drawn``.
         """
-        self.arithmetic, self.degree = arithmetic, degree
+        self.arithmetic, self.degree, self._drawn = arithmetic, degree, drawn
         self._raw, self._rows, self._factors = value, rows, factors
         self._bound = arithmetic.prime // 2 if bound is None else bound
         self.shape: tuple[int, ...] = shape if value is None else tuple(value.shape)
@@ -153,6 +157,8 @@ class Residue:
 
     def unreduced(self) -> tuple[Tensor, int]:
         """Entries that are the same modulo p, but for the factor of every row, and their bound."""
+        if self._drawn is not None:
+            self._raw, self._drawn = self._drawn(), None
         if self._raw is None:
             assert self._factors is not None
             self._raw, self._bound = self.arithmetic.product(*self._factors)
@@ -184,7 +190,7 @@ class Residue:
 
     def glance(self) -> tuple[Tensor, int]:
         """As :meth:`total`, for one look: a product of matrices is computed in scratch memory."""
-        if self._raw is not None or self._rows is not None:
+        if self._factors is None or self._rows is not None:
             return self.total()
         assert self._factors is not None
         room = self.arithmetic.scratch(torch.float64, self.shape)
@@ -219,8 +225,9 @@ class Residue:
             )
         if self.ndim < 2 or b.shape != self.shape or self.shape[-1] < 2 or b._raw is None:
             return None
-        if b._raw.stride(-1) or b._rows is not None or self._raw is None:
+        if b._raw.stride(-1) or b._rows is not None or self._factors is not None:
             return None
+        self._raw, _ = self.unreduced()
         if self._raw.stride(-1) == 0:
             return None
         rows = b[..., :1] if self._rows is None else b[..., :1] * self._rows
