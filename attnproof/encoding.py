@@ -20,7 +20,6 @@ method                       acts on
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 from functools import cache
 from inspect import getattr_static
@@ -81,22 +80,6 @@ def id_of(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
 
 
-def _rename_turn(cls: type[Encoding]) -> None:
-    """Let ``turn``, the former name, stand for ``rotate``, with a warning."""
-    former, present = (vars(cls).get(name) for name in ("turn", "rotate"))
-    if former is None and present is not None:
-        cls.turn = present
-    elif former is not None and present is None:
-        note = f"{cls.__name__}.turn is called rotate now; rename it"
-        warnings.warn(note, FutureWarning, stacklevel=3)
-        cls.rotate = former  # type: ignore[method-assign]
-    elif former is not present:
-        raise TypeError(
-            f"{cls.__name__} has both rotate and turn, the former name of rotate; "
-            "keep one, and give a helper another name"
-        )
-
-
 class Encoding:
     """A position encoding; subclass it and write the methods where it acts.
 
@@ -133,7 +116,6 @@ class Encoding:
     def __init_subclass__(cls) -> None:
         """Refuse a class that rewrites what laws look at, or declares what none looks at."""
         super().__init_subclass__()
-        _rename_turn(cls)
         if cls.whole and cls.axes:
             raise TypeError(f"{cls.__name__}: whole positions are numbers, with axes = 0")
         own = sorted(n for n in FINAL if getattr_static(cls, n) is not vars(Encoding)[n])
@@ -229,8 +211,6 @@ class Encoding:
         """A query or key x: (.., d) at positions p: (..)."""
         del p
         return x
-
-    turn = rotate  # the former name, which a class may still define or call
 
     def query(self, q: Any, p: Any) -> Any:
         """A query; as ``rotate`` does it."""

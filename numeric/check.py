@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -391,7 +390,6 @@ def measure(
     limit_seconds: float | None = None,
     expected: str = "proved",
     distributions: str | Sequence[str | Distribution] = "auto",
-    designs: str | Sequence[str | Distribution] | None = None,
 ) -> list[Measurement]:
     """Every conclusion of a statement, in every implementation and dtype.
 
@@ -427,9 +425,6 @@ def measure(
     >>> found[0].status
     'held'
     """
-    if designs is not None:
-        warnings.warn("designs= is now called distributions=", DeprecationWarning, stacklevel=2)
-        distributions = designs
     where = chosen(device)
     size = scale_named(scale)
     wanted = [dtype_named(d) for d in dtypes] if dtypes is not None else list(dtypes_on(where))

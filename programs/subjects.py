@@ -11,11 +11,9 @@ D features of a head, E features of a token.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -28,7 +26,6 @@ from .declarations import (
     DeclaredRotary,
 )
 
-S = TypeVar("S", bound="Subject")
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 
 
@@ -70,28 +67,6 @@ class Subject:
     run_at: tuple[Mapping[str, int], ...] = ()
 
 
-def _also_as(**names: str) -> Callable[[type[S]], type[S]]:
-    """Let the fields of a dataclass be given by their former names, with a warning."""
-
-    def wrap(cls: type[S]) -> type[S]:
-        made: Callable[..., None] = cls.__init__
-
-        @wraps(made)
-        def init(self: S, **fields: Any) -> None:
-            for former, name in names.items():
-                if former in fields:
-                    note = f"{former}= of {cls.__name__} is now called {name}="
-                    warnings.warn(note, DeprecationWarning, stacklevel=2)
-                    fields[name] = fields.pop(former)
-            made(self, **fields)
-
-        cls.__init__ = init  # type: ignore[method-assign, assignment]
-        return cls
-
-    return wrap
-
-
-@_also_as(turn="rotate", values_turn="values_rotate")
 @dataclass(frozen=True, kw_only=True)
 class Rotary(Subject):
     """Rotary code.

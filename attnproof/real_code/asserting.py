@@ -67,8 +67,7 @@ def check_code(
     (:mod:`attnproof.programs.signature`).  ``strict``: what is undecided does not pass.
     ``card`` asks the laws of encodings of its graph too.  A law may take ``limit`` seconds of the
     processor by each method, in the main thread (:func:`~attnproof.programs.running.limited`).
-    ``how`` says what is not seen otherwise: ``width=64``, ``axes=2``, and so on; ``legs``, the
-    former name of ``methods``, is still taken.
+    ``how`` says what is not seen otherwise: ``width=64``, ``axes=2``, and so on.
 
     Raises ``ValueError`` for a law, method, seed, dtype, device, declaration or call that there is
     not, and ``NoAdapter`` (a ``TypeError``) for what no adapter fits.
@@ -83,9 +82,6 @@ def check_code(
     from .collecting import Collected
 
     __tracebackhide__ = True  # pytest shows the line of the test
-    if "legs" in how:
-        methods = how.pop("legs")
-        _deprecated("legs= is now called methods=")
     start, run = perf_counter(), AT_WORK.get()
     told = name or getattr(code, "__qualname__", type(code).__name__)
     asked = asked_of(
@@ -209,13 +205,6 @@ def _broken(record: CodeRecord, law: LawOfCodeRecord) -> str:
     return "\n".join(lines)
 
 
-def _deprecated(note: str) -> None:
-    """Warn at the line that calls into this module."""
-    stack = inspect.stack(0)
-    outside = next(k for k, frame in enumerate(stack) if frame.filename != __file__)
-    warnings.warn(note, DeprecationWarning, stacklevel=outside + 1)
-
-
 SHORT = 60  # characters of an argument that is shown as it is
 
 
@@ -233,8 +222,9 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
 
     __tracebackhide__ = True
     named, notes = renamed((laws,) if isinstance(laws, str) else laws)
-    for note in notes:
-        _deprecated(note)
+    for note in notes:  # at the line that calls into this module
+        outside = next(k for k, frame in enumerate(inspect.stack(0)) if frame.filename != __file__)
+        warnings.warn(note, DeprecationWarning, stacklevel=outside + 1)
     known = [law.id for law in (laws_of(kind) if kind else CODE_LAWS)]
     about = {law.id: law.about for law in CODE_LAWS}
     for name in named:

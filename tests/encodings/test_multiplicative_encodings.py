@@ -326,34 +326,3 @@ def test_keys_that_move_twice_as_far_are_noticed() -> None:
             return super().key(k, 2 * p)
 
     assert decided(Twice, relative).verdict == "refuted"
-
-
-def test_rotate_may_still_be_called_turn_and_it_is_said() -> None:
-    with pytest.warns(FutureWarning, match="Former.turn is called rotate now; rename it") as told:
-
-        class Former(Rope):
-            def turn(self, x: Any, p: Any) -> Any:
-                return 2 * super().turn(x, p)
-
-            def key(self, k: Any, p: Any) -> Any:
-                return self.turn(k, p)
-
-    class Doubled(Rope):
-        def rotate(self, x: Any, p: Any) -> Any:
-            return 2 * super().rotate(x, p)
-
-    assert [warning.filename for warning in told] == [__file__]
-    x, p = np.arange(128.0).reshape(2, 64), np.array([3.0, 5.0])
-    former, doubled = Former.with_defaults(), Doubled.with_defaults()
-    for hook in ("rotate", "query", "key"):
-        np.testing.assert_array_equal(getattr(former, hook)(x, p), getattr(doubled, hook)(x, p))
-    assert Former.acts("rotate")
-    assert decided(Former, relative).verdict == "proved"
-
-
-def test_a_helper_called_rotate_beside_turn_is_refused() -> None:
-    def unlike(_self: Any, x: Any, _p: Any) -> Any:
-        return x
-
-    with pytest.raises(TypeError, match="Mine has both rotate and turn, the former name"):
-        type("Mine", (Encoding,), {"turn": unlike, "rotate": lambda _self, x, _p: -x})

@@ -244,10 +244,3 @@ def test_a_former_id_of_a_law_is_taken_for_the_present_one_and_said_so() -> None
         record = assert_rotary(rope, ["inputs-stay"])
     assert [law.law for law in record.asked] == ["no-mutation"]
     assert [warning.filename for warning in told] == [__file__]  # where the old id is written
-
-
-def test_methods_may_still_be_given_as_legs_and_it_is_said() -> None:
-    with pytest.warns(DeprecationWarning, match="legs= is now called methods=") as told:
-        record = assert_rotary(rope, ["norm"], legs=["measured"])
-    assert [one.method for one in record.methods] == ["measured"]
-    assert [warning.filename for warning in told] == [__file__]

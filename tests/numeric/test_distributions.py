@@ -163,13 +163,6 @@ def test_unknown_distributions_are_refused_by_name() -> None:
         distributions_named([])
 
 
-def test_distributions_may_still_be_given_as_designs_and_it_is_said() -> None:
-    with pytest.warns(DeprecationWarning, match="designs= is now called distributions=") as told:
-        found = measure(PAIRS, scale="small", dtypes=["float32"], designs=["shifted"])
-    assert {m.distributions for m in found} == {("shifted",)}
-    assert [warning.filename for warning in told] == [__file__]
-
-
 def test_an_explicit_list_is_run_at_the_scale() -> None:
     (m,) = measure(
         PAIRS, dtypes=["float32"], implementations=["eager"], distributions=["clustered", "shifted"]

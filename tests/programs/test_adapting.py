@@ -153,13 +153,6 @@ def test_code_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> N
         adapted_as(forever)
 
 
-def test_rotary_code_may_still_be_given_as_turn_and_it_is_said() -> None:
-    with pytest.warns(DeprecationWarning, match="turn= of Rotary is now called rotate=") as told:
-        former = Rotary(name="mine", turn=half, width=8)  # type: ignore[call-arg]
-    assert former == Rotary(name="mine", rotate=half, width=8)
-    assert [warning.filename for warning in told] == [__file__]
-
-
 # declared sizes reach code that takes any; and what is advised where no adapter fits
 
 
