@@ -24,7 +24,7 @@ def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]
 
     uses: dict[str, set[Term]] = {}
     seen: set[Term] = set()
-    for whole in _terms(statements):
+    for whole in _said(statements):
         if whole in seen:
             continue
         for term in postorder(whole):
@@ -38,7 +38,13 @@ def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]
 
 def named(statements: Iterable[Statement]) -> tuple[str, ...]:
     """The definitions that statements name, by name; those inside another's formula apart."""
-    return _named(_terms(statements))
+    return _named(_said(statements))
+
+
+def _said(statements: Iterable[Statement]) -> Iterator[Term]:
+    for one in statements:
+        for claim in (*one.claims.values(), *one.hypotheses):
+            yield from claim.terms()
 
 
 def _named(terms: Iterable[Term]) -> tuple[str, ...]:
@@ -56,16 +62,6 @@ def _named(terms: Iterable[Term]) -> tuple[str, ...]:
             found.add(str(term.data[0]))
         left += term.args[1:] if term.op == "named" else term.args
     return tuple(sorted(found & DEFINITIONS.keys()))
-
-
-def _terms(statements: Iterable[Statement]) -> Iterator[Term]:
-    for claimed in statements:
-        laws = (law.claim for law in claimed.laws)
-        for claim in (*claimed.claims.values(), *laws):
-            ends = (claim.left, claim.right, claim.witness, *(link.term for link in claim.links))
-            yield from (term for term in ends if term is not None)
-        for pair in claimed.assume:
-            yield from pair
 
 
 def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionRecord:

@@ -284,7 +284,4 @@ def _names(claims: list[Claim], equations: list[tuple[Term, Term]]) -> set[str]:
 def _sides(claims: Iterable[Claim], equations: list[tuple[Term, Term]]) -> list[Term]:
     """Every term of what is claimed and assumed."""
     terms = [side for pair in equations for side in pair]
-    for claim in claims:
-        terms += [t for t in (claim.left, claim.right, claim.witness, claim.apart) if t is not None]
-        terms += [link.term for link in claim.links]
-    return terms
+    return [*terms, *(term for claim in claims for term in claim.terms())]

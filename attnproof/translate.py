@@ -90,12 +90,10 @@ def _spoken(claimed: Statement) -> Iterator[Term]:
     """Every term in which a size of the statement may occur."""
     for given in claimed.givens.values():
         yield from _lengths(given)
-    for pair in claimed.assume:
-        yield from pair
-    for claim in (*(law.claim for law in claimed.laws), *claimed.claims.values()):
+    for claim in (*claimed.hypotheses, *claimed.claims.values()):
         for _, given in claim.variables:
             yield from _lengths(given)
-        yield from (term for term in (claim.left, claim.right) if term is not None)
+        yield from claim.sides
 
 
 def givens(claimed: Statement) -> tuple[GivenRecord, ...]:

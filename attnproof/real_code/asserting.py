@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..faults import internal_errors
 from ..usage import require_known
+from .loading import file_of
 from .request import AT_WORK, LIMIT, METHODS, SAME, asked_of
 
 if TYPE_CHECKING:
@@ -314,13 +315,3 @@ def _shown(value: Any) -> str:
     short = len(told) <= SHORT or isinstance(value, str)
     plain = short and told.isprintable() and "<" not in told
     return told if plain else f"{SAME}{_object(value)}>"
-
-
-def file_of(code: Any) -> str:
-    """The file that code stands in; empty for what is built in, or typed into a session."""
-    try:
-        code = inspect.unwrap(code) if callable(code) else code  # a Program wraps what it calls
-        known = inspect.isroutine(code) or inspect.isclass(code)
-        return inspect.getfile(code if known else type(code))
-    except (OSError, TypeError):
-        return ""

@@ -110,7 +110,7 @@ def load(target: str) -> Loaded:
             f"wanted a function, a class or a module that can be called, got {target}, "
             f"which is {_article(type(thing).__name__)}{_callables(module)}"
         )
-    return Loaded(thing, name, _file(thing, module))
+    return Loaded(thing, name, file_of(thing) or getattr(module, "__file__", None) or "")
 
 
 class OnnxModel:
@@ -304,11 +304,11 @@ def _article(word: str) -> str:
     return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"
 
 
-def _file(thing: Any, module: ModuleType) -> str:
+def file_of(code: Any) -> str:
+    """The file that code stands in; empty for what is built in, or typed into a session."""
     try:
-        thing = inspect.unwrap(thing) if callable(thing) else thing  # a Program wraps its code
-        return inspect.getfile(
-            thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
-        )
+        code = inspect.unwrap(code) if callable(code) else code  # a Program wraps what it calls
+        known = inspect.isroutine(code) or inspect.isclass(code)
+        return inspect.getfile(code if known else type(code))
     except (OSError, TypeError):
-        return getattr(module, "__file__", None) or ""
+        return ""

@@ -242,7 +242,7 @@ class Writer:
             return ""
         if not self.code.unchanged or stamps(Path(path) for path, _, _ in files) != files:
             return CHANGED
-        return left(self.place, key, record, fresh=self.fresh)
+        return left(attached(self.place), key, record, fresh=self.fresh)
 
     def here(self) -> Kept | None:
         """The store as this process reads and writes it; None if its code is another."""
@@ -267,10 +267,10 @@ def attached(place: Path) -> Store:
 CHANGED = "files changed while it ran, so nothing more was kept in the store"
 
 
-def left(place: Path, key: Key, record: Record, *, fresh: bool) -> str:
+def left(store: Store, key: Key, record: Record, *, fresh: bool) -> str:
     """Leave a record in a store, in place of what is there if ``fresh``; why it could not be."""
     try:
-        attached(place).put(key, record.model_dump_json(), replace=fresh)
+        store.put(key, record.model_dump_json(), replace=fresh)
     except StoreError as error:
         return str(error)
     return ""

@@ -16,9 +16,9 @@ from ..faults import broken_by
 from ..judgement import opposite
 from ..records import Machine
 from .engines import Engine, found_in
-from .kept import Kept, statement_digest, surroundings
+from .kept import Kept, left, statement_digest, surroundings
 from .records import BAD, LOST, CellRecord, SweepRecord, UnusableRecord, holds
-from .store import Key, Store, StoreError
+from .store import Key, Store
 from .work import Cell, Claimed, Grid, Measure, Terms, batches, cell_key, cells_of
 
 if TYPE_CHECKING:
@@ -58,8 +58,10 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
         expected = cast("Expected", entry.theorem.expected)
         for control in (False, True)[: 1 + asked.controls]:
             if expected == "ill-typed" and not control:
-                told = "it is declared ill-typed, so there is nothing to measure"
-                plan.unusable.append(_unusable(entry.id, control, told, broken=False))
+                why = "it is declared ill-typed, so there is nothing to measure"
+                plan.unusable.append(
+                    UnusableRecord(theorem=entry.id, control=control, why=why, broken=False)
+                )
                 continue
             try:
                 statement = entry.theorem.control if control else entry.theorem.statement
@@ -84,10 +86,6 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
             for cell in cells_of(claimed, asked.grid, serving):
                 plan.cells.append((cell, cell_key(cell, plan.surroundings[cell.device])))
     return plan
-
-
-def _unusable(name: str, control: bool, why: str, *, broken: bool) -> UnusableRecord:
-    return UnusableRecord(theorem=name, control=control, why=why, broken=broken)
 
 
 def _serving(statement: Statement, asked: Asked) -> list[str]:
@@ -147,10 +145,11 @@ def sweep(
             engine.start()
         with closing(found_in(batches(rest, engine.jobs), engine, terms, kept)) as coming:
             for key, record, told in chain.from_iterable(coming if rest else ()):
-                if told:
-                    heard(told)
+                lines = [told]
                 if store is not None and not reaches and record.status not in LOST:
-                    _leave(store, key, record, asked.fresh, heard)
+                    lines.append(left(store, key, record, fresh=asked.fresh))
+                for line in filter(None, lines):
+                    heard(line)
                 found[key] = record
                 tell(record)
     except KeyboardInterrupt:
@@ -184,12 +183,3 @@ def _against(plan: Plan) -> Callable[[CellRecord], bool]:
         return record.status in LOST or (record.status in BAD and holds(plan.expected, record))
 
     return against
-
-
-def _leave(
-    store: Store, key: Key, record: CellRecord, fresh: bool, heard: Callable[[str], None]
-) -> None:
-    try:
-        store.put(key, record.model_dump_json(), replace=fresh)
-    except StoreError as error:
-        heard(str(error))

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from ..catalogue import Source
 from ..evidence import MeasuredEvidence
 from ..symbolic.faults import fault_of
-from .kept import CHANGED, code, left, statement_digest, surroundings
+from .kept import CHANGED, attached, code, left, statement_digest, surroundings
 from .limits import OutOfTime, limited_memory, limited_time, spent_memory
 from .records import LOST, CellRecord, CellStatus
 from .store import Key
@@ -186,7 +186,7 @@ def _left(key: Key, record: CellRecord, terms: Terms) -> str:
         return ""
     if not code().unchanged:
         return CHANGED
-    return left(terms.place, key, record, fresh=terms.fresh)
+    return left(attached(terms.place), key, record, fresh=terms.fresh)
 
 
 def _ready(batch: Batch, terms: Terms) -> tuple[str, Statement | None]:

@@ -11,7 +11,7 @@ from torch import Tensor
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
 from ..finding import Identity, Part, told
-from ..rotary_matrices import may_be_faster, order_of, places, speeds
+from ..rotary_matrices import may_be_faster, order_of, places, require_shape_of, speeds
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders, dynamic_of, ladders
 from .precision import precise_answer, precision_parts, table_part
@@ -21,7 +21,6 @@ from .rotations import (
     Images,
     images,
     layout_name,
-    of_its_shape,
     reading_error,
     stored_in,
     table_pairs,
@@ -109,7 +108,9 @@ def follows(code: Rotary, draw: Draw) -> str:
         ids = ids.float() / 10
     if code.axes:
         ids = ids[..., None].expand(2, 3, code.axes).contiguous()
-    out = of_its_shape(code.rotate(x, ids), x).double()
+    out = code.rotate(x, ids)
+    require_shape_of(x, out)
+    out = out.double()
     # two results of the same numbers differ by a few roundings of a vector's largest entry
     tol = 32 * unit_roundoff(draw.dtype) * float(x.abs().max())
     if float((out[0] - out[0, :, :1]).abs().max()) > tol:

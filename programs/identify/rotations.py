@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..rotary_matrices import frequencies_of, wrapped
+from ..rotary_matrices import frequencies_of, require_shape_of, wrapped
 from ..subjects import Rotary
 from ..tolerance import rotation_error
 
@@ -132,22 +132,14 @@ def images(
         x = torch.eye(D, dtype=draw.dtype, device=draw.device)
         x = x[:, None, None, :].expand(D, H, len(place), D).contiguous()
         ids = place.to(draw.device)[None].expand(D, *place.shape).contiguous()
-        result = of_its_shape(rotate(x, ids), x).detach()[:, :, : len(part)]
+        result = rotate(x, ids)
+        require_shape_of(x, result)
+        result = result.detach()[:, :, : len(part)]
         if H > 1:
             apart = result[:, 1:] - result[:, :1]
             differ = max(differ, float(apart.abs().nan_to_num().max()))
         found.append(result[:, 0].transpose(0, 1).to("cpu", torch.float64))
     return Images(positions, torch.cat(found), differ)
-
-
-def of_its_shape(result: Tensor, x: Tensor) -> Tensor:
-    """What code made of queries.  Raises ``ValueError`` where that has another shape."""
-    if result.shape != x.shape:
-        raise ValueError(
-            f"rotary code was given queries {tuple(x.shape)} and gave {tuple(result.shape)}; "
-            "it should give as many of the same width"
-        )
-    return result
 
 
 def stored_in(numbers: Tensor, data: torch.dtype) -> torch.dtype:
