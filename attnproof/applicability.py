@@ -27,7 +27,7 @@ from .symbolic.givens import Given, index_below
 from .symbolic.prove import decide
 from .symbolic.refute import obeying
 from .symbolic.statement import Statement
-from .theorems.laws.equations import by_offset
+from .theorems.laws.law import by_offset
 
 TOGETHER = "the score of a query with a key depends on the other tokens: a pair has none of its own"
 OPEN = "it is not proved that the score of a query with a key is the same among other tokens"

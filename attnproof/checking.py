@@ -23,7 +23,6 @@ from .evidence import (
     UndecidedEvidence,
     Verdict,
 )
-from .faults import broken_by
 from .judgement import against, opposite
 from .records import (
     BrokenFile,
@@ -35,6 +34,7 @@ from .records import (
     TheoremRecord,
 )
 from .symbolic.faults import fault_of
+from .usage import broken_by
 
 if TYPE_CHECKING:
     from .symbolic.array import AxisMismatch

@@ -28,9 +28,9 @@ from .conformance import NotAnEncoding, require_shapes
 from .encoding import Encoding
 from .encoding_law import EncodingLaw
 from .evidence import Formula, InternalErrorEvidence, UndecidedEvidence
-from .faults import broken_by
 from .law_verdicts import LIMIT, decided, measured
 from .registry import Home, home, place_words
+from .usage import broken_by
 from .verdict_line import clauses
 
 PACKAGE = Path(__file__).resolve().parent

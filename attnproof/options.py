@@ -203,7 +203,7 @@ def write_json(record: BaseModel, file: Path) -> Path:
 
 def ended(record: BaseModel, json: Path | None, *, ok: bool) -> int:
     """Write the record if it is asked for, and say where its faults are told; the exit code."""
-    from .faults import exit_code, tell_faults
+    from .usage import exit_code, tell_faults
 
     if json is not None:
         print(f"wrote {write_json(record, json)}")

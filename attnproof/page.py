@@ -26,7 +26,6 @@ from .evidence_words import (
     place_of,
     side_lines,
 )
-from .faults import FAULT, broken_by, exit_code
 from .records import (
     BrokenFile,
     ClaimRecord,
@@ -42,6 +41,7 @@ from .records import (
 )
 from .runner import run
 from .translate import steps
+from .usage import FAULT, broken_by, exit_code
 from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from .checking import Options, check
 from .claims import decide_claims, with_known_conclusions
 from .definitions_used import definitions
 from .demonstrations import demonstrate
-from .faults import broken_by
 from .ledger import Ledger
 from .records import (
     BrokenFile,
@@ -28,6 +27,7 @@ from .records import (
     Results,
     TheoremRecord,
 )
+from .usage import broken_by
 
 if TYPE_CHECKING:
     from .sweeping.kept import Kept, Writer

@@ -138,8 +138,8 @@ def sweep(
     record = swept(chosen, asked, store)
 
     from .document import show
-    from .faults import FAULT
     from .sweeping.records import sweep_page
+    from .usage import FAULT
 
     show(sweep_page(record))
     code = ended(record, json, ok=record.ok and not chosen.broken)

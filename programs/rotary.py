@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from .code import Code
-from .layout import Label, labels, laid_out, read_back
+from .layout import Label, at_offsets, at_start, in_grid, labels, laid_out, read_back, rotating
 from .meaning import require_meaning, widths_told
 from .names import parameters
-from .placing import at_offsets, at_start, in_grid, rotating
 from .roles import (
     PLACES,
     ROTATED,

@@ -19,9 +19,8 @@ from .building import code_of
 from .code import Code, DoesNotFit, Options
 from .fitting import short
 from .grammar import parse
-from .layout import Label, labels, laid_out, place_of, read_back
+from .layout import Label, held, labels, laid_out, place_of, read_back
 from .names import CAPACITY, Parameter, parameters, sizes_of
-from .placing import held
 from .pretrained import sections_of
 from .roles import BOTH, PAIR, PLACES, ROTATED, TABLES, axes_of_table, lengths_of, role, runs
 from .signature import Argument, Axis, Signature, SignatureError, Source

@@ -230,7 +230,7 @@ def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "WORK", {name: work // PART for name, work in gates.WORK.items()})
     monkeypatch.setattr(gates, "SECONDS", SECONDS)
     measure = import_module("attnproof.programs.equal.measure")
-    tried = import_module("attnproof.programs.equal.tried").lengths_tried
+    tried = import_module("attnproof.programs.equal.inputs").lengths_tried
     monkeypatch.setattr(measure, "lengths_tried", lambda both: tried(both)[::3])
 
 

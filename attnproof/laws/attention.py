@@ -14,7 +14,7 @@ from ..encoding_law import law
 from ..law_names import c, r
 from ..symbolic.claim import Claim, equal
 from ..symbolic.givens import Given, natural, positions, real
-from ..theorems.laws.equations import by_offset, permuted
+from ..theorems.laws.law import by_offset, permuted
 
 
 def tokens(e: Encoding) -> Given:

@@ -31,7 +31,7 @@ from ..symbolic.reading import told as range_told
 from ..symbolic.refute import refute
 from ..symbolic.signs import sign
 from ..symbolic.terms import Term, free
-from ..theorems.laws.equations import by_offset
+from ..theorems.laws.law import by_offset
 
 ARITHMETIC = "the kernel"
 BY_FORM = "the form of the terms (symbolic/continuity.py)"

@@ -16,7 +16,7 @@ from ..encoding import Encoding
 from ..encoding_law import law
 from ..symbolic.claim import Claim, at_least, equal
 from ..symbolic.givens import Given, natural, positive
-from ..theorems.laws.equations import by_offset
+from ..theorems.laws.law import by_offset
 
 law_of_scores = partial(law, group="the scores", applies=of_pairs)
 

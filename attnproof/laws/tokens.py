@@ -21,8 +21,7 @@ from ..symbolic.array import as_array
 from ..symbolic.claim import Claim, equal, exists
 from ..symbolic.givens import Given, real
 from ..symbolic.terms import free
-from ..theorems.laws.equations import composed, shifted
-from ..theorems.laws.law import Sides
+from ..theorems.laws.law import Sides, composed, shifted
 
 Encode = Callable[[Any, Any], Any]
 

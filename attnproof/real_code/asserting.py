@@ -19,8 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..faults import internal_errors
-from ..usage import require_known
+from ..usage import internal_errors, require_known
 from .loading import file_of
 from .request import AT_WORK, LIMIT, METHODS, SAME, asked_of
 

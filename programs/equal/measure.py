@@ -24,10 +24,9 @@ from ..finding import Seen
 from ..prove.running import seen_of, shrunk
 from ..prove.ways import HOW, called_in, flat_weights_drawn, given_in, trained, zeroed
 from ..response import CANCELLED, Unsteady, allowance, moved_inside
-from .inputs import drawn
+from .inputs import LARGE, TOKENS, drawn, lengths_tried, scaled, unusual
 from .pair import Two
 from .sides import LENGTH, Shared
-from .tried import LARGE, TOKENS, lengths_tried, scaled, unusual
 
 FORMATS = (torch.float64, torch.float32)
 WEIGHTS = 12  # of which each is 0 by itself

@@ -1,15 +1,22 @@
-"""Statements of traced code: letters bound to the axes of a graph, laws read on terms."""
+"""Statements of traced code: letters bound to the axes of a graph, laws read on terms.
+
+A graph can be cut where one array of all tokens is what everything after it is computed from, as
+that which a stack of layers hands from layer to layer.  There the program is a part and what comes
+after it, and a law of both is one of the whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from array_api_compat import array_namespace
-from torch import nn
+from torch import Tensor, nn
+from torch.fx import Node
 
 from attnproof.symbolic.array import Array, as_array
 from attnproof.symbolic.claim import all_positive, equal
@@ -17,14 +24,14 @@ from attnproof.symbolic.composition import Composition, NotComposed
 from attnproof.symbolic.givens import Given, boolean, index_below, permutation, positions, real
 from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
-from attnproof.symbolic.terms import Term
+from attnproof.symbolic.terms import Term, make
 from attnproof.theorems.laws import Formula, called, of_keys
 
 from ..identify.applicability import channel_order, plain_of
 from ..subjects import Attention, Rotary, Subject
 from .calls import SHARED, Call
-from .cuts import Cuts, cut_nodes
 from .exporting import Exported
+from .nodes import is_silent, leaves, name_of
 from .operations import Unread
 from .program import WAYS, Program, Way, array_of
 
@@ -318,3 +325,100 @@ def forget(graphs: Mapping[str, Graph]) -> None:
     for graph in graphs.values():
         for program in graph.programs:
             program.forget()
+
+
+SHORTEST = 8  # operations of a part: cut finer, parts are no sooner proved than whole layers
+
+
+def cut_nodes(exported: Exported) -> tuple[Node, ...]:
+    """The nodes of a graph of one input at which it is cut into parts, in their order.
+
+    Each has the first two axes of the input, rows of the batch and tokens.  It is the only one of
+    those before it and itself that later ones read, but for what is made of lengths and of stored
+    numbers: that is the same whatever is given.
+    """
+    inputs = [n for n in exported.nodes if exported.roles.get(n.name, ("",))[0] == "input"]
+    if len(inputs) != 1 or len(exported.shapes[0]) < 2:
+        return ()
+    reading = _reading(exported.nodes, inputs[0])
+    place = {node: k for k, node in enumerate(exported.nodes)}
+    last = dict.fromkeys(reading, 0)
+    for node in (*reading, *(n for n in exported.nodes if n.op == "output")):
+        for given in _inputs(node):
+            if given in last:
+                last[given] = place[node]
+    found: list[Node] = []
+    size, until = 0, 0  # operations since the last cut; how far what came before is read
+    rows = inputs[0].meta["val"].shape[:2]
+    for node in reading:
+        if until <= place[node] and size >= SHORTEST and _has(node, rows):
+            found.append(node)
+            size = 0
+        size += node.op == "call_function" and node.target is not operator.getitem
+        until = max(until, last[node])
+    return tuple(found if size >= SHORTEST else found[:-1])
+
+
+def _reading(nodes: Sequence[Node], given: Node) -> dict[Node, None]:
+    """The nodes that are computed from the numbers of an input, in their order."""
+    found = {given: None}
+    for node in nodes:
+        if node.op != "call_function" or is_silent(node) or _is_of_shape(node):
+            continue
+        if any(one in found for one in _inputs(node)):
+            found[node] = None
+    return found
+
+
+def _is_of_shape(node: Node) -> bool:
+    """Whether a node asks for the shape of what it is given, and not for its numbers."""
+    name, value = name_of(node), node.meta.get("val")
+    numbers = isinstance(value, Tensor | list | tuple)
+    return not numbers or name.startswith("aten.new_") or name.endswith("_like.default")
+
+
+def _inputs(node: Node) -> list[Node]:
+    """The nodes that a node is given."""
+    given = leaves([node.args, list(node.kwargs.values())])
+    return [one for one in given if isinstance(one, Node)]
+
+
+def _has(node: Node, rows: Sequence[object]) -> bool:
+    value = node.meta.get("val")
+    return (
+        node.op == "call_function"
+        and isinstance(value, Tensor)
+        and value.is_floating_point()
+        and [str(n) for n in value.shape[:2]] == [str(n) for n in rows]
+    )
+
+
+class Cuts:
+    """What is at the cuts of a program at each call: each array folded, under a name of its own.
+
+    Folded it is one argument of what is made of it, and not its summands.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = tuple(nodes)
+        self.taken: list[Term] = []
+        self.calls: list[list[Term]] = []
+
+    def begin(self, inputs: Sequence[Array]) -> dict[Node, Callable[[Any], Array]]:
+        """What becomes of the values at the cuts, of a call that begins."""
+        self.taken.append(inputs[0].term)
+        self.calls.append([])
+        return dict.fromkeys(self.nodes, self.fold)
+
+    def fold(self, x: Any) -> Array:
+        """The array under a name, the same for all parts, at the next cut of this call."""
+        if not isinstance(x, Array):
+            raise Unread(f"a cut at {type(x).__name__}, which is no array")
+        found = make("named", (x.term,), ("part",), x.axes)
+        self.calls[-1].append(found)
+        return Array(found)
+
+    @property
+    def parts(self) -> tuple[tuple[Term, ...], ...]:
+        """Of each part what each call gives there."""
+        return tuple(zip(*self.calls, strict=True))

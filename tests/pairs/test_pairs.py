@@ -12,8 +12,8 @@ import pytest
 
 from attnproof.programs.equal import measure
 from attnproof.programs.equal.deciding import Verdict, compare
+from attnproof.programs.equal.inputs import lengths_tried
 from attnproof.programs.equal.sides import Told
-from attnproof.programs.equal.tried import lengths_tried
 
 from .corpus import APART, LENGTHS, SAME, Case, all_cases
 

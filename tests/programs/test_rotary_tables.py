@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from attnproof.programs.draw import Draw
 from attnproof.programs.exact import exact
 from attnproof.programs.grammar import parse
+from attnproof.programs.layout import at_offsets, at_start
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.placing import at_offsets, at_start
 from attnproof.programs.prove import prove
 from attnproof.programs.response import Recorder
 from attnproof.programs.signature import SignatureError

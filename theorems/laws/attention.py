@@ -7,7 +7,6 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .equations import by_offset, permuted, unordered
 from .law import (
     BEYOND_EXP,
     KEYS,
@@ -20,6 +19,9 @@ from .law import (
     Inputs,
     Law,
     Sides,
+    by_offset,
+    permuted,
+    unordered,
 )
 
 PERMUTATION = Law(

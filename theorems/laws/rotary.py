@@ -8,8 +8,18 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .equations import by_offset, composed, each_alone, linear, permuted, shifted
-from .law import VECTORS, Inputs, Law, Sides
+from .law import (
+    VECTORS,
+    Inputs,
+    Law,
+    Sides,
+    by_offset,
+    composed,
+    each_alone,
+    linear,
+    permuted,
+    shifted,
+)
 
 _law = partial(Law, kinds="rotary", group="structure")
 _declared = partial(Law, kinds="rotary", group="declared")

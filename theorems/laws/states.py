@@ -9,8 +9,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .equations import each_alone
-from .law import THREE, TOKENS, VECTORS, Inputs, Law, Sides
+from .law import THREE, TOKENS, VECTORS, Inputs, Law, Sides, each_alone
 
 EVERY = "rotary attention bias additive mask layer"
 # Two rows of one token, or as many tokens as rows: what mixes rows up may show there alone.
