@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ..calling import calm, evaluating, plain
 from ..draw import Draw
-from ..finding import Seen
 from ..grids import along_each_axis
 from ..identify import scalings
 from ..identify.applicability import of_its_length
@@ -100,13 +99,11 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
             b, s, t = (int(i) for i in torch.unravel_index(apart.argmin(), apart.shape))
             return broken(
                 f"tokens {s} and {t} of row {b} are the same after their positions were added",
-                Seen(
-                    {"tokens": "1 in every channel", "B": rows, "T": count, "row": b},
-                    (f"token {s}", plain(result[b, s])),
-                    (f"token {t}, which should differ", plain(result[b, t])),
-                    0.0,
-                    bound,
-                ),
+                {"tokens": "1 in every channel", "B": rows, "T": count, "row": b},
+                (f"token {s}", plain(result[b, s])),
+                (f"token {t}, which should differ", plain(result[b, t])),
+                0.0,
+                bound,
                 B=rows,
                 T=count,
                 D=subject.width,
@@ -149,14 +146,16 @@ def _repeated(subject: Additive, draw: Draw) -> Outcome | None:
 
 def _same_row(table: Tensor, p: int, q: int, off: float, allowed: float) -> Outcome:
     """Broken: two positions have one row."""
-    seen = Seen(
+    return broken(
+        f"positions {p} and {q} have the same row",
         {"positions": [p, q]},
         (f"row {p}", plain(table[p])),
         (f"row {q}, which should differ", plain(table[q])),
         off,
         allowed,
+        T=q + 1,
+        D=table.shape[1],
     )
-    return broken(f"positions {p} and {q} have the same row", seen, T=q + 1, D=table.shape[1])
 
 
 def _alike_in_a_grid(subject: Additive) -> Outcome | None:
@@ -174,13 +173,11 @@ def _alike_in_a_grid(subject: Additive) -> Outcome | None:
             rows = [plain(table[k]) for k in same.nonzero()[0]]
             return broken(
                 f"places {at[0]} and {at[1]} of a grid have the same row",
-                Seen(
-                    {"grid": list(sizes)},
-                    (f"row of {at[0]}", rows[0]),
-                    (f"row of {at[1]}, which should differ", rows[1]),
-                    0.0,
-                    0.0,
-                ),
+                {"grid": list(sizes)},
+                (f"row of {at[0]}", rows[0]),
+                (f"row of {at[1]}, which should differ", rows[1]),
+                0.0,
+                0.0,
                 D=subject.width,
             )
     return None
@@ -339,7 +336,8 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
     if not off <= allowed:
         row = int(left.norm(dim=-1).argmax())
         column = int(left[row].abs().argmax())
-        seen = Seen(
+        return broken(
+            "no matrix takes every row of the table to the next",
             {
                 "rows": len(table),
                 "shift": 1,
@@ -352,10 +350,6 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
             ("what it leaves of a table that it shifts", 0.0),
             off,
             allowed,
-        )
-        return broken(
-            "no matrix takes every row of the table to the next",
-            seen,
             T=len(table),
             D=subject.width,
         )

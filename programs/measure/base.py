@@ -47,9 +47,18 @@ def held(why: str, error: float | None = None, bound: float | None = None, **siz
     return Outcome(why, error, bound, sizes=sizes)
 
 
-def broken(why: str, witness: Seen, **sizes: int) -> Outcome:
-    """The law failed; the witness shows where."""
-    return Outcome(why, witness.difference, witness.allowed, witness, sizes=sizes)
+def broken(
+    why: str,
+    inputs: Mapping[str, Any],
+    here: tuple[str, Any],
+    there: tuple[str, Any],
+    difference: float,
+    allowed: float = 0.0,
+    **sizes: int,
+) -> Outcome:
+    """The law failed; the rest is a witness that shows where, as :class:`Seen` has it."""
+    witness = Seen(inputs, here, there, difference, allowed)
+    return Outcome(why, difference, allowed, witness, sizes=sizes)
 
 
 def not_asked(why: str) -> Outcome:
@@ -90,14 +99,8 @@ def compared(
     rest = torch.unravel_index(inner.argmax(), inner.shape) if off.dim() > 1 else ()
     at = (row, *(int(i) for i in rest))
     words, inputs, here = tell(*at)
-    seen = Seen(
-        inputs,
-        (here, float(found[at])),
-        (there, float(wanted[at])),
-        float(off[at]),
-        float(radius[at]),
-    )
-    return broken(words, seen, **sizes)
+    sides = (here, float(found[at])), (there, float(wanted[at]))
+    return broken(words, inputs, *sides, float(off[at]), float(radius[at]), **sizes)
 
 
 Look = Callable[[Any, Draw], Outcome]

@@ -17,7 +17,6 @@ from attnproof.theorems.definitions.references import t5_bucket
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..finding import Seen
 from ..identify.bias import coordinates, offsets_in, shared
 from ..identify.offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 from ..subjects import Bias
@@ -40,8 +39,13 @@ def _heads(have: int, want: int, told: str) -> Outcome | None:
     """Broken where there is another number of heads than is declared."""
     if have == want:
         return None
-    seen = Seen({"keys": NEAR}, ("heads", have), ("heads declared", want), float(abs(have - want)))
-    return broken(f"the bias has another number of heads than {told}", seen)
+    return broken(
+        f"the bias has another number of heads than {told}",
+        {"keys": NEAR},
+        ("heads", have),
+        ("heads declared", want),
+        float(abs(have - want)),
+    )
 
 
 @probe("slopes-as-declared", "bias")
@@ -79,13 +83,14 @@ def _slopes(code: Bias, bias: Callable[[int, int], Tensor], slopes: Sequence[flo
     if found is None:
         first = by.past()[0, :3].tolist()
         slope = float(want[0])
-        seen = Seen(
+        return broken(
+            "the bias is not linear in the distance",
             {"keys": NEAR, "head": 0},
             ("bias at distances 0, 1, 2", first),
             ("a line with slope", slope),
             abs(first[2] + 2 * slope),
+            keys=NEAR,
         )
-        return broken("the bias is not linear in the distance", seen, keys=NEAR)
     have, radius = found
     # a slope is computed as a power in float32 by most code: 8 roundings, and once stored
     allowed = radius + (8 * 2.0**-24 + unit_roundoff(dtype)) * want.abs()
@@ -153,15 +158,16 @@ def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is dra
         keys, again, two = n, found, values[:, [i, j]]
     h = int((two[:, 0] - two[:, 1]).abs().argmax())
     here, there = (float(x) for x in two[h])
-    seen = Seen(
+    why = "two buckets are declared for them" if alike else "one bucket is declared for both"
+    return broken(
+        f"offsets {a} and {b}: {why}",
         {"keys": keys, "head": h, "declared buckets": [int(number[i]), int(number[j])]},
         (f"bias at offset {a}", here),
         (f"bias at offset {b}{', which should differ' * alike}", there),
         abs(here - there),
         2 * again.tol,
+        keys=keys,
     )
-    why = "two buckets are declared for them" if alike else "one bucket is declared for both"
-    return broken(f"offsets {a} and {b}: {why}", seen, keys=keys)
 
 
 def _rows_read(
@@ -197,17 +203,18 @@ def _rows_read(
         return None, "; it is not its table alone, so the sign of offsets was not compared"
     h, place = divmod(int(apart.argmax()), apart.shape[1])
     offset, keys = place - middle, middle + 1
-    seen = Seen(
+    why = (
+        "offsets read the rows of their opposites: query − key stands where key − query is declared"
+    )
+    return broken(
+        why,
         {"keys": keys, "head": h, "offset": offset, "declared bucket": int(number[place])},
         (f"bias at offset {offset} less that at 0", float(have[h, place])),
         ("the row of its bucket less that of offset 0", float(want[h, place])),
         float(apart[h, place]),
         allowed,
-    )
-    why = (
-        "offsets read the rows of their opposites: query − key stands where key − query is declared"
-    )
-    return broken(why, seen, keys=keys), ""
+        keys=keys,
+    ), ""
 
 
 @probe("offsets-have-own-index", "bias")
@@ -224,13 +231,13 @@ def own_index(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is d
         if clash is not None:
             where, at = coordinates(sizes), int(index[clash[0], clash[1]])
             told = [f"{(where[k] - where[q]).tolist()}" for q, k in (clash[:2], clash[2:])]
-            seen = Seen(
+            return broken(
+                "two offsets share a place in the table",
                 {"window": list(sizes), "offsets": offsets_in(sizes)[1], "places": places},
                 (f"index of offset {told[0]}", at),
                 (f"index of offset {told[1]}, which should differ", at),
                 0.0,
             )
-            return broken("two offsets share a place in the table", seen)
         taken.append("×".join(map(str, sizes)))
     if not taken:
         return undecided(f"none of {len(WINDOWS)} windows of two or three axes was taken")

@@ -14,7 +14,7 @@ from attnproof.theorems.laws import laws_of
 from ...numeric.devices import one_thread
 from ..applicable_laws import not_asked as not_asked_of
 from ..draw import Draw
-from ..finding import NOT_MEASURED, Finding, Seen
+from ..finding import NOT_MEASURED, Finding
 from ..finite import NotFinite, watching
 from ..running import fault_in, told_of
 from ..subjects import Subject
@@ -151,5 +151,10 @@ def _not_finite(nan: NotFinite, law: str) -> Outcome:
     """The finding NaN: what was called, with what, what came back, and which law shows it."""
     inputs = {"call": nan.call, **nan.inputs, "met by": law}
     place = f"what {nan.call} gives at {list(nan.at)}"
-    witness = Seen(inputs, (place, nan.what), ("wanted there", "a finite number"), math.inf)
-    return broken(f"{nan}, at ordinary inputs", witness)
+    return broken(
+        f"{nan}, at ordinary inputs",
+        inputs,
+        (place, nan.what),
+        ("wanted there", "a finite number"),
+        math.inf,
+    )

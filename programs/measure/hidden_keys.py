@@ -13,7 +13,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..finding import Seen
 from ..masks import sees, visible
 from ..response import gap, unit_of
 from .base import Outcome, Scene, broken, held, undecided
@@ -120,13 +119,15 @@ def fill_too_small(scene: Scene) -> Outcome:
     i, j = (int(x) for x in shown.nonzero()[0])
     value = float(made.reshape(-1, n, n)[0, i, j])
     why = f"{value:g} is added where key {j} is to be hidden of query {i}: its exponential is not 0"
-    seen = Seen(
+    return broken(
+        why,
         {"tokens": n, "query": i, "key": j},
         ("what is added", value),
         ("what hides", "-inf"),
         math.inf,
+        T=n,
+        S=n,
     )
-    return broken(why, seen, T=n, S=n)
 
 
 def _by_scores(scene: Scene, attend: Callable[..., Tensor], mask: Tensor | None) -> str:

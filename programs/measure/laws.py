@@ -17,7 +17,6 @@ from attnproof.theorems.laws.law import Inputs
 
 from ..calling import evaluating
 from ..draw import Draw
-from ..finding import Seen
 from ..identify.applicability import channel_order, meant_otherwise, no_formula
 from ..identify.calls import REFUSALS, NotAsked
 from ..identify.weights import weights_are
@@ -158,8 +157,13 @@ def _at(
         return None
     except FedInPieces as error:
         told = {name: shown(v) for name, v in values.items()}
-        one = Seen(told, ("fed in pieces", str(error)), ("all at once", "no error"), math.inf)
-        return broken(f"fed in pieces, a later piece {error}", one)
+        return broken(
+            f"fed in pieces, a later piece {error}",
+            told,
+            ("fed in pieces", str(error)),
+            ("all at once", "no error"),
+            math.inf,
+        )
     except Unsteady:
         raise
     except REFUSALS as error:

@@ -15,7 +15,6 @@ from torch import Tensor
 from ..calling import evaluating, fresh
 from ..declarations import DeclaredRotary
 from ..draw import Draw
-from ..finding import Seen
 from ..identify import scalings
 from ..rotary_matrices import REORDERED, point, tensor_of, unit_words, wrapped
 from ..running import refusal
@@ -120,9 +119,7 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
         )
         wanted = wanted if at_rest else said
         there = ("channels that are to rotate", wanted)
-        return broken(
-            why, Seen(at, ("channels that rotate", count), there, float(wanted - count)), D=D
-        )
+        return broken(why, at, ("channels that rotate", count), there, float(wanted - count), D=D)
     moves = (found.images.at - torch.eye(D, dtype=torch.float64)).norm(dim=-1)
     beyond = [i for i in found.moving if i >= first + wanted]
     bound = found.rounding.rotating
@@ -271,18 +268,16 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotates) ->
     return broken(
         f"pair {pair} has the frequency {float(made.omega[pair].abs()):.7g}, and "
         f"{float(ladders[name][pair]):.7g} is declared{_instead(made, declared, subject, unit)}",
-        Seen(
-            {
-                "pair": pair,
-                "channels": [int(c[pair]) for c in made.pair],
-                "at": at,
-                "declared": words,
-            },
-            (f"angle by which it rotates at {at}", here),
-            ("declared angle", there),
-            abs(math.remainder(here - there, math.tau)),
-            allowed,
-        ),
+        {
+            "pair": pair,
+            "channels": [int(c[pair]) for c in made.pair],
+            "at": at,
+            "declared": words,
+        },
+        (f"angle by which it rotates at {at}", here),
+        ("declared angle", there),
+        abs(math.remainder(here - there, math.tau)),
+        allowed,
         D=subject.width,
     )
 
@@ -379,13 +374,11 @@ def _built_with(
         return Built(
             broken(
                 f"built with {name} {value:g} it has the same frequencies as before",
-                Seen(
-                    at,
-                    (f"frequency of pair {pair} with {name} {value:g}", float(after.omega[pair])),
-                    ("before, which should differ", float(before.omega[pair])),
-                    0.0,
-                    float(after.radius[pair] + before.radius[pair]),
-                ),
+                at,
+                (f"frequency of pair {pair} with {name} {value:g}", float(after.omega[pair])),
+                ("before, which should differ", float(before.omega[pair])),
+                0.0,
+                float(after.radius[pair] + before.radius[pair]),
                 D=subject.width,
             ),
             same=True,
@@ -438,12 +431,10 @@ def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
     if result.shape != x.shape:
         return broken(
             f"width {width} is accepted, and {back} channels come back",
-            Seen(
-                {"width": width, "vector": vector, "at": [0, 3]},
-                ("channels that come back", back),
-                ("channels given", D),
-                float(abs(back - D)),
-            ),
+            {"width": width, "vector": vector, "at": [0, 3]},
+            ("channels that come back", back),
+            ("channels given", D),
+            float(abs(back - D)),
             D=D,
         )
     return compared(

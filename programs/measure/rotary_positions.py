@@ -10,7 +10,6 @@ import torch
 from ...numeric.devices import name_of
 from ..calling import evaluating, plain
 from ..draw import Draw
-from ..finding import Seen
 from ..rotary_matrices import (
     fastest,
     matrices,
@@ -60,17 +59,15 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
         if apart == 0.0:
             return broken(
                 f"{words} gives the same at positions {', '.join(str(told(p)) for p in points)}",
-                Seen(
-                    {
-                        "vector": plain(x.double().flatten().cpu()),
-                        "way": words,
-                        "positions": [told(p) for p in points],
-                    },
-                    (f"at {told(points[0])}", plain(results[0])),
-                    (f"at {told(points[1])}, which should differ", plain(results[1])),
-                    0.0,
-                    bound,
-                ),
+                {
+                    "vector": plain(x.double().flatten().cpu()),
+                    "way": words,
+                    "positions": [told(p) for p in points],
+                },
+                (f"at {told(points[0])}", plain(results[0])),
+                (f"at {told(points[1])}, which should differ", plain(results[1])),
+                0.0,
+                bound,
                 B=1,
                 H=subject.heads,
                 T=1 if "itself" in words else len(points),
@@ -106,18 +103,16 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
                     off = int(found[0, 0].diagonal().argmin())
                     return broken(
                         f"coordinate {axis} of a position changes nothing",
-                        Seen(
-                            {
-                                "axis": axis,
-                                "from": list(start),
-                                "to": list(ways[0]),
-                                "vector": f"each unit vector of {subject.width} channels",
-                            },
-                            (f"channel {off} at {list(start)}", plain(found[0, 0, off])),
-                            (f"at {list(ways[0])}, which should differ", plain(found[1, 0, off])),
-                            0.0,
-                            bound,
-                        ),
+                        {
+                            "axis": axis,
+                            "from": list(start),
+                            "to": list(ways[0]),
+                            "vector": f"each unit vector of {subject.width} channels",
+                        },
+                        (f"channel {off} at {list(start)}", plain(found[0, 0, off])),
+                        (f"at {list(ways[0])}, which should differ", plain(found[1, 0, off])),
+                        0.0,
+                        bound,
                         D=subject.width,
                         axes=subject.axes,
                     )
@@ -163,40 +158,34 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
             if uneven:
                 return broken(
                     f"{where}columns a step {words} is not the same everywhere",
-                    Seen(
-                        at
-                        | {
-                            "its coordinates": plain(grid[r, c]),
-                            "next coordinates": plain(grid[after]),
-                        },
-                        (f"step {words} from {[r, c]}", plain(steps[r, c])),
-                        (f"step {words} from [0, 0]", plain(steps[0, 0])),
-                        float(off[r, c]),
-                        bound,
-                    ),
+                    at
+                    | {
+                        "its coordinates": plain(grid[r, c]),
+                        "next coordinates": plain(grid[after]),
+                    },
+                    (f"step {words} from {[r, c]}", plain(steps[r, c])),
+                    (f"step {words} from [0, 0]", plain(steps[0, 0])),
+                    float(off[r, c]),
+                    bound,
                     **size,
                 )
             return broken(
                 f"{where}columns no step {words} is seen",
-                Seen(
-                    at,
-                    ("coordinates of [0, 0]", plain(grid[0, 0])),
-                    (f"coordinates of {list(after)}, which should differ", plain(grid[after])),
-                    0.0,
-                    bound,
-                ),
+                at,
+                ("coordinates of [0, 0]", plain(grid[0, 0])),
+                (f"coordinates of {list(after)}, which should differ", plain(grid[after])),
+                0.0,
+                bound,
                 **size,
             )
         if len(seen) == 2 and torch.equal(seen["right"], seen["down"]):
             return broken(
                 "a step right changes the coordinates as a step down does",
-                Seen(
-                    size,
-                    ("step right", plain(seen["right"])),
-                    ("step down", plain(seen["down"])),
-                    0.0,
-                    bound,
-                ),
+                size,
+                ("step right", plain(seen["right"])),
+                ("step down", plain(seen["down"])),
+                0.0,
+                bound,
                 **size,
             )
     return held(f"steps right and down are the same everywhere on {len(GRIDS)} grids", worst, bound)
@@ -266,18 +255,16 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
             on = "" if axis is None else f" on axis {axis}"
             return broken(
                 f"positions {p} and {p + 1} give the same angles{on}, on data in {name}",
-                Seen(
-                    {
-                        "vector": f"unit vector of channel {channel} of {subject.width}",
-                        "at": told(at[i]),
-                        "and at": told(after[i]),
-                        "dtype": name,
-                    },
-                    (f"distance of the rotated vectors at {p} and {p + 1}", step),
-                    (f"at {places[0]} and {places[0] + 1}", default),
-                    abs(default - step),
-                    allowed,
-                ),
+                {
+                    "vector": f"unit vector of channel {channel} of {subject.width}",
+                    "at": told(at[i]),
+                    "and at": told(after[i]),
+                    "dtype": name,
+                },
+                (f"distance of the rotated vectors at {p} and {p + 1}", step),
+                (f"at {places[0]} and {places[0] + 1}", default),
+                abs(default - step),
+                allowed,
                 D=subject.width,
                 T=2,
             )
@@ -318,18 +305,16 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
                 return broken(
                     f"the angle of pair {pair} at position {at} is off by {off:.3g}, on data in "
                     f"{name}",
-                    Seen(
-                        {
-                            "pair": pair,
-                            "at": at,
-                            "dtype": name,
-                            "channels": [int(c[pair]) for c in made.pair],
-                        },
-                        (f"angle by which it rotates at {at}", here),
-                        (f"{place} times its frequency, read at lower positions", there),
-                        off,
-                        allowed,
-                    ),
+                    {
+                        "pair": pair,
+                        "at": at,
+                        "dtype": name,
+                        "channels": [int(c[pair]) for c in made.pair],
+                    },
+                    (f"angle by which it rotates at {at}", here),
+                    (f"{place} times its frequency, read at lower positions", there),
+                    off,
+                    allowed,
                     D=subject.width,
                 )
             tried.append(name)
@@ -387,18 +372,17 @@ def _every_angle(
         if float(over.max()) > 0:
             p, pair = divmod(int(over.argmax()), over.shape[1])
             at, here = p + found.low, float(angles[p, pair])
-            seen = Seen(
+            wanted, apart = math.remainder(float(there[p, pair]), math.tau), float(off[p, pair])
+            seen = broken(
+                f"the angle of pair {pair} at position {at} is off by {apart:.3g}",
                 {"pair": pair, "at": at, "channels": [int(c[pair]) for c in made.pair]},
                 (f"angle by which it rotates at {at}", here),
-                (
-                    f"{p} times its frequency, read at other positions",
-                    math.remainder(float(there[p, pair]), math.tau),
-                ),
-                float(off[p, pair]),
+                (f"{p} times its frequency, read at other positions", wanted),
+                apart,
                 float(allowed[p, pair]),
+                D=subject.width,
             )
-            why = f"the angle of pair {pair} at position {at} is off by {seen.difference:.3g}"
-            return broken(why, seen, D=subject.width), ""
+            return seen, ""
     return None, told
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..finding import Seen
 from ..identify.calls import REFUSALS
 from ..identify.weights import scale_alone
 from ..response import gap
@@ -42,13 +41,13 @@ def large_in_a_layer(scene: Scene) -> Outcome:
         bad = (~found.isfinite()).nonzero().tolist()
         if bad:
             words = ("queries", "keys")[name == "k"]
-            seen = Seen(
+            return broken(
+                f"large scores give {float(found[tuple(bad[0])])} inside the layer",
                 {"B": 1, "T": 3, "seed": scene.draw.seed, f"{words} times": large},
                 ("what attention gives inside the layer", str(float(found[tuple(bad[0])]))),
                 ("wanted there", "a finite number"),
                 math.inf,
             )
-            return broken(f"large scores give {float(found[tuple(bad[0])])} inside the layer", seen)
     return not_asked(
         "the code takes tokens: nothing can be added to its scores; large ones give finite numbers"
     )
@@ -294,15 +293,18 @@ def on_a_line(scene: Scene) -> Outcome:
     rest = _outside(target, directions[sure])
     if rest > near or near > 2 * NEAR:
         return undecided("rounding hides the directions of the outputs", rest, near)
-    witness = Seen(
+    why = "tokens on a line gave outputs off it: the weights do not add up to one"
+    return broken(
+        why,
         {"B": 1, "T": many, "E": one.embed, "seed": scene.draw.seed},
         ("share of f(x) − f(y), for x and y alone, outside the directions of the outputs", rest),
         ("the least such share where weights add up to one", FAR),
         FAR - rest,
         near,
+        B=1,
+        T=many,
+        E=one.embed,
     )
-    why = "tokens on a line gave outputs off it: the weights do not add up to one"
-    return broken(why, witness, B=1, T=many, E=one.embed)
 
 
 def _most(call: Callable[[int], object], many: int) -> int:

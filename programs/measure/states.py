@@ -128,13 +128,11 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                     text = " ".join(str(error).split())[:160]
                     return broken(
                         f"after {told} a call raises an error that it did not raise before",
-                        Seen(
-                            {"before": told, "call": way.attribute, "inputs": shown(target)},
-                            ("after it", f"{type(error).__name__}: {text}"),
-                            ("of a fresh one", f"{tuple(first.shape)}"),
-                            float("inf"),
-                            bound,
-                        ),
+                        {"before": told, "call": way.attribute, "inputs": shown(target)},
+                        ("after it", f"{type(error).__name__}: {text}"),
+                        ("of a fresh one", f"{tuple(first.shape)}"),
+                        float("inf"),
+                        bound,
                     )
                 count += did
                 same_shape = again.shape == first.shape
@@ -148,18 +146,16 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                     )
                     return broken(
                         f"a call gives a different result after {told}",
-                        Seen(
-                            {
-                                "before": told,
-                                "call": way.attribute,
-                                "inputs": shown(target),
-                                "place": [int(i) for i in place] if place is not None else [],
-                            },
-                            (f"after {told}", here),
-                            ("of a fresh one" if made else "the first time", there),
-                            float(off.max()),
-                            bound,
-                        ),
+                        {
+                            "before": told,
+                            "call": way.attribute,
+                            "inputs": shown(target),
+                            "place": [int(i) for i in place] if place is not None else [],
+                        },
+                        (f"after {told}", here),
+                        ("of a fresh one" if made else "the first time", there),
+                        float(off.max()),
+                        bound,
                         B=small[0],
                         T=small[1],
                     )
@@ -216,13 +212,14 @@ def _changed(
     if not bool((off > 0).any()):
         return None
     place = torch.unravel_index(off.argmax(), off.shape)
-    seen = Seen(
+    return broken(
+        told,
         {**at, "place": [int(p) for p in place]},
         ("after the call", float(now.detach()[place])),
         ("before", float(before[place])),
         float(off.max()),
+        **sizes,
     )
-    return broken(told, seen, **sizes)
 
 
 MANY = 12  # tokens of a call that may write to the rows of a table
@@ -282,13 +279,11 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
                 f"after {told} a call raises an error that it did not raise before"
                 if raises
                 else f"a call gives a different result after {told}",
-                Seen(
-                    {"before": told, "call": way.attribute, "inputs": shown(given)},
-                    (f"after {told}", sides[0]),
-                    ("the same tokens at the beginning of a longer call", sides[1]),
-                    off,
-                    bound,
-                ),
+                {"before": told, "call": way.attribute, "inputs": shown(given)},
+                (f"after {told}", sides[0]),
+                ("the same tokens at the beginning of a longer call", sides[1]),
+                off,
+                bound,
                 B=1,
                 T=int(given[0].shape[axis]),
             )
