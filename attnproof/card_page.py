@@ -9,6 +9,10 @@ from itertools import groupby
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from .card_records import (
     BrokenEncoding,
     CellRecord,
@@ -22,10 +26,6 @@ from .evidence import MeasuredEvidence
 from .verdict_line import clauses, joined
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group, RenderableType
-    from rich.table import Table
-    from rich.text import Text
-
     from .encoding_table import Tell
 
 
@@ -35,9 +35,6 @@ LONG = 480  # characters of a reason or formula that is shown whole; the record 
 
 def card_page(record: TableRecord, width: int = 100) -> Group:
     """The card of the one encoding of a record."""
-    from rich.console import Group
-    from rich.text import Text
-
     parts: list[RenderableType] = []
     laws = {law.id: law for law in record.laws}
     for encoding in record.encodings:
@@ -61,8 +58,6 @@ def card_page(record: TableRecord, width: int = 100) -> Group:
 
 def _head(encoding: EncodingRecord) -> Iterator[Text]:
     """Title, sources, words, formulas, parameters."""
-    from rich.text import Text
-
     head = Text(encoding.title, "bold")
     head.append(f"  {encoding.id}", "not bold")
     yield head
@@ -83,8 +78,6 @@ def _head(encoding: EncodingRecord) -> Iterator[Text]:
 
 def _rows(cells: list[CellRecord], laws: dict[str, LawRecord], width: int) -> Table:
     """One row a law: sign, title with the reasons below it, seconds."""
-    from rich.text import Text
-
     shown = _grid(width)
     for cell in cells:
         told = Text(laws[cell.law].title)
@@ -103,8 +96,6 @@ def _rows(cells: list[CellRecord], laws: dict[str, LawRecord], width: int) -> Ta
 
 def _requirements(requirements: list[RequirementRecord], width: int) -> Table:
     """One row a requirement: sign, what it says with the laws that settle it, the document."""
-    from rich.text import Text
-
     shown = _grid(width)
     for requirement in requirements:
         told = Text(requirement.says)
@@ -122,8 +113,6 @@ def because(requirement: RequirementRecord) -> str:
 
 def _grid(width: int) -> Table:
     """Three columns: a sign, words that are wrapped, and a note at the right."""
-    from rich.table import Table
-
     shown = Table.grid(padding=(0, 1, 0, 0))
     shown.width = width
     shown.add_column(width=1)
@@ -220,9 +209,6 @@ WIDE = 150  # columns from which the laws are listed in two blocks
 
 def table_page(record: TableRecord, width: int = 100) -> Group:
     """The signs, a legend of signs and columns, what is broken, and the counts."""
-    from rich.console import Group
-    from rich.text import Text
-
     parts: list[RenderableType] = []
     if record.encodings and record.laws:
         per = max(1, (width - NAME) // _column(record))
@@ -240,9 +226,6 @@ def _column(record: TableRecord) -> int:
 
 def _signs(record: TableRecord, start: int, laws: tuple[LawRecord, ...]) -> Table:
     """Rows of encodings, by where they act; columns of laws, by number."""
-    from rich.table import Table
-    from rich.text import Text
-
     shown = Table(box=None, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("", width=NAME - 1, no_wrap=True, overflow="ellipsis")
     for number, _ in enumerate(laws, start + 1):
@@ -257,8 +240,6 @@ def _signs(record: TableRecord, start: int, laws: tuple[LawRecord, ...]) -> Tabl
 
 
 def _sign(cell: CellRecord | None) -> Text:
-    from rich.text import Text
-
     if cell is None:
         return Text("")
     mark = IF if cell.conditions else "!" if cell.error else " "
@@ -267,8 +248,6 @@ def _sign(cell: CellRecord | None) -> Text:
 
 def _legend(record: TableRecord) -> Iterator[Text]:
     """What the signs mean, those that occur."""
-    from rich.text import Text
-
     found = {cell.verdict for cell in record.cells}
     parts = [f"{sign} {MEANING[word]}" for word, sign in SIGNS.items() if word in found]
     if any(cell.conditions for cell in record.cells):
@@ -280,9 +259,6 @@ def _legend(record: TableRecord) -> Iterator[Text]:
 
 def _columns(record: TableRecord, width: int) -> Table:
     """The laws by number, in one or two columns."""
-    from rich.table import Table
-    from rich.text import Text
-
     told = []
     for number, law in enumerate(record.laws, 1):
         line = Text(law.id)
@@ -308,8 +284,6 @@ def table_progress(
 
     With ``lines`` each encoding has one when its last law is decided.
     """
-    from rich.text import Text
-
     held: list[CellRecord] = []
     with bar(console) as shown:
         task = shown.add_task("", total=encodings * laws)

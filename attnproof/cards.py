@@ -11,12 +11,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .card_page import card_page, table_page
 from .card_records import CellRecord, EncodingRecord, RequirementRecord, TableRecord
 from .conformance import require_shapes
 from .document import Shown
 from .encoding import Encoding
 from .encoding_table import Tell, tabulate
 from .law_verdicts import LIMIT
+from .laws import LAWS
 from .registry import in_order, load_encodings, load_file
 from .usage import require_known
 
@@ -64,8 +66,6 @@ class Card(_OfTable):
 
     def page(self, width: int) -> RenderableType:
         """What ``attnproof card`` prints."""
-        from .card_page import card_page
-
         return card_page(self.record, width)
 
     def _repr_html_(self) -> str:
@@ -90,8 +90,6 @@ class Table(_OfTable):
 
     def page(self, width: int) -> RenderableType:
         """What ``attnproof table`` prints."""
-        from .card_page import table_page
-
         return table_page(self.record, width)
 
     def _repr_html_(self) -> str:
@@ -162,8 +160,6 @@ def table(
 
 def laws_of(wanted: Iterable[str | EncodingLaw]) -> Sequence[EncodingLaw]:
     """These laws, or all; an unknown id is refused with the nearest."""
-    from .laws import LAWS
-
     asked = list(wanted)
     names = [law for law in asked if isinstance(law, str)]
     known = {law.id: law for law in LAWS}

@@ -33,14 +33,13 @@ from .records import (
     ProofRecord,
     TheoremRecord,
 )
+from .symbolic.array import AxisMismatch
 from .symbolic.faults import fault_of
+from .symbolic.statement import Statement, Theorem
 from .usage import broken_by
 
 if TYPE_CHECKING:
-    from .symbolic.array import AxisMismatch
     from .symbolic.decision import Decision
-    from .symbolic.statement import Statement, Theorem
-
 
 LIMIT = 60.0  # seconds of the thread for a statement: all conclusions, proofs and witnesses
 Scale = Literal["small", "default", "large"]
@@ -200,8 +199,6 @@ def _built(theorem: Theorem) -> tuple[Statement, AxisMismatch | None]:
 
     Axes that disagree where that is not expected are an error of the file.
     """
-    from .symbolic.array import AxisMismatch
-
     try:
         return theorem.statement, None
     except AxisMismatch as error:
@@ -331,8 +328,6 @@ def code(theorem: Theorem) -> str:
 def givens(theorem: Theorem) -> Statement:
     """A statement with the givens alone; there are no conclusions."""
     from inspect import signature
-
-    from .symbolic.statement import Statement
 
     return Statement({name: theorem.given[name] for name in signature(theorem.body).parameters}, {})
 

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 
 from .evidence import Formula
 from .records import DefinitionRecord
+from .symbolic.array import Array
+from .symbolic.definition import DEFINITIONS, Definition
+from .symbolic.givens import Given
+from .symbolic.latex import latex, unfolded_latex
+from .symbolic.plain import plain
+from .symbolic.terms import Term, instantiate, make, postorder
 
 if TYPE_CHECKING:
-    from .symbolic.definition import Definition
     from .symbolic.statement import Statement
-    from .symbolic.terms import Term
 
 
 def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]:
@@ -19,9 +23,6 @@ def definitions(statements: Iterable[Statement]) -> tuple[DefinitionRecord, ...]
 
     Of the ways in which one is applied, the simplest is told, on matrices if there is one.
     """
-    from .symbolic.definition import DEFINITIONS
-    from .symbolic.terms import postorder
-
     uses: dict[str, set[Term]] = {}
     seen: set[Term] = set()
     for whole in _said(statements):
@@ -48,8 +49,6 @@ def _said(statements: Iterable[Statement]) -> Iterator[Term]:
 
 
 def _named(terms: Iterable[Term]) -> tuple[str, ...]:
-    from .symbolic.definition import DEFINITIONS
-
     found: set[str] = set()
     seen: set[Term] = set()
     left = list(terms)
@@ -65,9 +64,6 @@ def _named(terms: Iterable[Term]) -> tuple[str, ...]:
 
 
 def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionRecord:
-    from .symbolic.latex import latex, unfolded_latex
-    from .symbolic.plain import plain
-
     uses = list(uses)
     written = {use for use in uses if not use.loose}
     found = written | {_on_names(known, use) for use in written if not _names(use)}
@@ -98,8 +94,6 @@ def _record(known: Definition[..., object], uses: Iterable[Term]) -> DefinitionR
 
 def _closed(use: Term) -> Term:
     """A use inside a sum or a stack, on arrays of its own for what is bound there."""
-    from .symbolic.terms import instantiate, make, postorder
-
     shapes = {p.data: p.shape for p in postorder(use) if p.op == "bound"}
     values = [
         make("var", (), ("xyzuvw"[k % 6], "real"), shapes.get(use.loose - 1 - k, ()))
@@ -130,8 +124,6 @@ def _initial(word: str, arg: Term) -> str:
 
 
 def _size(term: Term) -> int:
-    from .symbolic.terms import postorder
-
     lengths = {part for part in postorder(term) if part.op in ("size", "num")}
     return sum(1 for _ in postorder(term)) + len(lengths)
 
@@ -139,9 +131,6 @@ def _size(term: Term) -> int:
 def _on_names(known: Definition[..., object], use: Term) -> Term:
     """The definition on arrays that are only names, of the shapes of this use if need be."""
     from inspect import signature
-
-    from .symbolic.array import Array
-    from .symbolic.givens import Given
 
     args = use.args[1:]
     values: list[Array] = []

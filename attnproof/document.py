@@ -15,13 +15,7 @@ from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from rich.console import (
-        Console,
-        ConsoleOptions,
-        Group,
-        RenderableType,
-        RenderResult,
-    )
+    from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
     from rich.progress import Progress
     from rich.table import Table
 

@@ -29,7 +29,14 @@ from .encoding import Encoding
 from .encoding_law import EncodingLaw
 from .evidence import Formula, InternalErrorEvidence, UndecidedEvidence
 from .law_verdicts import LIMIT, decided, measured
+from .laws import LAWS
+from .laws.requirements import REQUIREMENTS, granted
 from .registry import Home, home, place_words
+from .symbolic.array import as_array
+from .symbolic.givens import natural, positions, real, sizes
+from .symbolic.latex import unfolded_latex
+from .symbolic.plain import plain
+from .symbolic.statement import Statement
 from .usage import broken_by
 from .verdict_line import clauses
 
@@ -46,8 +53,6 @@ def encoding_record(kind: type[Encoding]) -> EncodingRecord:
 
     Raises what its own code raises when it is made.
     """
-    from .symbolic.statement import Statement
-
     made = kind()
     declared = kind.declared().items()
     open_ = {name: given for name, given in declared if name not in made.parameters}
@@ -84,8 +89,6 @@ def file_of(kind: type[Encoding]) -> str:
 
 def _formulas(made: Encoding) -> Iterator[Formula]:
     """What each of its methods makes of symbols, in the order in which they act."""
-    from .symbolic.givens import natural, positions, real, sizes
-
     axes = (made.axes,) * bool(made.axes)
     one = natural("a position") if made.whole else positions(*axes)
     m, n, p = (one.named(name) for name in "mnp")
@@ -121,8 +124,6 @@ def _formulas(made: Encoding) -> Iterator[Formula]:
 
 def _number(act: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """What a method makes of one query and one key: a number; it may insist on a row of each."""
-    from .symbolic.array import as_array
-
     try:
         found = as_array(act(*arguments))
     except (IndexError, TypeError, ValueError):
@@ -141,10 +142,6 @@ def _told(what: str, before: str, compute: Callable[[], Any], made: Encoding) ->
 
     Where the method fails, the text says so; the cells that need it will as well.
     """
-    from .symbolic.array import as_array
-    from .symbolic.latex import unfolded_latex
-    from .symbolic.plain import plain
-
     words = what if what.endswith(" if") else f"{what}:"
     try:
         term = as_array(compute()).term
@@ -280,8 +277,6 @@ def _requirements(
     encodings: Sequence[str], laws: Sequence[EncodingLaw], cells: Sequence[CellRecord]
 ) -> Iterator[RequirementRecord]:
     """What the documents require, where all laws that it takes were asked."""
-    from .laws.requirements import REQUIREMENTS, granted
-
     asked = {law.id for law in laws}
     for encoding in encodings:
         own = [c for c in cells if c.encoding == encoding]
@@ -328,8 +323,6 @@ def _cells(
         return
     from joblib import Parallel, delayed
 
-    from .laws import LAWS
-
     named: Laws = [law.id if law in LAWS else law for law in laws]
     work = (delayed(_in_worker)(home(kind), kind.id(), named, numeric, limit) for kind in kinds)
     for found in Parallel(n_jobs=jobs, return_as="generator", batch_size=1)(work):
@@ -340,8 +333,6 @@ def _in_worker(
     kind: type[Encoding] | Home, name: str, laws: Laws, numeric: bool, limit: float
 ) -> list[Outcome]:
     """The cells of one encoding in a process of its own, which imports its file by itself."""
-    from .laws import LAWS
-
     try:
         found = kind.load() if isinstance(kind, Home) else kind
     except (Exception, SystemExit) as error:  # noqa: BLE001

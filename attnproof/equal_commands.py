@@ -52,8 +52,7 @@ Where = Annotated[
     ),
 ]
 Weights = Annotated[
-    str,
-    typer.Option(metavar="TEXT", help="Which weight is which, as 'wq=q_proj.weight, ..'."),
+    str, typer.Option(metavar="TEXT", help="Which weight is which, as 'wq=q_proj.weight, ..'.")
 ]
 Settings = Annotated[
     list[str] | None,

@@ -59,13 +59,10 @@ class Reference:
 
     @classmethod
     def of(cls, text: str) -> Reference:
-        """Read ``id``, ``id#conclusion``, ``id#control`` or ``id#control#conclusion``.
-
-        ``#twin`` is the older name of ``#control``.
-        """
+        """Read ``id``, ``id#conclusion``, ``id#control`` or ``id#control#conclusion``."""
         theorem, _, rest = text.partition("#")
         head, _, tail = rest.partition("#")
-        is_control = head in ("control", "twin")
+        is_control = head == "control"
         return cls(theorem, tail if is_control else rest, is_control)
 
 

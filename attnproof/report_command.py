@@ -44,8 +44,7 @@ KINDS = {
 @app.command()
 def report(
     files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help=f"Records; {RECORD} if none."),
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help=f"Records; {RECORD} if none.")
     ] = None,
     html: Annotated[
         Path | None,

@@ -19,14 +19,7 @@ from .claims import decide_claims, with_known_conclusions
 from .definitions_used import definitions
 from .demonstrations import demonstrate
 from .ledger import Ledger
-from .records import (
-    BrokenFile,
-    DemonstrationRecord,
-    Machine,
-    OptionsRecord,
-    Results,
-    TheoremRecord,
-)
+from .records import BrokenFile, DemonstrationRecord, Machine, OptionsRecord, Results, TheoremRecord
 from .usage import broken_by
 
 if TYPE_CHECKING:

@@ -16,14 +16,7 @@ from pydantic import AliasChoices, Field
 
 from . import __version__
 from .document import SIGNS, Line, Part, headed, short
-from .evidence import (
-    InternalErrorEvidence,
-    MeasuredEvidence,
-    Number,
-    PolicyRecord,
-    Record,
-    Status,
-)
+from .evidence import InternalErrorEvidence, MeasuredEvidence, Number, PolicyRecord, Record, Status
 from .numeric.sharded import SIDES_DIFFER
 from .sweeping.records import SweepRecord, holds
 

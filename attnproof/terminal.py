@@ -8,6 +8,10 @@ from itertools import groupby
 from textwrap import shorten, wrap
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
 from .document import Line, Part, bar, headed, sign, style, tally
 from .evidence import MeasuredEvidence, ProvedEvidence
 from .evidence_words import derivation
@@ -23,10 +27,6 @@ from .records import (
 from .verdict_line import clauses
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from .runner import Outcome
 
 
@@ -64,8 +64,6 @@ def run_page(results: Results) -> Iterator[Part]:
 
 
 def _verdicts(results: Results) -> Table:
-    from rich.text import Text
-
     shown = headed()
     shown.add_column("verdict", no_wrap=True)
     shown.add_column("control", no_wrap=True)
@@ -207,8 +205,6 @@ def _table(headings: Sequence[str], widths: Sequence[int]) -> Table:
 
 def _wide(claims: Sequence[ClaimRecord], width: int) -> Table:
     """Five columns: id, place, claim, verdict, how it is known."""
-    from rich.text import Text
-
     left = width - (7 + 15 + VERDICT) - 4 * GAP
     widths = (7, 15, left - left // 2, VERDICT, left // 2)
     shown = _table(("claim", "place", "what it says", "verdict", "how it is known"), widths)
@@ -225,8 +221,6 @@ def _wide(claims: Sequence[ClaimRecord], width: int) -> Table:
 
 def _narrow(claims: Sequence[ClaimRecord], width: int) -> Table:
     """Three columns: place under the id, how it is known under the claim, and the verdict."""
-    from rich.text import Text
-
     widths = (14, width - (14 + VERDICT) - 2 * GAP, VERDICT)
     shown = _table(("claim", "what it says, and how it is known", "verdict"), widths)
     for claim in claims:
@@ -239,8 +233,6 @@ def _narrow(claims: Sequence[ClaimRecord], width: int) -> Table:
 
 
 def _verdict(claim: ClaimRecord) -> Text:
-    from rich.text import Text
-
     return Text(sign(claim.verdict) + " !" * (not claim.ok), style(claim.verdict))
 
 
@@ -295,8 +287,6 @@ def progress(
     with its numbers, has another line only if these speak against it.  Without ``lines`` only what
     is not as expected has one.
     """
-    from rich.text import Text
-
     coming, fine = iter((*names, "")), set[str]()
     with bar(console) as shown:
         task = shown.add_task(next(coming), total=len(names))

@@ -129,8 +129,7 @@ def claims(
         ),
     ] = None,
     verdict: Annotated[
-        list[str] | None,
-        typer.Option(help="Show only this one, by its first words; repeatable."),
+        list[str] | None, typer.Option(help="Show only this one, by its first words; repeatable.")
     ] = None,
     numeric: Annotated[
         bool, typer.Option("--numeric/--no-numeric", help="Measure the statements as well.")

@@ -25,6 +25,20 @@ from .evidence import (
     WitnessRecord,
 )
 from .records import GivenRecord, LinkRecord, MeetingRecord, SizeRecord, StepRecord
+from .symbolic.latex import (
+    fact_latex,
+    index_letter,
+    latex,
+    latex_pair,
+    law_latex,
+    names_in,
+    statement_latex,
+)
+from .symbolic.plain import plain, plain_claim, plain_fact, plain_law
+from .symbolic.scalars import ZERO, index
+from .symbolic.steps import flatten
+from .symbolic.terms import Term, free, substitute
+from .symbolic.witness_text import digits_of
 
 if TYPE_CHECKING:
     from .symbolic.claim import Claim, Instance
@@ -33,7 +47,6 @@ if TYPE_CHECKING:
     from .symbolic.gate import Misreading
     from .symbolic.givens import Given
     from .symbolic.statement import Statement
-    from .symbolic.terms import Term
 
 
 def as_written(code: Callable[..., object]) -> str:
@@ -53,9 +66,6 @@ KINDS = {
 
 def statement(claimed: Statement) -> Formula:
     """The conclusions of a statement; in text, one line each."""
-    from .symbolic.latex import statement_latex
-    from .symbolic.plain import plain_claim
-
     lines = [
         f"{says}: {plain_claim(claim)}" if says else plain_claim(claim)
         for says, claim in claimed.claims.items()
@@ -65,9 +75,6 @@ def statement(claimed: Statement) -> Formula:
 
 def hypotheses(claimed: Statement) -> tuple[Formula, ...]:
     """The equations and laws that a statement takes as true."""
-    from .symbolic.latex import law_latex
-    from .symbolic.plain import plain_law
-
     equations = tuple(_equation(left, right) for left, right in claimed.assume)
     laws = (Formula(latex=law_latex(law), text=plain_law(law)) for law in claimed.laws)
     return (*equations, *laws)
@@ -75,8 +82,6 @@ def hypotheses(claimed: Statement) -> tuple[Formula, ...]:
 
 def sizes(claimed: Statement) -> tuple[SizeRecord, ...]:
     """The axis lengths that a statement quantifies, in the order of its givens."""
-    from .symbolic.terms import free
-
     found: dict[Term, SizeRecord] = {}
     for term in _spoken(claimed):
         for part in sorted(free(term), key=repr):
@@ -98,8 +103,6 @@ def _spoken(claimed: Statement) -> Iterator[Term]:
 
 def givens(claimed: Statement) -> tuple[GivenRecord, ...]:
     """What a statement is given, with the axes and a word on each."""
-    from .symbolic.plain import plain
-
     return tuple(
         GivenRecord(
             name=name,
@@ -181,9 +184,6 @@ def _evidence(claim: ClaimDecision, decision: Decision) -> Evidence:
 
 def _use(fact: Instance, conclusions: Mapping[object, str]) -> UseRecord:
     """A fact that a proof rests on, and the conclusion that it is, if it is not a hypothesis."""
-    from .symbolic.latex import fact_latex
-    from .symbolic.plain import plain_fact
-
     told = Formula(latex=fact_latex(fact), text=plain_fact(fact))
     return UseRecord(formula=told, source=conclusions.get(_said(fact.law.claim), ""))
 
@@ -211,8 +211,6 @@ def _witness(witness: Witness) -> WitnessRecord:
 
 
 def _exact(value: Any) -> str:
-    from .symbolic.witness_text import digits_of
-
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_exact, value))}]"
     if isinstance(value, float):
@@ -250,9 +248,6 @@ BY_FORM = "by its form, or a hypothesis"
 
 def formula(term: Term) -> Formula:
     """A term, as LaTeX and as one line of text."""
-    from .symbolic.latex import latex
-    from .symbolic.plain import plain
-
     return Formula(latex=latex(term), text=plain(term))
 
 
@@ -267,8 +262,6 @@ def chain(decision: Decision, *, kernel: int = 0) -> tuple[LinkRecord, ...]:
 
 def steps(link: LinkProof, count: int, letters: int | None = None) -> tuple[StepRecord, ...]:
     """The first kernel steps of a link; a side that has more than so many letters is cut."""
-    from .symbolic.steps import flatten
-
     found = islice(flatten(link.derivation) if link.derivation else (), count)
     return tuple(step_record(step, letters) for step in found)
 
@@ -332,9 +325,6 @@ def _part(claim: Claim, place: int, link: LinkProof) -> tuple[str, str]:
 
 
 def _link(says: str, link: LinkProof, opens: str, reason: str, kernel: int) -> LinkRecord:
-    from .symbolic.latex import latex_pair
-    from .symbolic.plain import plain
-
     left, right = latex_pair(link.left, link.right)
     return LinkRecord(
         says=says,
@@ -362,18 +352,11 @@ def _not_zero(link: LinkRecord) -> dict[str, object]:
 
 
 def _zero(term: Term) -> bool:
-    from .symbolic.scalars import ZERO
-
     return term is ZERO
 
 
 def _meeting(link: LinkProof, place: tuple[Term, ...], value: Term) -> MeetingRecord:
     """The meeting of both sides, its generic indices under letters that nothing else has."""
-    from .symbolic.latex import index_letter, latex, names_in
-    from .symbolic.plain import plain
-    from .symbolic.scalars import index
-    from .symbolic.terms import free, substitute
-
     names = set(names_in(link.left, link.right))
     generic = [v for i in place for v in sorted(free(i), key=repr) if v.op == "index"]
     for old in dict.fromkeys(generic):

@@ -160,11 +160,7 @@ def _made(
 
 
 def _array(
-    one: Argument,
-    x: Tensor,
-    here: tuple[str, ...],
-    lengths: dict[str, int],
-    another: bool = False,
+    one: Argument, x: Tensor, here: tuple[str, ...], lengths: dict[str, int], another: bool = False
 ) -> Tensor:
     axes, count = one.axes or (), x.shape[1]
     if role(one) in ROTATED and here[-1] not in one.letters:

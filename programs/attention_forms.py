@@ -215,12 +215,7 @@ def _with_masks(code: Code, line: str, names: Sequence[str], axes: Sequence[str]
 
 
 def _heads_lines(
-    code: Code,
-    known: tuple[Parameter, ...],
-    names: Mapping[str, str],
-    form: str,
-    *,
-    counted: bool,
+    code: Code, known: tuple[Parameter, ...], names: Mapping[str, str], form: str, *, counted: bool
 ) -> Iterator[str]:
     """What goes in, for each order of axes: that of the source first."""
     square = form == "of heads, one length"

@@ -574,11 +574,7 @@ def _config(
 
 
 def _configured(
-    annotation: Any,
-    name: str,
-    told: Mapping[str, Any],
-    options: Options,
-    space: Mapping[str, Any],
+    annotation: Any, name: str, told: Mapping[str, Any], options: Options, space: Mapping[str, Any]
 ) -> Any:
     """A config of a class that is not a model's, with what it must have and what is told of it.
 

@@ -193,9 +193,7 @@ class Others(Sequence[str]):
 
 
 def others(
-    found: list[Fit[Way]],
-    chosen: Fit[Way],
-    rest: Callable[[], Iterable[Fit[Way]]] = tuple,
+    found: list[Fit[Way]], chosen: Fit[Way], rest: Callable[[], Iterable[Fit[Way]]] = tuple
 ) -> Others:
     """The lines that fit less well than the chosen one, and mean something else.
 

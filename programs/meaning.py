@@ -186,10 +186,7 @@ PARTS = {  # the columns that are changed, where the others are all that is read
 
 
 def widths_told(
-    way: Rotating,
-    xs: Sequence[Tensor],
-    at: Tensor,
-    anew: Callable[[Signature], Rotating],
+    way: Rotating, xs: Sequence[Tensor], at: Tensor, anew: Callable[[Signature], Rotating]
 ) -> tuple[str, ...]:
     """What is to be known of tables whose width is told, and may be another.
 
@@ -217,10 +214,7 @@ def widths_told(
 
 
 def _part(
-    way: Rotating,
-    xs: Sequence[Tensor],
-    at: Tensor,
-    anew: Callable[[Signature], Rotating],
+    way: Rotating, xs: Sequence[Tensor], at: Tensor, anew: Callable[[Signature], Rotating]
 ) -> Iterator[str]:
     """That a part of the channels rotates, because the code takes halves for whole tables."""
     few = _rotated(way, xs, at)

@@ -186,7 +186,7 @@ def limited(seconds: float) -> Iterator[None]:
             raise
         raise CodeFault(
             f"The code did not end within {seconds:g} s.  Give it smaller sizes, or more time, or "
-            "look for a loop over positions that can be one operation on tensors.",
+            "look for a loop over positions that can be one operation on tensors."
         ) from None
     finally:
         _CLOCK.leave(limit)

@@ -19,12 +19,7 @@ from torch import Tensor, nn
 
 from attnproof.theorems.laws import Formula, laws_of
 
-from .declarations import (
-    DeclaredAdditive,
-    DeclaredAttention,
-    DeclaredBias,
-    DeclaredRotary,
-)
+from .declarations import DeclaredAdditive, DeclaredAttention, DeclaredBias, DeclaredRotary
 
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 

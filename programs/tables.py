@@ -200,12 +200,7 @@ def beside(code: Code, name: str, width: int) -> Code:
 
 
 def made_by(
-    code: Code,
-    source: Source,
-    width: int,
-    *,
-    then: bool = False,
-    cuts: bool = False,
+    code: Code, source: Source, width: int, *, then: bool = False, cuts: bool = False
 ) -> Made:
     """Tables that other code of the same file makes, from positions or for a length.
 

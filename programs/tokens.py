@@ -441,11 +441,7 @@ class OnTokens:
         return handed(seen, one, lengths, x, self._lowest(x))
 
     def _beside(
-        self,
-        told: tuple[Tensor, Tensor] | None,
-        about: bool,
-        lengths: Mapping[str, int],
-        x: Tensor,
+        self, told: tuple[Tensor, Tensor] | None, about: bool, lengths: Mapping[str, int], x: Tensor
     ) -> dict[str, Tensor]:
         """A context that is told, and its masks; of one that is drawn, masks that show all of it.
 

@@ -245,8 +245,6 @@ class Theorem:
 
         return wrap
 
-    twin_of = negative_control  # the older name
-
 
 HYPOTHESIS = (
     "a hypothesis is a pair of equal arrays, a claim such as at_least(x, 0), or a law (for_all)"

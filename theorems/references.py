@@ -64,11 +64,7 @@ def one_key_more(K: Array, V: Array, P: Array) -> Claim:
 
 @theorem(
     "With G key heads the query heads h·g, .., h·g + g − 1 share key head h",
-    given={
-        "Q": real(B, G * g, r, ell),
-        "K": real(B, G, n, ell),
-        "V": real(B, G, n, d),
-    },
+    given={"Q": real(B, G * g, r, ell), "K": real(B, G, n, ell), "V": real(B, G, n, d)},
     sources=("Ainslie et al. 2023 (GQA), section 2.2",),
 )
 def query_heads_in_a_row_share_a_key_head(Q: Array, K: Array, V: Array) -> Claim:
@@ -236,11 +232,7 @@ def one_layout(X: Array, p: Array, omega: Array) -> Claim:
 
 @theorem(
     "Causal linear attention carries what came before in one matrix KᵀV",
-    given={
-        "Q": real(B, H, n + m, ell),
-        "K": real(B, H, n + m, ell),
-        "V": real(B, H, n + m, d),
-    },
+    given={"Q": real(B, H, n + m, ell), "K": real(B, H, n + m, ell), "V": real(B, H, n + m, d)},
     sources=("Katharopoulos et al. 2020, eq. 8 and 18",),
 )
 def linear_attention_carries_one_matrix(Q: Array, K: Array, V: Array) -> Claim:

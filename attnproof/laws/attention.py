@@ -106,10 +106,7 @@ def independent_of_length(
     If the encoding is told the number of tokens, it is told another one the second time.
     """
     alone = e.of_length(other)
-    return equal(
-        e.marks(Q, K, u, p)[row, column],
-        alone.mark(Q[row], K[column], u[row], p[column]),
-    )
+    return equal(e.marks(Q, K, u, p)[row, column], alone.mark(Q[row], K[column], u[row], p[column]))
 
 
 @independent_of_length.negative_control("alone the key stands at the query's position")

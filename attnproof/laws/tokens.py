@@ -96,12 +96,7 @@ def linear_shift(e: Encoding, x: Any, a: Any, s: Any) -> dict[str, Claim]:
 
     def by_matrix(encode: Encode, W: Any) -> Claim:
         return some_matrix(
-            e,
-            x,
-            a,
-            lambda W: shifted(encode, partial(matmul, W), token, a, s),
-            e.width,
-            W,
+            e, x, a, lambda W: shifted(encode, partial(matmul, W), token, a, s), e.width, W
         )
 
     keys = by_matrix(e.encode, shifting_matrix(e, s))

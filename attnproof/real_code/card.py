@@ -80,12 +80,7 @@ def encoding_of(hooks: Hooks, *, whole: bool = False) -> type[Encoding]:
         return rotated
 
     methods = (
-        {"rotate": method(rotate)}
-        if key is None
-        else {
-            "query": method(rotate),
-            "key": method(key),
-        }
+        {"rotate": method(rotate)} if key is None else {"query": method(rotate), "key": method(key)}
     )
     made = (rotate,) if key is None else (rotate, key)
     kind = type(

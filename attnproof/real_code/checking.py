@@ -29,9 +29,20 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from ..numeric.devices import chosen
+from ..programs.as_read import is_to_be_read, mask_as_read, with_mask, with_mask_of
+from ..programs.calling import given_back
+from ..programs.choices import choices, weighed
+from ..programs.declarations import declares, parse
+from ..programs.draw import Draw
 from ..programs.finding import Finding
 from ..programs.running import CodeFault, fault_in, limited
+from ..programs.subject import adapted_as
+from ..programs.supplied_inputs import under, unsaid
 from ..theorems.laws import laws_of
+from .records import FindingRecord, IdentityRecord
 from .request import IN_A_ROW, raised, settings_of
 
 if TYPE_CHECKING:
@@ -51,9 +62,6 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
     Raises ``NoAdapter`` if none fits, ``OtherKind``, ``SignatureError`` where its call is told and
     is another, ``NoSetting``, or what the code raises.
     """
-    from ..programs.declarations import declares, parse
-    from ..programs.subject import adapted_as
-
     declared = parse(asked.declared) if asked.declared else None
     of = declares(asked.declared) if asked.declared else ()
     kind = asked.kind or (of[0] if len(of) == 1 else None)  # mask: and attention: declare alike
@@ -114,9 +122,6 @@ def look(
     ``seconds``: what a law may take here (:class:`Patience`); ``how``: what was told of the code in
     Python.
     """
-    from ..programs.as_read import is_to_be_read, with_mask
-    from ..programs.calling import given_back
-
     verdicts: dict[str, set[tuple[str, str]]] = {}
     for law, method, verdict in asked.known:
         verdicts.setdefault(law, set()).add((method, verdict))
@@ -129,11 +134,7 @@ def look(
         "exact": partial(_exact, patience, verdicts, others),
         "traced": _traced,
     }
-    whole = {
-        "identity": seconds,
-        "traced": seconds * len(laws_of(subject.kind)),
-        "longer": seconds,
-    }
+    whole = {"identity": seconds, "traced": seconds * len(laws_of(subject.kind)), "longer": seconds}
     tell = partial(_under, subject, partial(_noted, verdicts, tell))
     order, reads = asked.methods, is_to_be_read(subject, asked.laws)
     if "identity" in order and reads:
@@ -172,8 +173,6 @@ def _under(subject: Subject, tell: Tell, event: Event) -> None:
 
     What is broken may hang on that: then it is undecided.
     """
-    from ..programs.supplied_inputs import under, unsaid
-
     if event["event"] == "found" and event["finding"]["verdict"] != "not asked":
         finding = event["finding"]
         given = under(subject, finding["law"])
@@ -195,9 +194,6 @@ def _called(
     thing: Any, subject: Subject, asked: Asked, how: Mapping[str, Any], line: str
 ) -> Subject:
     """The same code, called by another line."""
-    from ..programs.declarations import parse
-    from ..programs.subject import adapted_as
-
     return adapted_as(
         thing,
         line,
@@ -212,13 +208,7 @@ def _measured(
     patience: Patience, others: Called | None, subject: Subject, asked: Asked, tell: Tell
 ) -> None:
     """The probes, law by law; a law whose code leaves by sys.exit is undecided."""
-    import torch
-
-    from attnproof.programs.draw import Draw
-    from attnproof.programs.measure.base import FINITE
-
-    from ..numeric.devices import chosen
-    from ..programs.calling import given_back
+    from ..programs.measure.base import FINITE
     from ..programs.measure.examine import examine
 
     where = str(chosen(asked.device))
@@ -269,10 +259,6 @@ def _law(
     find: Callable[[Subject], tuple[Finding, ...]],
     others: Called | None,
 ) -> None:
-    from ..programs.as_read import with_mask_of
-    from ..programs.calling import given_back
-    from ..programs.choices import choices, weighed
-
     def alike(other: Subject) -> tuple[Finding, ...]:
         return find(with_mask_of(subject, other))
 
@@ -316,10 +302,6 @@ def _longer(
 
     ``method``: "measured" where the code is run in floating point.
     """
-    import torch
-
-    from ..numeric.devices import chosen
-    from ..programs.draw import Draw
     from .longer import at_longer
 
     names = [law for law, known in verdicts.items() if _is_run_alone(known)]
@@ -388,15 +370,8 @@ def _card(subject: Subject, traced: Traced, tell: Tell) -> None:
 
 def _identity(thing: Any, read: list[str], subject: Subject, asked: Asked, tell: Tell) -> None:
     """What the code is, and what is unusual of that beside what it says of itself."""
-    import torch
-
-    from attnproof.programs.draw import Draw
-
-    from ..numeric.devices import chosen
-    from ..programs.as_read import mask_as_read
     from ..programs.identify import identify
     from ..programs.identify.remarks import remarks_on
-    from .records import IdentityRecord
 
     tell({"event": "begins", "method": "identity", "law": ""})
     draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))
@@ -428,8 +403,6 @@ def _laws(subject: Subject, asked: Asked, method: str) -> tuple[str, ...]:
 
 
 def _found(one: Finding) -> Event:
-    from .records import FindingRecord
-
     return {"event": "found", "finding": FindingRecord.of(one).model_dump(mode="json")}
 
 

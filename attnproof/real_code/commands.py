@@ -78,8 +78,7 @@ Verbose = Annotated[
     typer.Option("--verbose", help="Show the laws that were not asked, and each reason in full."),
 ]
 Card = Annotated[
-    bool,
-    typer.Option("--card", help="Ask the laws of encodings too, of the graph of rotary code."),
+    bool, typer.Option("--card", help="Ask the laws of encodings too, of the graph of rotary code.")
 ]
 Whole = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="That a target may take.")]
 

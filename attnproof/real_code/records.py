@@ -15,14 +15,7 @@ from ..verdict_line import Condition
 from .request import number, plain
 
 LawVerdict = Literal[
-    "proved",
-    "exact",
-    "measured",
-    "broken",
-    "unchecked",
-    "undecided",
-    "not asked",
-    "internal error",
+    "proved", "exact", "measured", "broken", "unchecked", "undecided", "not asked", "internal error"
 ]
 Method = Literal["measured", "identity", "exact", "traced"]
 RAISED = ("the code raised ", "the code left ")  # how a reason begins that is not about the law

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+
+from rich.console import Console, ConsoleOptions, Group, OverflowMethod, RenderResult
+from rich.table import Table
+from rich.text import Text
 
 from ..document import COLOURS, EMPTY, Line, Part, laid_out, short
 from .records import CodeRecord, IdentityRecord, LawOfCodeRecord
@@ -21,10 +24,6 @@ from .words import (
     set_aside,
     unlike,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, Group, OverflowMethod, RenderResult
-    from rich.table import Table
 
 NARROW, WIDE = 80, 100
 FIRST = ("broken", "unchecked", "proved")  # these stand above the rest
@@ -114,9 +113,6 @@ def _rows(
     Laws that hold under the same conditions stand one below the other beside them, joined by a
     bar.  Not ``whole``: a line each, cut where it is long, but for what has conditions.
     """
-    from rich.table import Table
-    from rich.text import Text
-
     shown = Table(
         box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", show_header=header
     )
@@ -154,8 +150,6 @@ class _Beside:
         self.told, self.laws = told, laws
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text
-
         lines = list(Text(f"each {self.told}").wrap(console, options.max_width - 2))
         lines += [Text()] * (self.laws - len(lines))
         yield from (Text("│ ", "dim").append_text(line) for line in lines)

@@ -3,11 +3,4 @@
 from .page import MissingAsset, ReportError
 from .theorems import render, render_all, render_theorems, write_report
 
-__all__ = [
-    "MissingAsset",
-    "ReportError",
-    "render",
-    "render_all",
-    "render_theorems",
-    "write_report",
-]
+__all__ = ["MissingAsset", "ReportError", "render", "render_all", "render_theorems", "write_report"]

@@ -35,13 +35,7 @@ _GREEK = {
     "omega": "ω",
     "ell": "ℓ",
 }
-_SIGNS = (
-    ("<=", "≤"),
-    (">=", "≥"),
-    ("!=", "≠"),
-    (" -> ", " → "),
-    ("``", ""),
-)
+_SIGNS = (("<=", "≤"), (">=", "≥"), ("!=", "≠"), (" -> ", " → "), ("``", ""))
 # A lower index, of one letter or in braces, of one letter or of a name with a capital: x_i, QW_Q,
 # A_ij, Att_α, f(x)_{ij}; so a_name stays a name.  An upper one of anything: ℝ^{n×d}, M^j, 10^−4.
 _LOW = r"(?:(?P<base>(?<![A-Za-z_])(?:[A-Z][A-Za-z]*|\w))|(?<=[)\]}′\u0304]))_"

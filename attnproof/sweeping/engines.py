@@ -93,10 +93,7 @@ class Engine:
 
 
 def found_in(
-    batches: Sequence[Batch],
-    engine: Engine,
-    terms: Terms,
-    kept: Callable[[Key], CellRecord | None],
+    batches: Sequence[Batch], engine: Engine, terms: Terms, kept: Callable[[Key], CellRecord | None]
 ) -> Generator[list[Found]]:
     """What was found in every cell, as it comes; ``kept`` knows what a worker left in the store."""
     waiting = [list(batches)]

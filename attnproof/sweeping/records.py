@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 SWEEP_SCHEMA_VERSION: Final = 3
 
 CellStatus = Literal[
-    "held",
-    "violated",
-    "non-finite",
-    "skipped",
-    "out of memory",
-    "out of time",
-    "died",
-    "failed",
+    "held", "violated", "non-finite", "skipped", "out of memory", "out of time", "died", "failed"
 ]
 BAD: Final = ("violated", "non-finite")
 """What speaks against a statement, where it is expected to hold."""

@@ -346,8 +346,7 @@ def _smallest(run: Both, both: Two, at: Mapping[str, int], values: dict[str, Ten
     """The witness with as many zeros as can be, in small whole numbers where those show it."""
     for attempt in range(3):
         small = _values(
-            both.given,
-            drawn(both.given, at, run.draw.seed + attempt, run.draw.dtype, small=True),
+            both.given, drawn(both.given, at, run.draw.seed + attempt, run.draw.dtype, small=True)
         )
         told = run.gap(small)
         if told is not None and told[0] > 4 * told[1]:

@@ -268,12 +268,7 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotates) ->
     return broken(
         f"pair {pair} has the frequency {float(made.omega[pair].abs()):.7g}, and "
         f"{float(ladders[name][pair]):.7g} is declared{_instead(made, declared, subject, unit)}",
-        {
-            "pair": pair,
-            "channels": [int(c[pair]) for c in made.pair],
-            "at": at,
-            "declared": words,
-        },
+        {"pair": pair, "channels": [int(c[pair]) for c in made.pair], "at": at, "declared": words},
         (f"angle by which it rotates at {at}", here),
         ("declared angle", there),
         abs(math.remainder(here - there, math.tau)),

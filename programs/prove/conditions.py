@@ -78,12 +78,7 @@ class Conditions:
             dict.fromkeys(
                 map(
                     self.lettered,
-                    (
-                        *settings,
-                        *ranges_told(own),
-                        *self._fixed(graphs),
-                        *alike(self.letters),
-                    ),
+                    (*settings, *ranges_told(own), *self._fixed(graphs), *alike(self.letters)),
                 )
             )
         )

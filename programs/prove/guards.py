@@ -124,9 +124,7 @@ def tells_one(condition: Any) -> bool:
 
 
 def told(
-    conditions: Iterable[Any],
-    bindings: Iterable[Binding],
-    ranges: Mapping[str, Any] | None = None,
+    conditions: Iterable[Any], bindings: Iterable[Binding], ranges: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
     """The conditions at the lengths that a law uses; what every length meets is left out.
 

@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sympy.core.relational import GreaterThan, LessThan, StrictGreaterThan, StrictLessThan
 
 from attnproof.symbolic.reading import never_negative
-from attnproof.symbolic.scalars import (
-    ONE,
-    add,
-    integer,
-    mul,
-    num,
-    number_of,
-    size,
-)
+from attnproof.symbolic.scalars import ONE, add, integer, mul, num, number_of, size
 from attnproof.symbolic.terms import Term, free, substitute
 
 if TYPE_CHECKING:

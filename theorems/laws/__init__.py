@@ -28,11 +28,7 @@ def laws_of(kind: str) -> tuple[Law, ...]:
 
 
 # Ids that laws had; each is still understood where someone types it.
-FORMER = {
-    "calls-forget": "stateless",
-    "inputs-stay": "no-mutation",
-    "turned-once": "rotated-once",
-}
+FORMER = {"calls-forget": "stateless", "inputs-stay": "no-mutation", "turned-once": "rotated-once"}
 
 
 def renamed(ids: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

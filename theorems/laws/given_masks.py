@@ -139,10 +139,7 @@ QUERIES_COUNT: dict[str, Any] = {
 def queries_that_count(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """Queries that count under a mask of queries read what they read without it."""
     xp, zero, own = array_namespace(q), 0 * q, keep[:, None, :, None]
-    return (
-        xp.where(own, f.counting(q, k, v, keep), zero),
-        xp.where(own, f.attend(q, k, v), zero),
-    )
+    return (xp.where(own, f.counting(q, k, v, keep), zero), xp.where(own, f.attend(q, k, v), zero))
 
 
 @TRUE_MEANS.of(
@@ -174,14 +171,7 @@ ADDED = (
 SQUARE_AND_ONE: tuple[dict[str, int], ...] = ({"r": 5, "n": 5}, {"r": 1})  # as in decoding
 
 
-@MASK_ADDS.of(
-    "attention",
-    "attend_added",
-    names=ADDED,
-    **THREE,
-    m="real B r n",
-    inputs=SOME,
-)
+@MASK_ADDS.of("attention", "attend_added", names=ADDED, **THREE, m="real B r n", inputs=SOME)
 def mask_adds(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     """attend(q, k, v; m)_i (Σ_j p_ij e^m_ij + s) = Σ_j p_ij e^m_ij v_j, s the share of a sink."""
     xp, shape = array_namespace(q), (q.shape[0], 1, q.shape[2], k.shape[2])

@@ -88,13 +88,7 @@ def _of_tokens(kind: str, call: str) -> None:
         z="real B r E",
     )(changed)
     CAUSAL.of(
-        kind,
-        call,
-        names=LEFT_OUT,
-        sizes=({"n": 1},),
-        inputs=FEW,
-        again=left_out_again,
-        **tokens,
+        kind, call, names=LEFT_OUT, sizes=({"n": 1},), inputs=FEW, again=left_out_again, **tokens
     )(left_out)
     for other, few in ((f"{call}_paths", FEW), (f"{call}_trained", FEW[:3])):
         CAUSAL.of(

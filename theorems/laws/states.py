@@ -325,13 +325,7 @@ def hidden_paths(f: Any, x: Any, keep: Any) -> Sides:
     )
 
 
-@PATHS_AGREE.of(
-    "attention",
-    "masked_paths",
-    names=PATHS,
-    **THREE,
-    keep="keep B n",
-)
+@PATHS_AGREE.of("attention", "masked_paths", names=PATHS, **THREE, keep="keep B n")
 def masked_paths(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     """The same under a mask, which leaves every query its own key where it has one for each."""
     xp, pairs = array_namespace(q), f.masked_paths
@@ -342,13 +336,7 @@ def masked_paths(f: Any, q: Any, k: Any, v: Any, keep: Any) -> Sides:
     return [main(q, k, v, seen) for main, _ in pairs], [path(q, k, v, seen) for _, path in pairs]
 
 
-@PATHS_AGREE.of(
-    "attention",
-    "added_paths",
-    names=PATHS,
-    **THREE,
-    m="real B r n",
-)
+@PATHS_AGREE.of("attention", "added_paths", names=PATHS, **THREE, m="real B r n")
 def added_paths(f: Any, q: Any, k: Any, v: Any, m: Any) -> Sides:
     """The same under a mask of numbers."""
     pairs, shape = f.added_paths, (q.shape[0], 1, q.shape[2], k.shape[2])

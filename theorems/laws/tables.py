@@ -110,12 +110,7 @@ def _steps(bias: Any) -> Iterator[tuple[Any, Any]]:
         yield sides[0], sides[1]
 
 
-@OFFSET_ONLY.of(
-    "bias",
-    "windowed",
-    of_sizes=True,
-    names=STEPPED,
-)
+@OFFSET_ONLY.of("bias", "windowed", of_sizes=True, names=STEPPED)
 def offset_only_in_a_window(f: Any) -> Sides:
     """A step of query and key along an axis of the window changes a query's biases by one number.
 

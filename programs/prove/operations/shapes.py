@@ -12,18 +12,7 @@ from attnproof.symbolic import namespace as xp
 from attnproof.symbolic.array import Array, AxisMismatch, as_array
 from attnproof.symbolic.scalars import ONE, integer, is_truth, mul, number_of, split_integer
 
-from .reading import (
-    NARROW,
-    Pair,
-    Unread,
-    assume,
-    constant,
-    moves,
-    notes,
-    numeric,
-    opaque,
-    sized,
-)
+from .reading import NARROW, Pair, Unread, assume, constant, moves, notes, numeric, opaque, sized
 
 
 def each_part(x: Any, rule: Callable[[Array], Array]) -> Any:
