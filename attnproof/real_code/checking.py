@@ -24,7 +24,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,8 @@ from .records import FindingRecord, IdentityRecord
 from .request import IN_A_ROW, raised, settings_of
 
 if TYPE_CHECKING:
+    from attnproof.symbolic.faults import Fault
+
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
     from .request import Asked
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
 PROOF = 1 / 6  # of the limit of a law is for its proof; code is run and a witness found beside it
 Event = dict[str, Any]
 Tell = Callable[[Event], None]
-Called = Callable[[str], "Subject"]  # the code, called by another line
 
 
 def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subject:
@@ -85,29 +86,6 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
     return subject
 
 
-@dataclass
-class Patience:
-    """How long a law may take where no other process ends it: seconds of the processor, 0 for any.
-
-    A method by which ``IN_A_ROW`` laws come to no end is given up, as where it is a process.
-    """
-
-    seconds: float = 0.0
-    in_a_row: int = 0
-
-    @contextmanager
-    def law(self) -> Iterator[None]:
-        """One law by one method.  Raises ``CodeFault``."""
-        with limited(self.seconds):
-            yield
-        self.in_a_row = 0
-
-    def told(self, error: BaseException) -> str:
-        """What is told of code that did not end; "" of any other error."""
-        late = isinstance(error, CodeFault)
-        return f"it had not ended after {self.seconds:g} s" if late else ""
-
-
 def look(
     subject: Subject,
     asked: Asked,
@@ -119,45 +97,40 @@ def look(
 ) -> None:
     """Look at the code by the methods that are asked for; ``thing`` is what was adapted.
 
-    ``seconds``: what a law may take here (:class:`Patience`); ``how``: what was told of the code in
-    Python.
+    ``seconds`` of the processor are what a law may take where no other process ends it, 0 for any;
+    ``how``: what was told of the code in Python.
     """
-    verdicts: dict[str, set[tuple[str, str]]] = {}
+    at = _Look(subject, asked, tell, thing, how, seconds, read=asked.as_read)
     for law, method, verdict in asked.known:
-        verdicts.setdefault(law, set()).add((method, verdict))
-    others = None if thing is None or asked.call else partial(_called, thing, subject, asked, how)
-    patience = Patience(seconds)
-    read: list[str] = [asked.as_read]  # the mask, as the identity has it
-    methods: dict[str, Callable[[Subject, Asked, Tell], None]] = {
-        "measured": partial(_measured, patience, others),
-        "identity": partial(_identity, thing, read),
-        "exact": partial(_exact, patience, verdicts, others),
-        "traced": _traced,
-    }
+        at.verdicts.setdefault(law, set()).add((method, verdict))
     whole = {"identity": seconds, "traced": seconds * len(laws_of(subject.kind)), "longer": seconds}
-    tell = partial(_under, subject, partial(_noted, verdicts, tell))
     order, reads = asked.methods, is_to_be_read(subject, asked.laws)
     if "identity" in order and reads:
         order = ("identity", *(method for method in order if method != "identity"))
-    known: set[tuple[str, str]] = set().union(*verdicts.values())
+    known: set[tuple[str, str]] = set().union(*at.verdicts.values())
     ran = next(
         (one for one in ("measured", "exact") if one in order or (one, "holds") in known), ""
     )
-    methods["longer"] = partial(_longer, verdicts, ran)
+    methods = {
+        "measured": at.measured,
+        "identity": at.identity,
+        "exact": at.exact,
+        "traced": at.traced,
+        "longer": partial(at.longer, ran),
+    }
     for method in (*order, *["longer"] * bool(ran)):
         start, why, fault = perf_counter(), "", None
-        patience.in_a_row = 0
+        at.in_a_row = 0
         try:
             with _quiet(), given_back(), limited(whole.get(method, 0.0)):
-                methods[method](with_mask(subject, read[-1] * reads), asked, tell)
+                at.code = with_mask(subject, at.read * reads)
+                methods[method]()
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
-            why = patience.told(error)
-            fault = None if why else fault_in(subject, error)
-            told = raised(error).removeprefix("the code ") if fault is None else fault.told
-            why = why or told
+            why, fault = at.why(error)
+            why = why.removeprefix("the code ") if fault is None else why
         if method == "longer" and not why:
             continue
-        tell(
+        at.tell(
             {
                 "event": "method",
                 "method": ran if method == "longer" else method,
@@ -168,242 +141,243 @@ def look(
         )
 
 
-def _under(subject: Subject, tell: Tell, event: Event) -> None:
-    """Tell an event; what is found of code that was given something says so.
+@dataclass
+class _Look:
+    """One look at code: what is asked of it, who hears, and the verdicts of each law so far.
 
-    What is broken may hang on that: then it is undecided.
+    ``code``: the subject, as the method at work is given it, with the mask that was ``read``.  A
+    method by which ``IN_A_ROW`` laws come to no end is given up, as where it is a process.
     """
-    if event["event"] == "found" and event["finding"]["verdict"] != "not asked":
-        finding = event["finding"]
-        given = under(subject, finding["law"])
-        if finding["verdict"] == "broken" and (why := unsaid(subject, finding["law"])):
-            given, finding = f"{why}: ", {**finding, "verdict": "undecided", "witness": None}
-        event = {**event, "finding": {**finding, "why": f"{given}{finding['why']}"}}
-    tell(event)
 
+    subject: Subject
+    asked: Asked
+    hear: Tell
+    thing: Any
+    how: Mapping[str, Any]
+    seconds: float
+    read: str
+    verdicts: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    in_a_row: int = 0
+    code: Subject = field(init=False)
 
-def _noted(verdicts: dict[str, set[tuple[str, str]]], tell: Tell, event: Event) -> None:
-    """Tell an event; each law's verdicts so far are kept, with the method that found them."""
-    if event["event"] == "found":
-        one = event["finding"]
-        verdicts.setdefault(one["law"], set()).add((one["method"], one["verdict"]))
-    tell(event)
+    def tell(self, event: Event) -> None:
+        """Tell an event; of what is found the verdict is kept.
 
+        What is found of code that was given something says so.  What is broken may hang on that:
+        then it is undecided.
+        """
+        if event["event"] == "found":
+            finding = event["finding"]
+            law = finding["law"]
+            if finding["verdict"] != "not asked":
+                given = under(self.subject, law)
+                if finding["verdict"] == "broken" and (why := unsaid(self.subject, law)):
+                    given = f"{why}: "
+                    finding = {**finding, "verdict": "undecided", "witness": None}
+                finding = {**finding, "why": f"{given}{finding['why']}"}
+                event = {**event, "finding": finding}
+            self.verdicts.setdefault(law, set()).add((finding["method"], finding["verdict"]))
+        self.hear(event)
 
-def _called(
-    thing: Any, subject: Subject, asked: Asked, how: Mapping[str, Any], line: str
-) -> Subject:
-    """The same code, called by another line."""
-    return adapted_as(
-        thing,
-        line,
-        kind=subject.kind,
-        name=subject.name,
-        declared=parse(asked.declared) if asked.declared else None,
-        **{"settings": settings_of(asked.settings), **how},
-    )
+    def begins(self, method: str, law: str = "", **more: str) -> None:
+        """Tell that a method begins, with a law or with all."""
+        self.tell({"event": "begins", "method": method, "law": law, **more})
 
+    def found(self, one: Finding) -> None:
+        """Tell what was found."""
+        told = FindingRecord.of(one).model_dump(mode="json")
+        self.tell({"event": "found", "finding": told})
 
-def _measured(
-    patience: Patience, others: Called | None, subject: Subject, asked: Asked, tell: Tell
-) -> None:
-    """The probes, law by law; a law whose code leaves by sys.exit is undecided."""
-    from ..programs.measure.base import FINITE
-    from ..programs.measure.examine import examine
+    def why(self, error: BaseException) -> tuple[str, Fault | None]:
+        """Why a law or a method came to no end, and the fault, if it is one of attnproof."""
+        if isinstance(error, CodeFault):
+            return f"it had not ended after {self.seconds:g} s", None
+        fault = fault_in(self.subject, error)
+        return (raised(error) if fault is None else fault.told), fault
 
-    where = str(chosen(asked.device))
-    draws = {name: Draw(asked.seed, getattr(torch, name), where) for name in asked.dtypes}
-    if asked.laws and FINITE not in asked.laws and not asked.known:
-        # told unasked where it is broken, before anything else
-        with given_back():
-            unasked = examine(subject, draws.values(), (FINITE,))
-        for one in unasked:
-            if one.verdict == "broken":
-                tell(_found(one))
-    for law in _laws(subject, asked, "measured"):
-        for name, draw in draws.items():
-            find = partial(examine, draws=(draw,), laws=(law,))
-            _law(patience, subject, law, "measured", asked, tell, name, where, find, others)
-
-
-def _exact(
-    patience: Patience,
-    verdicts: Mapping[str, set[tuple[str, str]]],
-    others: Called | None,
-    subject: Subject,
-    asked: Asked,
-    tell: Tell,
-) -> None:
-    """The same code on numbers of a finite field, law by law, but for those that are proved."""
-    from ..programs.exact import exact
-
-    for law in _laws(subject, asked, "exact"):
-        known = verdicts.get(law, set())
-        if ("traced", "holds") in known and {verdict for _, verdict in known} == {"holds"}:
-            why = "it is proved of the same code, and holds where it was measured"
-            tell(_found(Finding(law, "exact", "not asked", why, seed=asked.seed)))
-            continue
-        find = partial(exact, laws=(law,), seed=asked.seed, named=law in asked.laws)
-        _law(patience, subject, law, "exact", asked, tell, "residues", "cpu", find, others)
-
-
-def _law(
-    patience: Patience,
-    subject: Subject,
-    law: str,
-    method: str,
-    asked: Asked,
-    tell: Tell,
-    dtype: str,
-    device: str,
-    find: Callable[[Subject], tuple[Finding, ...]],
-    others: Called | None,
-) -> None:
-    def alike(other: Subject) -> tuple[Finding, ...]:
-        return find(with_mask_of(subject, other))
-
-    tell({"event": "begins", "method": method, "law": law})
-    start = perf_counter()
-    try:
-        # what the code sets in one law is not set in the next
-        with given_back(), patience.law():
-            found = weighed(find(subject), alike, choices(subject, others))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
-        late = patience.told(error)
-        fault = None if late else fault_in(subject, error)
-        patience.in_a_row += bool(late)
-        found = (
-            Finding(
-                law,
-                method,
-                "undecided" if fault is None else "internal error",
-                late or (raised(error) if fault is None else fault.told),
-                seed=asked.seed,
-                dtype=dtype,
-                device=device,
-                seconds=perf_counter() - start,
-                traceback=fault.traceback if fault is not None else "",
-            ),
+    def called(self, line: str) -> Subject:
+        """The same code, called by another line."""
+        return adapted_as(
+            self.thing,
+            line,
+            kind=self.subject.kind,
+            name=self.subject.name,
+            declared=parse(self.asked.declared) if self.asked.declared else None,
+            **{"settings": settings_of(self.asked.settings), **self.how},
         )
-    for one in found:
-        tell(_found(one))
-    if patience.in_a_row == IN_A_ROW:
-        raise CodeFault
 
+    @property
+    def draw(self) -> Draw:
+        """Where inputs come from, in the first format that is asked for."""
+        dtype = getattr(torch, self.asked.dtypes[0])
+        return Draw(self.asked.seed, dtype, str(chosen(self.asked.device)))
 
-def _longer(
-    verdicts: Mapping[str, set[tuple[str, str]]],
-    method: str,
-    subject: Subject,
-    asked: Asked,
-    tell: Tell,
-) -> None:
-    """What holds without a proof, at lengths for which the code asks; or what it asks is told.
+    def laws(self, method: str) -> tuple[str, ...]:
+        """The laws of this kind of code that this method is still to ask.
 
-    ``method``: "measured" where the code is run in floating point.
-    """
-    from .longer import at_longer
+        After a process in which one came to no end the others follow from cheap to dear.
+        """
+        from ..programs.measure.inputs import entries
 
-    names = [law for law, known in verdicts.items() if _is_run_alone(known)]
-    draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))
+        known = {law for law, by, _ in self.asked.known if by == method}
+        laws = [
+            law
+            for law in laws_of(self.code.kind)
+            if law.id not in known and (not self.asked.laws or law.id in self.asked.laws)
+        ]
+        if known:
+            laws.sort(key=lambda law: entries(law, self.code))
+        return tuple(law.id for law in laws)
 
-    def begin(law: str) -> None:
-        tell({"event": "begins", "method": method, "law": law, "does": "being run of more"})
+    def measured(self) -> None:
+        """The probes, law by law; a law whose code leaves by sys.exit is undecided."""
+        from ..programs.measure.base import FINITE
+        from ..programs.measure.examine import examine
 
-    exact = [law for law in names if ("exact", "holds") in verdicts[law]]
-    for one in at_longer(subject, names, draw, begin, method, exact):
-        tell(_found(one))
+        asked = self.asked
+        draws = {name: self.draw.cast(getattr(torch, name)) for name in asked.dtypes}
+        if asked.laws and FINITE not in asked.laws and not asked.known:
+            # told unasked where it is broken, before anything else
+            with given_back():
+                unasked = examine(self.code, draws.values(), (FINITE,))
+            for one in unasked:
+                if one.verdict == "broken":
+                    self.found(one)
+        for law in self.laws("measured"):
+            for name, draw in draws.items():
+                find = partial(examine, draws=(draw,), laws=(law,))
+                self.law(law, "measured", name, draw.device, find)
+
+    def exact(self) -> None:
+        """The same code on numbers of a finite field, law by law, but for those that are proved."""
+        from ..programs.exact import exact
+
+        seed = self.asked.seed
+        for law in self.laws("exact"):
+            known = self.verdicts.get(law, set())
+            if ("traced", "holds") in known and {verdict for _, verdict in known} == {"holds"}:
+                why = "it is proved of the same code, and holds where it was measured"
+                self.found(Finding(law, "exact", "not asked", why, seed=seed))
+                continue
+            find = partial(exact, laws=(law,), seed=seed, named=law in self.asked.laws)
+            self.law(law, "exact", "residues", "cpu", find)
+
+    def law(
+        self,
+        law: str,
+        method: str,
+        dtype: str,
+        device: str,
+        find: Callable[[Subject], tuple[Finding, ...]],
+    ) -> None:
+        """One law by one method, which may be asked of other calls too.  Raises ``CodeFault``."""
+        self.begins(method, law)
+        start, code = perf_counter(), self.code
+        others = None if self.thing is None or self.asked.call else self.called
+
+        def alike(other: Subject) -> tuple[Finding, ...]:
+            return find(with_mask_of(code, other))
+
+        try:
+            # what the code sets in one law is not set in the next
+            with given_back(), limited(self.seconds):
+                found = weighed(find(code), alike, choices(code, others))
+            self.in_a_row = 0
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
+            why, fault = self.why(error)
+            self.in_a_row += isinstance(error, CodeFault)
+            found = (
+                Finding(
+                    law,
+                    method,
+                    "undecided" if fault is None else "internal error",
+                    why,
+                    seed=self.asked.seed,
+                    dtype=dtype,
+                    device=device,
+                    seconds=perf_counter() - start,
+                    traceback=fault.traceback if fault is not None else "",
+                ),
+            )
+        for one in found:
+            self.found(one)
+        if self.in_a_row == IN_A_ROW:
+            raise CodeFault
+
+    def longer(self, method: str) -> None:
+        """What holds without a proof, at lengths for which the code asks; or what it asks is told.
+
+        ``method``: "measured" where the code is run in floating point.
+        """
+        from .longer import at_longer
+
+        names = [law for law, known in self.verdicts.items() if _is_run_alone(known)]
+        begin = partial(self.begins, method, does="being run of more")
+        exact = [law for law in names if ("exact", "holds") in self.verdicts[law]]
+        for one in at_longer(self.code, names, self.draw, begin, method, exact):
+            self.found(one)
+
+    def traced(self) -> None:
+        """The proofs about the graph of operations; it is traced once for all laws."""
+        from ..programs.prove import prove
+
+        self.begins("traced")
+        told: list[Finding] = []
+
+        def heard(one: Finding) -> None:
+            told.append(one)
+            self.found(one)
+
+        begin, seconds = partial(self.begins, "traced"), PROOF * self.asked.limit
+        traced = prove(self.code, self.laws("traced"), heard, begin=begin, seconds=seconds)
+        for one in traced.findings:
+            if one not in told:
+                self.found(one)
+        self.tell(
+            {
+                "event": "traced",
+                "operations": int(traced.operations),
+                "why": str(traced.why),
+                "guards": [str(guard) for guard in traced.guards],
+                "unread": [str(name) for name in traced.unread],
+            }
+        )
+        if self.asked.card:
+            self.card(traced)
+
+    def card(self, traced: Traced) -> None:
+        """The laws of encodings, asked of the graph."""
+        self.begins("traced", does="being asked for its card")
+        if traced.hooks is None:
+            why = traced.why or "its graph does not stand for it at all lengths"
+            if self.code.kind != "rotary":
+                why = f"it is {self.code.kind} code, and a card is of rotary code"
+            self.tell({"event": "card", "why": why, "laws": []})
+            return
+        from .card import card_of
+
+        for law in card_of(traced.hooks):
+            self.tell({"event": "card", "why": "", "laws": [law]})
+
+    def identity(self) -> None:
+        """What the code is, and what is unusual of that beside what it says of itself."""
+        from ..programs.identify import identify
+        from ..programs.identify.remarks import remarks_on
+
+        self.begins("identity")
+        found = identify(self.code, self.draw)
+        remarks = [asdict(one) for one in remarks_on(self.code, found, self.thing)]
+        told = IdentityRecord.of(found)
+        if found.traceback:
+            told = told.model_copy(update={"why": found.parts[0].evidence})
+        self.tell({"event": "identity", **told.model_dump(mode="json"), "remarks": remarks})
+        self.read = mask_as_read(self.code.kind, found.parts)
 
 
 def _is_run_alone(known: set[tuple[str, str]]) -> bool:
     """Whether a law holds where it was run, and no proof says it."""
     methods = {method for method, verdict in known if verdict == "holds"}
     return bool(methods) and "traced" not in methods and "broken" not in {v for _, v in known}
-
-
-def _traced(subject: Subject, asked: Asked, tell: Tell) -> None:
-    """The proofs about the graph of operations; it is traced once for all laws."""
-    from ..programs.prove import prove
-
-    tell({"event": "begins", "method": "traced", "law": ""})
-    told: list[Finding] = []
-
-    def heard(one: Finding) -> None:
-        told.append(one)
-        tell(_found(one))
-
-    def begin(law: str) -> None:
-        tell({"event": "begins", "method": "traced", "law": law})
-
-    laws = _laws(subject, asked, "traced")
-    traced: Traced = prove(subject, laws, heard, begin=begin, seconds=PROOF * asked.limit)
-    for one in traced.findings:
-        if one not in told:
-            tell(_found(one))
-    tell(
-        {
-            "event": "traced",
-            "operations": int(traced.operations),
-            "why": str(traced.why),
-            "guards": [str(guard) for guard in traced.guards],
-            "unread": [str(name) for name in traced.unread],
-        }
-    )
-    if asked.card:
-        _card(subject, traced, tell)
-
-
-def _card(subject: Subject, traced: Traced, tell: Tell) -> None:
-    """The laws of encodings, asked of the graph."""
-    tell({"event": "begins", "method": "traced", "law": "", "does": "being asked for its card"})
-    if traced.hooks is None:
-        why = traced.why or "its graph does not stand for it at all lengths"
-        if subject.kind != "rotary":
-            why = f"it is {subject.kind} code, and a card is of rotary code"
-        tell({"event": "card", "why": why, "laws": []})
-        return
-    from .card import card_of
-
-    for law in card_of(traced.hooks):
-        tell({"event": "card", "why": "", "laws": [law]})
-
-
-def _identity(thing: Any, read: list[str], subject: Subject, asked: Asked, tell: Tell) -> None:
-    """What the code is, and what is unusual of that beside what it says of itself."""
-    from ..programs.identify import identify
-    from ..programs.identify.remarks import remarks_on
-
-    tell({"event": "begins", "method": "identity", "law": ""})
-    draw = Draw(asked.seed, getattr(torch, asked.dtypes[0]), str(chosen(asked.device)))
-    found = identify(subject, draw)
-    remarks = [asdict(one) for one in remarks_on(subject, found, thing)]
-    told = IdentityRecord.of(found)
-    if found.traceback:
-        told = told.model_copy(update={"why": found.parts[0].evidence})
-    tell({"event": "identity", **told.model_dump(mode="json"), "remarks": remarks})
-    read.append(mask_as_read(subject.kind, found.parts))
-
-
-def _laws(subject: Subject, asked: Asked, method: str) -> tuple[str, ...]:
-    """The laws of this kind of code that this method is still to ask.
-
-    After a process in which one came to no end the others follow from cheap to dear.
-    """
-    from ..programs.measure.inputs import entries
-
-    known = {law for law, by, _ in asked.known if by == method}
-    laws = [
-        law
-        for law in laws_of(subject.kind)
-        if law.id not in known and (not asked.laws or law.id in asked.laws)
-    ]
-    if known:
-        laws.sort(key=lambda law: entries(law, subject))
-    return tuple(law.id for law in laws)
-
-
-def _found(one: Finding) -> Event:
-    return {"event": "found", "finding": FindingRecord.of(one).model_dump(mode="json")}
 
 
 @contextmanager
