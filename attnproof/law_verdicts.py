@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import cast
+from typing import Any, cast
 
 from . import translate
 from .applicability import most_of, ways
@@ -58,65 +58,51 @@ def decided(kind: type[Encoding], law: EncodingLaw, *, limit_seconds: float = LI
     start = perf_counter()
     with within(limit_seconds):
         try:
-            return _within(kind, law, limit_seconds, start)
+            found = _within(kind, law, limit_seconds)
         except Misread as misread:
             part = translate.misread(misread.found)
-            return CellRecord(
-                encoding=kind.id(),
-                law=law.id,
-                verdict="misread",
-                why=str(misread),
-                error=str(misread).removeprefix(f"{kind.__name__}."),
-                evidence=(part,),
-                seconds=perf_counter() - start,
-            )
+            error = str(misread).removeprefix(f"{kind.__name__}.")
+            found = _made(kind, law, "misread", str(misread), error=error, evidence=(part,))
         except OutOfTime:
             told = f"nothing was known of it after {limit_seconds:g} s"
-            seconds = perf_counter() - start
-            return CellRecord(
-                encoding=kind.id(),
-                law=law.id,
-                verdict="undecided",
-                why=told,
-                seconds=seconds,
-                evidence=(UndecidedEvidence(says="", why=told, seconds=seconds),),
-            )
+            none = UndecidedEvidence(says="", why=told, seconds=perf_counter() - start)
+            found = _made(kind, law, "undecided", told, evidence=(none,))
+    return found.model_copy(update={"seconds": perf_counter() - start})
 
 
-def _within(
-    kind: type[Encoding], law: EncodingLaw, limit_seconds: float, start: float
+def _made(
+    kind: type[Encoding], law: EncodingLaw, verdict: str, why: str, **more: Any
 ) -> CellRecord:
+    known = cast("CellVerdict", verdict)
+    return CellRecord(encoding=kind.id(), law=law.id, verdict=known, why=why, seconds=0.0, **more)
+
+
+def _within(kind: type[Encoding], law: EncodingLaw, limit_seconds: float) -> CellRecord:
     why_not = idle(kind, law.group) or law.applies(kind)
     if why_not:
-        return CellRecord(
-            encoding=kind.id(),
-            law=law.id,
-            verdict="does not apply",
-            why=why_not,
-            seconds=perf_counter() - start,
-        )
-    encoding = kind()
+        return _made(kind, law, "does not apply", why_not)
+    start, encoding = perf_counter(), kind()
     asked = law.statement(encoding)
     if isinstance(asked, Answer):
-        return _answered(kind, law, asked, start)
+        return _answered(kind, law, asked, perf_counter() - start)
     witness = WITNESS * limit_seconds
     effort = Effort(limit=witness, shrink=0.1, prove=PROOF * limit_seconds, glance=6)
     proving = replace(effort, refuting=False, shrink=0, prove=witness)
     brief = replace(proving, shrink=effort.shrink, prove=min(BRIEF, witness))
     first = settled(law, encoding, (), brief)
     if first.found.verdict == "proved" and not first.in_a_row:  # elsewhere it may be false
-        return _cell(kind, law, first, start)
+        return _cell(kind, law, first)
     tried = tuple(ways(encoding, law))
     every = most_of(tried)
     if first.found.verdict != "refuted" and len(every) == 1:  # false under all, so under fewer
         under_all = settled(law, encoding, every[0], brief)
         if under_all.found.verdict == "refuted":
-            return _cell(kind, law, under_all, start, tried=tried)
+            return _cell(kind, law, under_all, tried=tried)
     if first.found.verdict != "refuted":
         first = settled(law, encoding, (), effort)
         if first.found.verdict == "proved":
-            return _cell(kind, law, first, start)
-    return _under_hypotheses(kind, law, first, tried, (brief, proving, effort), start)
+            return _cell(kind, law, first)
+    return _under_hypotheses(kind, law, first, tried, (brief, proving, effort))
 
 
 def _under_hypotheses(
@@ -125,14 +111,13 @@ def _under_hypotheses(
     first: Settled,
     tried: tuple[tuple[str, ...], ...],
     efforts: tuple[Effort, Effort, Effort],
-    start: float,
 ) -> CellRecord:
     """A law that is not proved without one; what is refuted is refuted under all that can hold."""
     encoding, every, (brief, proving, effort) = kind(), most_of(tried), efforts
     for under in tried:
         found = settled(law, encoding, under, proving)
         if found.found.verdict == "proved" and not (law.some and found.in_a_row):
-            return _cell(kind, law, found, start, without=first)
+            return _cell(kind, law, found, without=first)
         spend()
     if first.found.verdict == "refuted":
         for under in every:
@@ -141,12 +126,12 @@ def _under_hypotheses(
             if first_under.found.verdict != "refuted":
                 first_under = settled(law, encoding, under, effort)
             if first_under.found.verdict != "refuted":
-                return _cell(kind, law, first_under, start, without=first)
+                return _cell(kind, law, first_under, without=first)
             first = first_under
     elif tried and first.found.verdict == "undecided":
         spend()
         first = settled(law, encoding, every[0], effort)
-    return _cell(kind, law, first, start, tried=tried)
+    return _cell(kind, law, first, tried=tried)
 
 
 @dataclass(frozen=True)
@@ -205,7 +190,6 @@ def _cell(
     kind: type[Encoding],
     law: EncodingLaw,
     told: Settled,
-    start: float,
     *,
     without: Settled | None = None,
     tried: tuple[tuple[str, ...], ...] | None = None,
@@ -218,15 +202,13 @@ def _cell(
     words = kind.hypotheses()
     under = tuple(words[name] for name in told.under)
     obeyed = found.verdict == "refuted"
-    return CellRecord(
-        encoding=kind.id(),
-        law=law.id,
-        verdict=cast(
-            "CellVerdict", OPPOSITE.get(found.verdict, found.verdict) if law.some else found.verdict
-        ),
-        why=_why(law, found.verdict, evidence)
-        + (UNKNOWN if found.verdict == "proved" else NEITHER)
-        * (bool(under) and needed is None and not obeyed)
+    open_ = UNKNOWN if found.verdict == "proved" else NEITHER
+    return _made(
+        kind,
+        law,
+        OPPOSITE.get(found.verdict, found.verdict) if law.some else found.verdict,
+        _why(law, found.verdict, evidence)
+        + open_ * (bool(under) and needed is None and not obeyed)
         + ("" if tried is None else _untried(kind, law, tried)),
         under=() if obeyed else under,
         obeyed=under if obeyed else (),
@@ -237,7 +219,6 @@ def _cell(
         chain=translate.chain(found, kernel=KERNEL),
         evidence=evidence,
         witness=seen.witness.text if seen is not None else "",
-        seconds=perf_counter() - start,
     )
 
 
@@ -271,8 +252,7 @@ def _why(law: EncodingLaw, verdict: str, evidence: tuple[Evidence, ...]) -> str:
     return f"{open_.says}: {open_.why}" if open_.says else open_.why
 
 
-def _answered(kind: type[Encoding], law: EncodingLaw, answer: Answer, start: float) -> CellRecord:
-    seconds = perf_counter() - start
+def _answered(kind: type[Encoding], law: EncodingLaw, answer: Answer, seconds: float) -> CellRecord:
     part: Evidence
     if answer.verdict == "proved":
         part = ProvedEvidence(
@@ -297,15 +277,14 @@ def _answered(kind: type[Encoding], law: EncodingLaw, answer: Answer, start: flo
         part = RefutedEvidence(says="", witness=witness, seconds=seconds)
     else:
         part = UndecidedEvidence(says="", why=answer.how, seconds=seconds)
-    return CellRecord(
-        encoding=kind.id(),
-        law=law.id,
-        verdict=cast("CellVerdict", answer.verdict),
-        why=answer.how,
+    return _made(
+        kind,
+        law,
+        answer.verdict,
+        answer.how,
         statement=Formula(latex="", text=answer.claimed),
         evidence=(part,),
         witness=answer.how if answer.verdict == "refuted" else "",
-        seconds=seconds,
         under=answer.under,
         obeyed=answer.obeyed,
     )
