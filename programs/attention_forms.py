@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
@@ -22,13 +22,12 @@ from torch import Tensor
 from .attention import OnHeads, on_heads, takes_mask
 from .call_parts import (
     BOUNDS,
-    OF_QUERIES,
     beside,
     counts_of,
     literal,
     what_it_hides,
-    with_mask,
-    with_query_mask,
+    with_masks,
+    with_query_masks,
     with_result,
 )
 from .code import Code, DoesNotFit
@@ -196,22 +195,10 @@ def _heads_fit(
         chosen = best(found, code.name)
         line = chosen.line.replace(shown, "")
         axes = [x.replace("r", "n") if square else x for x in CHOICES["<row>"]]
-        line = _with_masks(code, line, masks, axes)
-        for one in filter(OF_QUERIES.fullmatch, masks):
-            if parse(line).named(one) is None:
-                rest = [name for name in masks if name != one]
-                more = partial(_with_masks, code, names=rest, axes=axes)
-                line = with_query_mask(code, line, one, "r", _heeds, more)
+        masked = partial(with_masks, code, axes=axes, marks=_heads_marks)
+        line = with_query_masks(code, masked(line, masks), masks, "r", _heeds, masked)
         return replace(on_heads(code, parse(line), guessed=True), others=others(found, chosen))
     return None
-
-
-def _with_masks(code: Code, line: str, names: Sequence[str], axes: Sequence[str]) -> str:
-    """The line with those of these masks that hide keys, and are not in it."""
-    for name in names:
-        if parse(line).named(name) is None:
-            line = with_mask(code, line, name, axes, _heads_marks)
-    return line
 
 
 def _heads_lines(
@@ -299,7 +286,7 @@ def _given(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
     return (torch.cat((q, q), 2)[:, :, : k.shape[2]] if on.square else q), k, v
 
 
-def _heeds(code: Code, call: Signature) -> bool:
+def _heeds(code: Code, call: Signature, _: str) -> bool:
     """Whether a mask of queries hides query 1, and no other."""
     on = OnHeads(code, call)
     q, k, v = _given(on)

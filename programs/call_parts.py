@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -255,25 +255,39 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mark
     return leaks or line
 
 
-def with_query_mask(
+def with_masks(
+    code: Code, line: str, names: Iterable[str], axes: Iterable[str], marks: Marks
+) -> str:
+    """The line with those of these masks that hide keys, and are not in it."""
+    for name in names:
+        if parse(line).named(name) is None:
+            line = with_mask(code, line, name, axes, marks)
+    return line
+
+
+def with_query_masks(
     code: Code,
     line: str,
-    name: str,
+    names: Sequence[str],
     letter: str,
-    hides: Callable[[Code, Signature], bool],
-    more: Callable[[str], str],
+    hides: Callable[[Code, Signature, str], bool],
+    more: Callable[[str, Iterable[str]], str],
 ) -> str:
-    """The line with this mask of queries, in the first axes in which it hides what it says.
+    """The line with masks of queries, each in the first axes in which it hides what it says.
 
-    ``letter``: that of queries.  ``more``: the line with masks that only go together with it.
+    ``letter``: that of queries.  ``more``: the line with masks that only go together with one.
     """
-    for axes, kind in product(ROWS_OF_QUERIES, ("keep", "hide", "ones")):
-        try:
-            trial = more(inserted(line, f"{name}: {axes.replace('r', letter)} {kind}"))
-            if hides(code.again(), parse(trial)):
-                return trial
-        except Exception:  # noqa: BLE001 (the code may not take such a mask)
-            continue
+    for name in filter(OF_QUERIES.fullmatch, names):
+        rest = [one for one in names if one != name]
+        tried = product(ROWS_OF_QUERIES, ("keep", "hide", "ones"))
+        for axes, kind in tried if parse(line).named(name) is None else ():
+            try:
+                trial = more(inserted(line, f"{name}: {axes.replace('r', letter)} {kind}"), rest)
+                if hides(code.again(), parse(trial), name):
+                    line = trial
+                    break
+            except Exception:  # noqa: BLE001 (the code may not take such a mask)
+                continue
     return line
 
 

@@ -30,7 +30,8 @@ from .call_parts import (
     inserted,
     what_it_hides,
     with_mask,
-    with_query_mask,
+    with_masks,
+    with_query_masks,
     with_result,
 )
 from .code import Code, DoesNotFit, alike
@@ -501,6 +502,7 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
         return line  # a mask of windows, if any: of padding there is none
     taken = [one for one in known if takes_mask(one) and one.name not in code.options.arguments]
     causal = " from " in line and bool(getattr(code.module, "is_causal", False))
+    marks = partial(_tokens_marks, embed=embed)
     for one in taken:
         forced = parse(line).named(one.name)
         if forced is not None:
@@ -513,20 +515,16 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
                     trial = inserted(line, f"{one.name}: {axes} {kind}")
                     if _hides(code, trial, embed):
                         return trial
-        line = with_mask(code, line, one.name, PADDING, partial(_tokens_marks, embed=embed))
+        line = with_mask(code, line, one.name, PADDING, marks)
         if forced is not None and parse(line).named(one.name) is None:
             raise DoesNotFit(
                 f"it must be given {one.name!r}, and what that means is not seen; "
                 f"say it behind its axes, with --call"
             )
-    names = [one.name for one in taken]
-    for name in filter(OF_QUERIES.fullmatch, names):
-        if parse(line).named(name) is None:
-            letter = "r" if of_one_length(parse(line))[1] else "n"
-            rest = [one for one in names if one != name]
-            more = partial(_with_masks_of_keys, code, names=rest, embed=embed)
-            counts = partial(_counts, name=name, embed=embed)
-            line = with_query_mask(code, line, name, letter, counts, more)
+    letter = "r" if of_one_length(parse(line))[1] else "n"
+    more = partial(with_masks, code, axes=PADDING, marks=marks)
+    names, counts = [one.name for one in taken], partial(_counts, embed=embed)
+    line = with_query_masks(code, line, names, letter, counts, more)
     return _with_lengths(code, line, known, embed)
 
 
@@ -546,14 +544,6 @@ def _with_lengths(code: Code, line: str, known: tuple[Parameter, ...], embed: in
             same = torch.allclose(on(x), OnTokens(code.again(), parse(line))(x), atol=1e-4)
             if on.counted and same and on.counts(embed):
                 line = trial
-    return line
-
-
-def _with_masks_of_keys(code: Code, line: str, names: Sequence[str], embed: int) -> str:
-    """The line with those of these masks that hide tokens, and are not in it."""
-    for name in names:
-        if parse(line).named(name) is None:
-            line = with_mask(code, line, name, PADDING, partial(_tokens_marks, embed=embed))
     return line
 
 

@@ -59,7 +59,7 @@ def bounds(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
 
 
 def _read(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
-    import torch
+    from ..numeric.devices import one_thread
 
     term, givens = _score(type(numeric))
     sizes = _sizes(numeric)
@@ -70,10 +70,8 @@ def _read(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
         found[~there] = np.inf
         wanted = wanted[there]
     at_once = 1 if numeric.whole or numeric.together else FULL
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small arrays
-    try:
-        start = thread_time()
+    start = thread_time()
+    with one_thread():
         for first in range(0, len(wanted), at_once):
             if thread_time() - start > SECONDS:
                 break
@@ -81,9 +79,7 @@ def _read(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
             reading = _reading(numeric, givens, sizes, places[some], form)
             radius = reading.rounded(reading(term)).error().numpy()
             found[some] = np.diagonal(np.broadcast_to(radius, (len(some), len(some))))
-        return found
-    finally:
-        torch.set_num_threads(threads)
+    return found
 
 
 def _score(kind: type[Encoding]) -> tuple[Term, dict[str, Given]]:

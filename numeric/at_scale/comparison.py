@@ -331,22 +331,9 @@ def _heads(
     share = share / share.amax((1, 2), keepdim=True)
     q, error = query.double() / math.sqrt(query.shape[-1]), rows.double() - output
     seen = None if last is None else last.expand(q.shape[:2])
+    every = (q, key, value, error, output, top, log_sum, rises, own, share, denominator)
     return [
-        _Head(
-            q[h],
-            key[h],
-            value[h],
-            error[h],
-            output[h],
-            top[h],
-            log_sum[h],
-            rises[h],
-            own[h],
-            share[h],
-            denominator[h],
-            None if seen is None else seen[h],
-        )
-        for h in range(len(q))
+        _Head(*(x[h] for x in every), None if seen is None else seen[h]) for h in range(len(q))
     ]
 
 
