@@ -14,23 +14,7 @@ from .certified_numbers import ball, fraction, number
 from .claim import Claim, name_of
 from .decision import Witness
 from .failures import Failure
-
-_GREEK = {
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "delta": "δ",
-    "theta": "θ",
-    "lambda": "λ",
-    "mu": "μ",
-    "nu": "ν",
-    "pi": "π",
-    "rho": "ρ",
-    "sigma": "σ",
-    "tau": "τ",
-    "phi": "φ",
-    "omega": "ω",
-}
+from .givens import GREEK
 
 
 def _middle(x: Any) -> Fraction:
@@ -143,7 +127,7 @@ def written(sizes: Mapping[str, int], values: Mapping[str, Any]) -> str:
     ones = sum(n == 1 for n in sizes.values())
     rest = ["other sizes 1" if large else "every size 1"] if ones else []
     given = [
-        _shown(v) if callable(v) else f"{_GREEK.get(name, name)} = {_shown(v)}"
+        _shown(v) if callable(v) else f"{GREEK.get(name, name)} = {_shown(v)}"
         for name, v in values.items()
     ]
     return ", ".join([*large, *rest, *given])

@@ -14,27 +14,10 @@ from latex2mathml.converter import convert
 from markupsafe import Markup, escape
 
 from ..evidence import WitnessRecord
+from ..symbolic.givens import GREEK
 from ..symbolic.latex import name_latex
 
-_GREEK = {
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "delta": "δ",
-    "theta": "θ",
-    "kappa": "κ",
-    "lambda": "λ",
-    "mu": "μ",
-    "nu": "ν",
-    "pi": "π",
-    "rho": "ρ",
-    "sigma": "σ",
-    "tau": "τ",
-    "phi": "φ",
-    "psi": "ψ",
-    "omega": "ω",
-    "ell": "ℓ",
-}
+_LETTERS = {**GREEK, "ell": "ℓ"}
 _SIGNS = (("<=", "≤"), (">=", "≥"), ("!=", "≠"), (" -> ", " → "), ("``", ""))
 # A lower index, of one letter or in braces, of one letter or of a name with a capital: x_i, QW_Q,
 # A_ij, Att_α, f(x)_{ij}; so a_name stays a name.  An upper one of anything: ℝ^{n×d}, M^j, 10^−4.
@@ -93,8 +76,8 @@ def minus(text: str) -> str:
 
 def greek(told: Iterable[str]) -> list[str]:
     """Lines, each once, with Greek letters for Greek names."""
-    words = r"\b(" + "|".join(_GREEK) + r")\b"
-    return [re.sub(words, lambda m: _GREEK[m.group()], a) for a in dict.fromkeys(told)]
+    words = r"\b(" + "|".join(_LETTERS) + r")\b"
+    return [re.sub(words, lambda m: _LETTERS[m.group()], a) for a in dict.fromkeys(told)]
 
 
 def linked(text: str) -> Markup:

@@ -332,9 +332,7 @@ def _heads(
     q, error = query.double() / math.sqrt(query.shape[-1]), rows.double() - output
     seen = None if last is None else last.expand(q.shape[:2])
     every = (q, key, value, error, output, top, log_sum, rises, own, share, denominator)
-    return [
-        _Head(*(x[h] for x in every), None if seen is None else seen[h]) for h in range(len(q))
-    ]
+    return [_Head(*(x[h] for x in every), None if seen is None else seen[h]) for h in range(len(q))]
 
 
 def _keys(x: _Head, start: int, stop: int, stored: float) -> tuple[Tensor, Tensor]:

@@ -16,50 +16,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+from ..givens import GREEK
 from ..scalars import num, number_of
 from ..terms import Term, free, instantiate, make
 from .opening import core, folded, inner_axes, letter, needs_entries, opened, small
 
 # Names, numbers and brackets in LaTeX
 
-_GREEK = frozenset((
-    "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda",
-    "mu", "nu", "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
-    "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon", "Phi", "Psi", "Omega",
-))  # fmt: skip
-_LETTERS = {
-    "α": "alpha",
-    "β": "beta",
-    "γ": "gamma",
-    "δ": "delta",
-    "ε": "varepsilon",
-    "ζ": "zeta",
-    "η": "eta",
-    "θ": "theta",
-    "ι": "iota",
-    "κ": "kappa",
-    "λ": "lambda",
-    "μ": "mu",
-    "ν": "nu",
-    "ξ": "xi",
-    "π": "pi",
-    "ρ": "rho",
-    "σ": "sigma",
-    "τ": "tau",
-    "φ": "varphi",
-    "χ": "chi",
-    "ψ": "psi",
-    "ω": "omega",
-    "Γ": "Gamma",
-    "Δ": "Delta",
-    "Θ": "Theta",
-    "Λ": "Lambda",
-    "Π": "Pi",
-    "Σ": "Sigma",
-    "Φ": "Phi",
-    "Ψ": "Psi",
-    "Ω": "Omega",
-}
+_LETTERS = {letter: name for name, letter in GREEK.items()}
 _SPECIAL = {
     "l": r"\ell",
     "ell": r"\ell",
@@ -79,10 +43,11 @@ def name_latex(name: str) -> str:
     """
     if name in _SPECIAL:
         return _SPECIAL[name]
-    if name in _GREEK:
+    if name in GREEK:
         return "\\" + name
     if len(name) == 1:
-        return "\\" + _LETTERS[name] if name in _LETTERS else name if name != "_" else r"\square"
+        stem = _LETTERS.get(name)
+        return name_latex(stem) if stem else name if name != "_" else r"\square"
     if name.endswith(("prime", "'", "′")):
         stem = re.sub(r"_?prime$|['′]$", "", name)
         return name_latex(stem or "x") + "'"
