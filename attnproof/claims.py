@@ -180,18 +180,9 @@ def _claim(
 
 
 _KEPT = (
-    "id",
-    "document",
-    "place",
-    "origin",
-    "kind",
-    "says",
-    "expected",
-    "demonstrations",
-    "correction",
-    "mends",
-    "unstated",
-)
+    "id", "document", "place", "origin", "kind", "says", "expected", "demonstrations", "correction",
+    "mends", "unstated",
+)  # fmt: skip
 
 
 def _deciding(

@@ -22,15 +22,9 @@ except KeyboardInterrupt:  # before there is a command that could tell of it
 from .options import app
 
 PARTS = (
-    "theorem_commands",
-    "report_command",
-    "encoding_commands",
-    "real_code.commands",
-    "scale_commands",
-    "equal_commands",
-    "sweep_commands",
-    "calibration_command",
-)
+    "theorem_commands", "report_command", "encoding_commands", "real_code.commands",
+    "scale_commands", "equal_commands", "sweep_commands", "calibration_command",
+)  # fmt: skip
 for part in PARTS:  # in the order of the help
     import_module(f".{part}", __package__)
 
@@ -75,16 +69,8 @@ def schema(
     ] = False,
 ) -> int:
     """The JSON schema of the record."""
-    asked = {
-        "--table": table,
-        "--sweep": of_sweep,
-        "--code": code,
-        "--equal": equal,
-        "--classes": classes,
-        "--proof": proof,
-        "--calibration": calibration,
-    }
-    given = [flag for flag, on in asked.items() if on]
+    asked = (table, of_sweep, code, equal, classes, proof, calibration)
+    given = [flag for flag, on in zip(filter(None, RECORDS), asked, strict=True) if on]
     if len(given) > 1:
         raise UsageError(f"wanted one record, got {' and '.join(given)}; give one of them at most")
     from .evidence import schema_text

@@ -18,43 +18,20 @@ from torch import Tensor
 from .attention import takes_mask
 from .code import Code, DoesNotFit
 from .grammar import parse
-from .names import CAPACITY, INDEX, SIDES, Parameter
+from .names import CAPACITY, GIVEN, INDEX, SIDES, Parameter
 from .signature import Signature
 
 # What else code must be given, by its role: axes, or a value.
+UNTOLD = {"embed", "base", "device", "dtype", "window"}  # what is right is not known
 BESIDE: dict[str, str] = {
-    "mask": " = None",
-    "padding": " = None",
-    "pair": " = None",
-    "dropout": " = 0.0",
-    "causal": " = False",
-    "heads": " = H",
-    "groups": " = G",
-    "rows": " = B",
-    "width": " = D",
-    "length": " = n",
-    "keys": " = n",
-    "positions": ": B n positions",
-    "offset": " = p",
-    "scale": ": scale",
-    "freqs": " = None",
-    "cos": " = None",
-    "sin": " = None",
+    **{role: told for role, told in GIVEN.items() if role not in UNTOLD},
+    **dict.fromkeys(("mask", "padding", "pair", "freqs", "cos", "sin"), " = None"),
     "encoding": ": <x> encoding",
 }
 CACHES = (
-    "past_key_value",
-    "past_key_values",
-    "layer_past",
-    "kv_cache",
-    "cache",
-    "past_kv",
-    "past",
-    "state",
-    "cache_kv",
-    "past_kvs",
-    "prev_state",
-)
+    "past_key_value", "past_key_values", "layer_past", "kv_cache", "cache", "past_kv", "past",
+    "state", "cache_kv", "past_kvs", "prev_state",
+)  # fmt: skip
 ROWS_OF_QUERIES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
 OF_QUERIES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
 KINDS = ("keep", "add", "ones")  # hide is what shows under keep

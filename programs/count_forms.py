@@ -24,7 +24,7 @@ from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
 from .fitting import Fit, best, fitting, others, short
 from .grammar import parse
-from .names import CAPACITY, SIDES, Parameter, order_in, parameters, role_of
+from .names import CAPACITY, GIVEN, SIDES, Parameter, order_in, parameters, role_of
 from .roles import SIZES, lengths_of, raised, role, runs, said
 from .signature import SignatureError
 from .subjects import Additive, Bias, Mask
@@ -32,16 +32,8 @@ from .subjects import Additive, Bias, Mask
 # Two calls; no two letters, and no products of two, have the same lengths in both.
 FIRST = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
 SECOND = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}
-PLAIN = {
-    "heads": " = H",
-    "groups": " = H",
-    "rows": " = B",
-    "window": " = 3",
-    "base": " = 10000.0",
-    "device": ' = "cpu"',
-    "dtype": " = torch.float32",
-    "causal": " = True",
-}
+OWN = ("heads", "rows", "window", "base", "device", "dtype")
+PLAIN = {**{role: GIVEN[role] for role in OWN}, "groups": " = H", "causal": " = True"}
 TOKENS = ("tokens", "value", "query")
 ALONE = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
 METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)

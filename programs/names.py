@@ -65,6 +65,25 @@ ROLES: dict[str, str] = {
     "scale": "scale scaling softmax_scale sm_scale attn_scale xpos_scale",
     "window": "window window_size sliding_window w ws",
 }
+# What is written of a parameter of a role that a call is given, where nothing else is known.
+GIVEN: dict[str, str] = {
+    "length": " = n",
+    "keys": " = n",
+    "heads": " = H",
+    "groups": " = G",
+    "width": " = D",
+    "embed": " = E",
+    "rows": " = B",
+    "offset": " = p",
+    "base": " = 10000.0",
+    "causal": " = False",
+    "dropout": " = 0.0",
+    "device": ' = "cpu"',
+    "dtype": " = torch.float32",
+    "window": " = 3",
+    "scale": ": scale",
+    "positions": ": B n positions",
+}
 BY_WORD = {word: role for role, words in ROLES.items() for word in words.split()}
 CAPITALS = {
     "T": "length",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .code import Code, DoesNotFit
-from .names import Parameter, parameters
+from .names import GIVEN, Parameter, parameters
 
 NEEDS_DEVICE = (
     "not compiled with cuda",
@@ -36,17 +36,9 @@ WANTS_DEVICE = (
 )
 # Packages of kernels, which code names where it cannot do without them.
 KERNELS = (
-    "flash_attn",
-    "xformers",
-    "triton",
-    "apex",
-    "transformer_engine",
-    "sageattention",
-    "natten",
-    "deepspeed",
-    "causal_conv1d",
-    "mamba_ssm",
-)
+    "flash_attn", "xformers", "triton", "apex", "transformer_engine", "sageattention", "natten",
+    "deepspeed", "causal_conv1d", "mamba_ssm",
+)  # fmt: skip
 _NO_MODULE = re.compile(r"No module named '?(\w+)")
 _PIP = re.compile(r"pip3? install (?:-\S+ )*([A-Za-z][\w-]*)")
 _NONE_CALLED = "'NoneType' object is not callable"
@@ -127,23 +119,7 @@ def _imported(file: str, name: str) -> list[str]:
 
 
 UNKNOWN = "?"
-PLAIN = {
-    "length": " = n",
-    "keys": " = n",
-    "heads": " = H",
-    "groups": " = G",
-    "width": " = D",
-    "embed": " = E",
-    "rows": " = B",
-    "offset": " = p",
-    "base": " = 10000.0",
-    "causal": " = False",
-    "dropout": " = 0.0",
-    "device": ' = "cpu"',
-    "dtype": " = torch.float32",
-    "window": " = 3",
-    "scale": ": scale",
-    "positions": ": B n positions",
+PLAIN = GIVEN | {
     "encoding": ": B n E encoding",
     "cos": ": n D cos",
     "sin": ": n D sin",

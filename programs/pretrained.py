@@ -43,16 +43,9 @@ SMALL = {
 }
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 PARTS = (
-    "text_config",
-    "vision_config",
-    "audio_config",
-    "encoder_config",
-    "decoder_config",
-    "thinker_config",
-    "talker_config",
-    "encoder",
-    "decoder",
-)
+    "text_config", "vision_config", "audio_config", "encoder_config", "decoder_config",
+    "thinker_config", "talker_config", "encoder", "decoder",
+)  # fmt: skip
 
 
 def rotary_classes() -> tuple[tuple[str, str], ...]:

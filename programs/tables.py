@@ -20,7 +20,7 @@ from .code import Code, DoesNotFit, Options
 from .fitting import short
 from .grammar import parse
 from .layout import Label, held, labels, laid_out, place_of, read_back
-from .names import CAPACITY, Parameter, parameters, sizes_of
+from .names import CAPACITY, GIVEN, Parameter, parameters, sizes_of
 from .pretrained import sections_of
 from .roles import BOTH, PAIR, PLACES, ROTATED, TABLES, axes_of_table, lengths_of, role, runs
 from .signature import Argument, Axis, Signature, SignatureError, Source
@@ -542,18 +542,8 @@ def read_table(value: Any) -> tuple[str, tuple[Tensor, ...], bool]:
     raise DoesNotFit("it makes neither cos and sin nor one tensor of angles")
 
 
-PLAIN = {
-    "length": "n",
-    "keys": "n",
-    "heads": "H",
-    "groups": "G",
-    "width": "D",
-    "embed": "D",
-    "base": "10000.0",
-    "offset": "0",
-    "device": '"cpu"',
-    "dtype": "torch.float32",
-}
+OWN = ("length", "keys", "heads", "groups", "width", "base", "device", "dtype")
+PLAIN = {**{role: GIVEN[role] for role in OWN}, "embed": " = D", "offset": " = 0"}
 
 
 WIDTH = re.compile(r"_(dim|width|channels|features)$")  # a number of channels, of whatever
@@ -569,7 +559,7 @@ def plain_argument(one: Parameter, code: Code, *, counted: bool = False) -> str:
     if one.is_capacity and not counted:
         return f"{one.name} = {CAPACITY}"
     if one.role in PLAIN:
-        return f"{one.name} = {PLAIN[one.role]}"
+        return f"{one.name}{PLAIN[one.role]}"
     if one.is_unknown_number and WIDTH.search(one.name):
         return f"{one.name} = D"  # a guess, which is told, and tried otherwise where a law breaks
     return f"{one.name} = False" if one.annotation in (bool, "bool") or FLAG.match(one.name) else ""

@@ -69,19 +69,9 @@ from .signs import nonzero, sign
 from .terms import BINDERS, Opened, Term, free, instantiate, make, opened
 
 EVERYWHERE = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
-REARRANGES = frozenset(
-    [
-        "named",
-        "broadcast",
-        "permute",
-        "new axis",
-        "reshape",
-        "concat",
-        "stack",
-        "matmul",
-        "reduce",
-    ]
-)
+REARRANGES = frozenset((
+    "named", "broadcast", "permute", "new axis", "reshape", "concat", "stack", "matmul", "reduce",
+))  # fmt: skip
 SELECTS = frozenset(["entry", "row", "pick", "slice", "gather"])
 
 

@@ -21,7 +21,7 @@ from .derivation import Derivation, Reflexive
 from .derive import axis_cover, split_options
 from .kernel import places, replay
 from .normal_form.equations import chain, inside, opened_index, rewrite, under
-from .normal_form.normaliser import Normaliser
+from .normal_form.normaliser import READ, Normaliser
 from .ranges import parts
 from .rules.base import Assumption, Refused
 from .scalars import ZERO, always_less, entry, index, is_truth, num, number_of
@@ -32,7 +32,6 @@ from .terms import BINDERS, Opened, Term, free, instantiate, is_opened, make, su
 # A sign is read off such a form; a normal form would have multiplied out the squares.
 
 ATOMS = ("var", "inverse", "iterate", "call")
-READ = ("matmul", "reduce", "pick", "permute", "broadcast", "reshape", "gather", "slice", "row")
 
 
 def opened(t: Term, keep: frozenset[Term] = frozenset()) -> Derivation:

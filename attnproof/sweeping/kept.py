@@ -33,14 +33,8 @@ WHOLE = ("symbolic", "numeric", "theorems/definitions")
 ROOTS = ("checking", "demonstrations", "sweeping.work")
 """What makes results; everything these import counts."""
 LIBRARIES = (
-    "torch",
-    "numpy",
-    "sympy",
-    "python-flint",
-    "mpmath",
-    "array-api-compat",
-    "transformers",
-)
+    "torch", "numpy", "sympy", "python-flint", "mpmath", "array-api-compat", "transformers",
+)  # fmt: skip
 Stamp = tuple[str, int, int]
 """Path, time of change in nanoseconds, bytes: what differs when a file is written."""
 

@@ -60,14 +60,9 @@ def limited_time(limit: float | None) -> Iterator[str]:
 
 
 SIGNS = (
-    "out of memory",
-    "can't allocate memory",
-    "cannot allocate memory",
-    "not enough memory",
-    "unable to allocate",
-    "MemoryError",
-    "std::bad_alloc",
-)
+    "out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory",
+    "unable to allocate", "MemoryError", "std::bad_alloc",
+)  # fmt: skip
 """What PyTorch, NumPy, Python and C++ say; PyTorch on a CPU raises no error of its own kind."""
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from attnproof.symbolic.scalars import CARRIES
 from attnproof.symbolic.terms import Term, free, postorder
 
 from ..reading import RowReading
@@ -103,19 +104,7 @@ def is_whole(value: Any) -> bool:
 
 # The reading of angles: sums of whole multiples of frequencies, as points of the circle
 
-MOVES = (
-    "named",
-    "permute",
-    "new axis",
-    "reshape",
-    "pick",
-    "slice",
-    "gather",
-    "concat",
-    "stack",
-    "broadcast",
-    "tabulate",
-)
+MOVES = (CARRIES - {"entry", "row"}) | {"tabulate"}
 
 
 class PointArithmetic(Moves):

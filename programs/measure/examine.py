@@ -21,17 +21,9 @@ from ..subjects import Subject
 from .base import FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
 
 MODULES = (
-    "calls",
-    "laws",
-    "rotary_casting",
-    "rotary_positions",
-    "rotary_declared",
-    "scores",
-    "hidden_keys",
-    "bias",
-    "additive",
-    "states",
-)
+    "calls", "laws", "rotary_casting", "rotary_positions", "rotary_declared", "scores",
+    "hidden_keys", "bias", "additive", "states",
+)  # fmt: skip
 
 
 def examine(

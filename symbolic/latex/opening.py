@@ -75,21 +75,10 @@ _PUSHED = ELEMENTWISE | {
     "slice",
     "tabulate",
 }
-_CURVED = frozenset(
-    (
-        "abs",
-        "equal",
-        "exp",
-        "floor_divide",
-        "indicator",
-        "less",
-        "less_equal",
-        "log",
-        "power",
-        "remainder",
-        "sqrt",
-    )
-)
+_CURVED = frozenset((
+    "abs", "equal", "exp", "floor_divide", "indicator", "less", "less_equal", "log", "power",
+    "remainder", "sqrt",
+))  # fmt: skip
 
 
 def letter(length: Term, taken: Iterable[Term]) -> str:

@@ -297,15 +297,6 @@ _TREATMENTS: dict[str, Callable[[Normaliser, Term], Derivation]] = {
     "is in": lambda self, t: inside(t, [(0, self(t.args[0]))]),
     "sum": sums.summation,
 }
-for _op in (
-    "matmul",
-    "reduce",
-    "pick",
-    "permute",
-    "broadcast",
-    "reshape",
-    "gather",
-    "slice",
-    "row",
-):
+READ = ("matmul", "reduce", "pick", "permute", "broadcast", "reshape", "gather", "slice", "row")
+for _op in READ:
     _TREATMENTS[_op] = lambda self, t: self.at("entry", t)
