@@ -76,18 +76,11 @@ class Pattern:
                 return "each token by itself"
             if self.after == 0:
                 return f"causal, a window of {self.window} keys"
-            sides = [
-                f"{n if n is not None else 'all'} {side}"
-                for n, side in ((self.before, "before"), (self.after, "after"))
-            ]
-            return f"a window of {' and '.join(sides)}"
+            return f"a window of {_far(self.before)} before and {_far(self.after)} after"
         if self.name == "chunks":
-            sides = [
-                f"{n if n is not None else 'all'} {side}"
-                for n, side in zip(self.around, ("before", "behind"), strict=True)
-                if n != 0
-            ]
-            return f"blocks of {self.size} keys and {' and '.join(sides)} them"
+            sides = zip(self.around, ("before", "behind"), strict=True)
+            told = " and ".join(f"{_far(n)} {side}" for n, side in sides if n != 0)
+            return f"blocks of {self.size} keys and {told} them"
         return known[self.name]
 
     def parts(self, seen: str, more: str = "") -> Iterator[Part]:
@@ -104,6 +97,10 @@ class Pattern:
         if self.alignment:
             words = ALIGNED[self.alignment]
             yield Part("alignment", self.alignment, words, "3 queries and 7 keys")
+
+
+def _far(keys: int | None) -> int | str:
+    return "all" if keys is None else keys
 
 
 def pattern(square: Tensor, wide: Tensor | None = None) -> Pattern:
