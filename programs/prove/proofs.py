@@ -34,7 +34,7 @@ from .hooks import Hook, Hooks
 from .least import Bounds
 from .operations import Unread
 from .parts import stands_at
-from .running import gives_none, is_broken, witness_of
+from .running import Run, gives_none, is_broken, witness_of
 from .stating import Axes, Graph, bound_letters, forget
 from .widening import of_one_call
 
@@ -152,7 +152,7 @@ class Proofs:
             f"{', '.join(filter(None, (where and f'at {where}', how)))}{',' * bool(how)} {UNLIKE}"
         )
         try:
-            seen = self._witness(law, graphs, at=at)
+            seen = witness_of(self._run(law, graphs), at=at)
         except Unread:
             seen = None
         if seen is None:
@@ -164,11 +164,11 @@ class Proofs:
         few = read_of_few(law.id, self.subject)
         return _found(law, "undecided", few) if few else _found(law, "broken", why, seen, **more)
 
-    def _witness(self, law: Formula, graphs: Mapping[str, Graph], **where: Any) -> Seen | None:
-        """Inputs for which the code itself breaks the law; raises where a length is fixed."""
+    def _run(self, law: Formula, graphs: Mapping[str, Graph]) -> Run:
+        """The law on the code itself."""
         calls = {name: graph.call.alone for name, graph in graphs.items()}
         operations = sum(g.exported.operations for g in graphs.values())
-        return witness_of(law, calls, self.letters, self.subject, operations, **where)
+        return Run(law, calls, self.letters, self.subject, operations)
 
     @property
     def guards(self) -> tuple[str, ...]:
@@ -295,9 +295,8 @@ class Proofs:
 
     def _gives_none(self, law: Formula, graphs: Mapping[str, Graph]) -> bool:
         """Whether the code gives NaN at ordinary inputs, as where it divides by 0."""
-        calls = {name: graph.call.alone for name, graph in graphs.items()}
         try:
-            return gives_none(law, calls, self.letters, self.subject)
+            return gives_none(self._run(law, graphs))
         except Unread:
             return False
 
@@ -313,7 +312,7 @@ class Proofs:
             if all(stands_at(graph, at) for graph in graphs.values()):
                 continue
             try:
-                seen = self._witness(law, graphs, at=[at], alone=True)
+                seen = witness_of(self._run(law, graphs), at=[at], alone=True)
             except Unread:
                 seen = None
             where = self.told.at(at)
@@ -406,10 +405,8 @@ class Proofs:
         """
         if self.subject.kind == "pair":
             return False
-        calls = {name: graph.call.alone for name, graph in graphs.items()}
-        operations = sum(g.exported.operations for g in graphs.values())
         try:
-            return is_broken(law, calls, self.letters, self.subject, operations)
+            return is_broken(self._run(law, graphs))
         except Unread:
             return False
 
@@ -421,7 +418,7 @@ class Proofs:
         seen, excuse = None, ""
         try:
             at = [dict.fromkeys("nr", n) for n in self._named_in(graphs)]
-            seen = self._witness(law, graphs, after=at)
+            seen = witness_of(self._run(law, graphs), after=at)
         except Unread as error:
             excuse = str(error)
         if self._changed(graphs):

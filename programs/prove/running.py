@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from time import process_time
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from attnproof.symbolic.scalars import length_value
-from attnproof.symbolic.terms import free
+from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.laws import Formula
 
 from ..finding import Seen
@@ -28,11 +29,21 @@ SHRINKING = 2.0  # seconds in which a witness is made small
 
 @dataclass(frozen=True)
 class Run:
-    """One law, its calls, and how far rounding may take its two sides apart."""
+    """One law on some code: what it is given, both its sides, and how far rounding parts them.
+
+    ``letters`` are the axes of the graphs, and ``calls`` are of the code itself.
+    """
 
     law: Formula
-    calls: SimpleNamespace
-    operations: int
+    calls: Mapping[str, Callable[..., Any]]
+    letters: Axes
+    subject: Subject
+    operations: int = 1
+
+    @cached_property
+    def called(self) -> SimpleNamespace:
+        """The calls as the law makes them."""
+        return calls_by_name(self.calls, self.subject)
 
     def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
         """Both sides, or None where the code does not take such inputs.
@@ -41,7 +52,7 @@ class Run:
         """
         try:
             with torch.no_grad():
-                left, right = self.law.equations(self.calls, shown=True, **values)
+                left, right = self.law.equations(self.called, shown=True, **values)
         except (CodeRaised, IndexError, RuntimeError, ValueError):  # or returns other shapes
             return None
         if not isinstance(left, list):
@@ -65,9 +76,98 @@ class Run:
         ]
         size = max([1.0, *(float(v.double().abs().max()) for v in counted)])
         allowed = COARSE * 16 * max(1, self.operations) * largest * size
-        place = int(off.argmax())
-        at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), off.shape))
+        at = tuple(int(i) for i in torch.unravel_index(off.argmax(), off.shape))
         return float(off.max()), allowed, at
+
+    def breaks(self, values: Mapping[str, Tensor]) -> bool:
+        """Whether the sides are further apart than rounding allows."""
+        told = self.gap(values)
+        return told is not None and told[0] > told[1]
+
+    def _lengths(self, told: str) -> tuple[Term, ...]:
+        """The axis lengths of something that is given."""
+        axes = self.subject.axes if isinstance(self.subject, Rotary) else 0
+        return lengths_of(told, self.letters, axes)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The lengths that may differ."""
+        every = (n for told in self.law.given.values() for n in self._lengths(told))
+        return sorted({s.data[0] for n in every for s in free(n)})
+
+    def drawn(self, sizes: Mapping[str, int], seed: int, *, far: bool = False) -> dict[str, Tensor]:
+        """Small whole numbers for every given; two tokens change places, neighbours or ``far``."""
+        generator = torch.Generator().manual_seed(seed)
+        whole = self.subject.whole if isinstance(self.subject, Rotary) else True
+        found = {}
+        for name, told in self.law.given.items():
+            shape = tuple(length_value(n, dict(sizes)) for n in self._lengths(told))
+            kind = told.split()[0]
+            if kind == "permutation":
+                order = torch.arange(shape[0])  # no shift of all tokens
+                other = -1 if far else min(1, shape[0] - 1)
+                order[[0, other]] = order[[other, 0]]
+                found[name] = order
+            elif kind in ("position", "shift"):
+                drawn = torch.randint(0, 6, shape, generator=generator)
+                found[name] = drawn if whole else drawn.double()
+            elif kind == "index":
+                found[name] = torch.randint(0, shape[0], (), generator=generator)
+            elif kind in ("truth", "hidden", "keep", "padding"):
+                shown = torch.randint(0, 2, shape, generator=generator).bool()
+                shown[..., :1] = True
+                shown = shown.cummin(-1).values if kind == "padding" else shown
+                found[name] = ~shown if kind == "hidden" else shown
+            else:
+                found[name] = torch.randint(-2, 3, shape, generator=generator).float()
+        return found
+
+    def sizes(self) -> Iterator[dict[str, int]]:
+        """Few of each length: all alike, and all different."""
+        for size in SMALL:
+            yield dict.fromkeys(self.names, size)
+        for ordered in (self.names, self.names[::-1]):  # queries may be more than keys, or fewer
+            yield {name: 3 + place for place, name in enumerate(ordered)}
+
+    def sizes_at(
+        self, at: Sequence[Mapping[str, int]], *, alone: bool = False
+    ) -> Iterator[dict[str, int]]:
+        """Lengths at which some calls of the law have those given.
+
+        Another length of a kind is put behind one: both together, or either alone, are as given; or
+        ``alone`` all of a kind are, or both together.
+        """
+        sized = {c: one.data[0] for c, one in self.letters.items() if one.op == "size"}
+        kinds = {more: sized[like] for more, like in LIKE.items() if like in sized}
+        for given in at:
+            known = {sized[c]: n for c, n in given.items() if c in sized}
+            alike = {more: known[base] for more, base in kinds.items() if base in known}
+            rest = alike if alone else {}
+            own = {name: known.get(name, rest.get(name, 2)) for name in self.names}
+            yield own
+            own = {name: known.get(name, 2) for name in self.names}
+            for more, base in kinds.items():
+                if more not in self.names or more in known:
+                    continue
+                whole = known.get(base, 2)
+                for few in sorted({1, 2, whole}):
+                    if not alone:
+                        yield {**own, more: few}
+                    if whole > few:
+                        yield {**own, base: whole - few, more: few}
+
+    def ordinary(self) -> Iterator[dict[str, Tensor]]:
+        """Inputs as code is given them; of a pair those at hand, where each row is shown a key."""
+        if isinstance(self.subject, Pair):
+            yield dict(zip(self.law.given, self.subject.inputs, strict=True))
+            return
+        generator = torch.Generator().manual_seed(12)
+        for sizes in self.sizes():
+            values = self.drawn(sizes, 3)
+            for name, told in self.law.given.items():
+                if told.startswith("real"):
+                    values[name] = torch.randn(values[name].shape, generator=generator)
+            yield values
 
 
 def _furthest(left: Tensor, right: Tensor) -> float:
@@ -85,102 +185,8 @@ def away(left: Tensor, right: Tensor) -> Tensor:
     return apart.masked_fill((left == right) | left.isnan() | right.isnan(), 0.0)
 
 
-def _drawn(
-    law: Formula,
-    letters: Axes,
-    axes: int,
-    sizes: Mapping[str, int],
-    seed: int,
-    whole: bool,
-    *,
-    far: bool = False,
-) -> dict[str, Tensor]:
-    """Small whole numbers for every given; two tokens change places, neighbours or ``far``."""
-    generator = torch.Generator().manual_seed(seed)
-    found = {}
-    for name, told in law.given.items():
-        shape = tuple(length_value(n, dict(sizes)) for n in lengths_of(told, letters, axes))
-        kind = told.split()[0]
-        if kind == "permutation":
-            order = torch.arange(shape[0])  # no shift of all tokens
-            other = -1 if far else min(1, shape[0] - 1)
-            order[[0, other]] = order[[other, 0]]
-            found[name] = order
-        elif kind in ("position", "shift"):
-            drawn = torch.randint(0, 6, shape, generator=generator)
-            found[name] = drawn if whole else drawn.double()
-        elif kind == "index":
-            found[name] = torch.randint(0, shape[0], (), generator=generator)
-        elif kind in ("truth", "hidden", "keep", "padding"):
-            shown = torch.randint(0, 2, shape, generator=generator).bool()
-            shown[..., :1] = True
-            shown = shown.cummin(-1).values if kind == "padding" else shown
-            found[name] = ~shown if kind == "hidden" else shown
-        else:
-            found[name] = torch.randint(-2, 3, shape, generator=generator).float()
-    return found
-
-
-def _names(law: Formula, letters: Axes, axes: int) -> list[str]:
-    return sorted(
-        {
-            s.data[0]
-            for told in law.given.values()
-            for n in lengths_of(told, letters, axes)
-            for s in free(n)
-        }
-    )
-
-
-def _sizes(law: Formula, letters: Axes, axes: int) -> Iterator[dict[str, int]]:
-    names = _names(law, letters, axes)
-    for size in SMALL:
-        yield dict.fromkeys(names, size)
-    for ordered in (names, names[::-1]):  # queries may be more than keys, or fewer
-        yield {name: 3 + place for place, name in enumerate(ordered)}
-
-
-def _sizes_at(
-    law: Formula, letters: Axes, axes: int, at: Sequence[Mapping[str, int]], alone: bool = False
-) -> Iterator[dict[str, int]]:
-    """Lengths for a law at which some of its calls have those given.
-
-    Another length of a kind is put behind one: both together, or either alone, are as given; or
-    ``alone`` all of a kind are, or both together.
-    """
-    names = _names(law, letters, axes)
-    for given in at:
-        known = {
-            letters[c].data[0]: n
-            for c, n in given.items()
-            if c in letters and letters[c].op == "size"
-        }
-        alike = {
-            more: known[letters[like].data[0]]
-            for more, like in LIKE.items()
-            if like in letters and letters[like].op == "size" and letters[like].data[0] in known
-        }
-        own = {name: known.get(name, 2) for name in names}
-        yield {name: known.get(name, alike.get(name, 2)) for name in names} if alone else own
-        for more, like in LIKE.items():
-            if more in names and more not in known and like in letters:
-                if letters[like].op != "size":
-                    continue
-                base = letters[like].data[0]
-                whole = known.get(base, 2)
-                for rest in sorted({1, 2, whole}):
-                    if not alone:
-                        yield {**own, more: rest}
-                    if whole > rest:
-                        yield {**own, base: whole - rest, more: rest}
-
-
 def witness_of(
-    law: Formula,
-    calls: Mapping[str, Callable[..., Any]],
-    letters: Axes,
-    subject: Subject,
-    operations: int,
+    run: Run,
     *,
     seed: int = 0,
     at: Sequence[Mapping[str, int]] = (),
@@ -192,72 +198,38 @@ def witness_of(
     ``at``: lengths by letter at which the code differs from its graph; they come first, and
     ``alone`` says that there are no others.  ``after``: further ones, that come last.
     """
-    run = Run(law, calls_by_name(calls, subject), operations)
-    axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
-    last = list(_sizes_at(law, letters, axes, after))
-    usual = () if alone else _sizes(law, letters, axes)
-    for sizes in (*_sizes_at(law, letters, axes, at, alone), *usual, *last):
+    last = list(run.sizes_at(after))
+    usual = () if alone else run.sizes()
+    for sizes in (*run.sizes_at(at, alone=alone), *usual, *last):
         for attempt in range(1 if sizes in last else 3):
             far = attempt == 1 or sizes in last  # of many tokens the last may be of another block
-            values = _drawn(law, letters, axes, sizes, seed * 31 + attempt, whole, far=far)
-            told = run.gap(values)
-            if told is not None and told[0] > told[1]:
+            values = run.drawn(sizes, seed * 31 + attempt, far=far)
+            if run.breaks(values):
                 return seen_of(run, shrunk(run, values))
     return None
 
 
-def is_broken(
-    law: Formula,
-    calls: Mapping[str, Callable[..., Any]],
-    letters: Axes,
-    subject: Subject,
-    operations: int,
-) -> bool:
+def is_broken(run: Run) -> bool:
     """Whether the code breaks the law by more than rounding where every length is 2, or 3."""
-    run = Run(law, calls_by_name(calls, subject), operations)
-    axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
-    for size in SMALL:
-        sizes = dict.fromkeys(_names(law, letters, axes), size)
-        told = run.gap(_drawn(law, letters, axes, sizes, 0, whole))
-        if told is not None and told[0] > told[1]:
-            return True
-    return False
+    return any(run.breaks(run.drawn(dict.fromkeys(run.names, size), 0)) for size in SMALL)
 
 
-def gives_none(
-    law: Formula, calls: Mapping[str, Callable[..., Any]], letters: Axes, subject: Subject
-) -> bool:
+def gives_none(run: Run) -> bool:
     """Whether a side of the law is no number at ordinary inputs: where it divides by 0.
 
     What a proof says "if x ≠ 0" of holds nowhere where x is 0 at some place whatever is given, as
     the distance of a query from its own key is.
     """
-    run = Run(law, calls_by_name(calls, subject), 1)
-    for values in _ordinary(law, letters, subject):
+    for values in run.ordinary():
         try:
             with torch.no_grad():
-                sides = run.law.equations(run.calls, shown=False, **values)
+                sides = run.law.equations(run.called, shown=False, **values)
         except (CodeRaised, IndexError, RuntimeError, ValueError):
             continue
         parts = [x for side in sides for x in (side if isinstance(side, list) else [side])]
         if any(bool(x.isnan().any()) for x in parts):
             return True
     return False
-
-
-def _ordinary(law: Formula, letters: Axes, subject: Subject) -> Iterator[dict[str, Tensor]]:
-    """Inputs as code is given them; of a pair those at hand, whose masks show each row a key."""
-    if isinstance(subject, Pair):
-        yield dict(zip(law.given, subject.inputs, strict=True))
-        return
-    axes, whole = (subject.axes, subject.whole) if isinstance(subject, Rotary) else (0, True)
-    generator = torch.Generator().manual_seed(12)
-    for sizes in _sizes(law, letters, axes):
-        values = _drawn(law, letters, axes, sizes, 3, whole)
-        for name, told in law.given.items():
-            if told.startswith("real"):
-                values[name] = torch.randn(values[name].shape, generator=generator)
-        yield values
 
 
 class Sides(Protocol):

@@ -14,7 +14,7 @@ from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.prove.comparison import CHANGES
 from attnproof.programs.prove.conditions import ONE_CALL
-from attnproof.programs.prove.running import witness_of
+from attnproof.programs.prove.running import Run, witness_of
 from attnproof.programs.subjects import Layer, Rotary, Subject
 from attnproof.symbolic.scalars import num
 from attnproof.theorems.laws import Formula
@@ -223,6 +223,6 @@ def test_an_error_of_the_code_is_no_witness_and_one_of_ours_is_not_hidden() -> N
     subject = Layer(name="l", call=code, embed=4)
     (call,) = calls_of(subject)
     letters = {"B": num(2), "n": num(2), "E": num(4)}
-    assert witness_of(laws[0], {"call": call.alone}, letters, subject, 1) is None
+    assert witness_of(Run(laws[0], {"call": call.alone}, letters, subject)) is None
     with pytest.raises(TypeError, match="unexpected keyword argument 'more'"):
-        witness_of(laws[1], {"call": lambda x: x}, letters, subject, 1)
+        witness_of(Run(laws[1], {"call": lambda x: x}, letters, subject))
