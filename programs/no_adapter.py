@@ -209,7 +209,7 @@ CALLS = {
 BUILDING = "building it"
 SETTING = re.compile(r"give settings=\{'(\w+)': \.\.\}")
 IN_PYTHON = re.compile(r"; give (arguments|settings)=\{[^}]*\}(, or a factory without arguments)?")
-GIVEN = r"give --set \1=.."
+GIVE_SET = r"give --set \1=.."
 LONG = 40  # letters of a name that an example still shows
 
 
@@ -260,7 +260,7 @@ class NoAdapter(TypeError):
         ways += [f"how it is called (--call '{call}'{open_part})"] * (BUILDING not in tried)
         first = f"Say {', or '.join(ways)}, or write" if ways else "Write"
         self.on_command_line = (
-            f"{IN_PYTHON.sub('', SETTING.sub(GIVEN, told))}"
+            f"{IN_PYTHON.sub('', SETTING.sub(GIVE_SET, told))}"
             f"{first} in the file how it is called, and check "
             f"FILE.py::subject:\n{example}"
         )

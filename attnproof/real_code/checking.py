@@ -111,7 +111,7 @@ def look(
     ran = next(
         (one for one in ("measured", "exact") if one in order or (one, "holds") in known), ""
     )
-    methods = {
+    methods: dict[str, Callable[[], None]] = {
         "measured": at.measured,
         "identity": at.identity,
         "exact": at.exact,

@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -330,9 +331,9 @@ def _heads(
     share = own.mean(-1, keepdim=True).reciprocal()
     share = share / share.amax((1, 2), keepdim=True)
     q, error = query.double() / math.sqrt(query.shape[-1]), rows.double() - output
-    seen = None if last is None else last.expand(q.shape[:2])
-    every = (q, key, value, error, output, top, log_sum, rises, own, share, denominator)
-    return [_Head(*(x[h] for x in every), None if seen is None else seen[h]) for h in range(len(q))]
+    seen: Any = [None] * len(q) if last is None else last.expand(q.shape[:2])
+    every = (q, key, value, error, output, top, log_sum, rises, own, share, denominator, seen)
+    return [_Head(*(x[h] for x in every)) for h in range(len(q))]
 
 
 def _keys(x: _Head, start: int, stop: int, stored: float) -> tuple[Tensor, Tensor]:

@@ -99,8 +99,8 @@ def compared(
     rest = torch.unravel_index(inner.argmax(), inner.shape) if off.dim() > 1 else ()
     at = (row, *(int(i) for i in rest))
     words, inputs, here = tell(*at)
-    sides = (here, float(found[at])), (there, float(wanted[at]))
-    return broken(words, inputs, *sides, float(off[at]), float(radius[at]), **sizes)
+    said, implied = (here, float(found[at])), (there, float(wanted[at]))
+    return broken(words, inputs, said, implied, float(off[at]), float(radius[at]), **sizes)
 
 
 Look = Callable[[Any, Draw], Outcome]

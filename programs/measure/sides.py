@@ -177,7 +177,7 @@ def accused(
         told = {"tokens": sum(len(v) if v.dim() == 1 else v.shape[1] for v in _tensors(values))}
     told |= place_of(formula, found)
     at = f" at {list(found.at)}" if found.at else ""
-    sides = (found.names[0] + at, found.here), (found.names[1] + at, found.there)
+    here, there = (found.names[0] + at, found.here), (found.names[1] + at, found.there)
     where = [
         f"{name} = {told[name]}"
         for name, kind in formula.given.items()
@@ -188,7 +188,7 @@ def accused(
     why = ", ".join((_apart(found, formula, now.get("r", 0), now.get("n", 0)), *where))
     if math.isfinite(found.off) and found.allowed > NO_PART * found.off:
         why += f"; rounding explains {found.allowed:.2g}"
-    return broken(why, told, *sides, found.off, found.allowed, **now)
+    return broken(why, told, here, there, found.off, found.allowed, **now)
 
 
 def _tensors(values: Values) -> list[Tensor]:
