@@ -22,6 +22,7 @@ from .refusals import arrays_only, demand
 from .terms import Term, free, is_opened
 
 if TYPE_CHECKING:
+    from .candidates import Candidate
     from .gate import Misreading
 
 __all__ = ["Claim", "Law", "OutsideAxis", "Statement", "Theorem", "theorem"]
@@ -73,6 +74,19 @@ class Statement:
             for v in sorted(free(term) - known, key=repr):
                 if v.op in ("var", "index"):
                     yield term, v
+
+    def example(self, seconds: float) -> Candidate | None:
+        """Exact sizes and values at which all hypotheses hold, or None if none were found in time.
+
+        Once some are found they are not looked for again.
+        """
+        from .refute import obeying  # which loads ball arithmetic, and is rarely needed
+
+        found: Candidate | None = vars(self).get("_example")
+        if found is None:
+            found = obeying(self.givens, self.assume, self.laws, seconds)
+            vars(self)["_example"] = found
+        return found
 
     @cached_property
     def misreading(self) -> Misreading | None:
