@@ -203,10 +203,10 @@ def write_json(record: BaseModel, file: Path) -> Path:
 
 def ended(record: BaseModel, json: Path | None, *, ok: bool) -> int:
     """Write the record if it is asked for, and say where its faults are told; the exit code."""
-    from .usage import exit_code, tell_faults
+    from .usage import FAULT, tell_faults
 
     if json is not None:
         print(f"wrote {write_json(record, json)}")
-    tell_faults(record, json)
+    faulty = tell_faults(record, json)
     stopped = getattr(record, "unfinished", ()) and not getattr(record, "errors", ())
-    return 130 if stopped else exit_code([record], 0 if ok else 1)
+    return 130 if stopped else FAULT if faulty else 0 if ok else 1

@@ -102,6 +102,12 @@ def _load() -> None:
         import_module(f".{part}", __package__)
 
 
+def _build(entries: Sequence[Entry]) -> None:
+    """Build the statements, which the record reads in the end, while workers measure."""
+    for entry in entries:
+        _ = entry.statements
+
+
 def _silent(outcome: Outcome) -> None:
     del outcome
 
@@ -214,6 +220,7 @@ def run(
         for record in _demonstrated(ledger.demonstrations, kept):
             shown.append(record)
             tell(record)
+        _build(entries)
         for entry, outcome in zip(entries, found, strict=True):
             take(entry, outcome, checked)
     except KeyboardInterrupt:

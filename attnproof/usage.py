@@ -197,14 +197,15 @@ def exit_code(records: Iterable[BaseModel], otherwise: int) -> int:
     return FAULT if any(True for one in records for _ in internal_errors(one)) else otherwise
 
 
-def tell_faults(record: BaseModel, json: Path | None) -> None:
-    """Say once, on standard error, where the tracebacks of a command are."""
+def tell_faults(record: BaseModel, json: Path | None) -> bool:
+    """Say once, on standard error, where the tracebacks of a command are; whether there are any."""
     count = len(dict.fromkeys(internal_errors(record)))
     if count:
         where = f"in {json}" if json is not None else "in the record: --json FILE keeps it"
         told = "1 internal error" if count == 1 else f"{count} internal errors"
         whose = "its traceback is" if count == 1 else "the tracebacks are"
         print(f"attnproof: {told}; {whose} {where}", file=sys.stderr)
+    return bool(count)
 
 
 def failure(error: BaseException, path: Path) -> str:
