@@ -180,9 +180,18 @@ def _claim(
 
 
 _KEPT = (
-    "id", "document", "place", "origin", "kind", "says", "expected", "demonstrations", "correction",
-    "mends", "unstated",
-)  # fmt: skip
+    "id",
+    "document",
+    "place",
+    "origin",
+    "kind",
+    "says",
+    "expected",
+    "demonstrations",
+    "correction",
+    "mends",
+    "unstated",
+)
 
 
 def _deciding(

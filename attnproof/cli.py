@@ -22,9 +22,15 @@ except KeyboardInterrupt:  # before there is a command that could tell of it
 from .options import app
 
 PARTS = (
-    "theorem_commands", "report_command", "encoding_commands", "real_code.commands",
-    "scale_commands", "equal_commands", "sweep_commands", "calibration_command",
-)  # fmt: skip
+    "theorem_commands",
+    "report_command",
+    "encoding_commands",
+    "real_code.commands",
+    "scale_commands",
+    "equal_commands",
+    "sweep_commands",
+    "calibration_command",
+)
 for part in PARTS:  # in the order of the help
     import_module(f".{part}", __package__)
 

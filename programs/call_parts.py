@@ -29,9 +29,18 @@ BESIDE: dict[str, str] = {
     "encoding": ": <x> encoding",
 }
 CACHES = (
-    "past_key_value", "past_key_values", "layer_past", "kv_cache", "cache", "past_kv", "past",
-    "state", "cache_kv", "past_kvs", "prev_state",
-)  # fmt: skip
+    "past_key_value",
+    "past_key_values",
+    "layer_past",
+    "kv_cache",
+    "cache",
+    "past_kv",
+    "past",
+    "state",
+    "cache_kv",
+    "past_kvs",
+    "prev_state",
+)
 ROWS_OF_QUERIES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
 OF_QUERIES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
 KINDS = ("keep", "add", "ones")  # hide is what shows under keep

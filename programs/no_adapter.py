@@ -36,9 +36,17 @@ WANTS_DEVICE = (
 )
 # Packages of kernels, which code names where it cannot do without them.
 KERNELS = (
-    "flash_attn", "xformers", "triton", "apex", "transformer_engine", "sageattention", "natten",
-    "deepspeed", "causal_conv1d", "mamba_ssm",
-)  # fmt: skip
+    "flash_attn",
+    "xformers",
+    "triton",
+    "apex",
+    "transformer_engine",
+    "sageattention",
+    "natten",
+    "deepspeed",
+    "causal_conv1d",
+    "mamba_ssm",
+)
 _NO_MODULE = re.compile(r"No module named '?(\w+)")
 _PIP = re.compile(r"pip3? install (?:-\S+ )*([A-Za-z][\w-]*)")
 _NONE_CALLED = "'NoneType' object is not callable"

@@ -43,9 +43,16 @@ SMALL = {
 }
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 PARTS = (
-    "text_config", "vision_config", "audio_config", "encoder_config", "decoder_config",
-    "thinker_config", "talker_config", "encoder", "decoder",
-)  # fmt: skip
+    "text_config",
+    "vision_config",
+    "audio_config",
+    "encoder_config",
+    "decoder_config",
+    "thinker_config",
+    "talker_config",
+    "encoder",
+    "decoder",
+)
 
 
 def rotary_classes() -> tuple[tuple[str, str], ...]:

@@ -88,9 +88,14 @@ def of_image(signature: Signature) -> dict[str, str]:
 
 
 OF_ANGLES = (
-    "width-as-declared", "frequencies-as-declared", "length-as-declared", "follows-its-arguments",
-    "neighbours-differ", "angles-are-exact", "survives-casting",
-)  # fmt: skip
+    "width-as-declared",
+    "frequencies-as-declared",
+    "length-as-declared",
+    "follows-its-arguments",
+    "neighbours-differ",
+    "angles-are-exact",
+    "survives-casting",
+)
 OF_LENGTHS = ("norm", "identity-at-zero", "length-as-declared")
 OF_CONTEXT = ("causal", "past-is-used", "window-as-declared", "alignment", "step-by-step")
 OF_PADDING = ("hidden-keys-do-nothing", "padding-does-nothing")

@@ -69,9 +69,19 @@ from .signs import nonzero, sign
 from .terms import BINDERS, Opened, Term, free, instantiate, make, opened
 
 EVERYWHERE = frozenset(["add", "mul", "exp", "sin", "cos", "tanh", "abs", "maximum"])
-REARRANGES = frozenset((
-    "named", "broadcast", "permute", "new axis", "reshape", "concat", "stack", "matmul", "reduce",
-))  # fmt: skip
+REARRANGES = frozenset(
+    (
+        "named",
+        "broadcast",
+        "permute",
+        "new axis",
+        "reshape",
+        "concat",
+        "stack",
+        "matmul",
+        "reduce",
+    )
+)
 SELECTS = frozenset(["entry", "row", "pick", "slice", "gather"])
 
 

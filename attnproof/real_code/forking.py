@@ -28,12 +28,20 @@ NUMBER = struct.Struct("q")  # a process, its exit code, the length of what is a
 NO_CUDA = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # whoever starts CUDA leaves none to its forks
 SERVE = BOOT.replace("running import main; main()", "forking import serve; serve()")
 LOADED = (
-    "torch._dynamo", "torch.export._trace", "attnproof.programs.exact",
-    "attnproof.programs.identify.remarks", "attnproof.programs.identify.suggestions",
-    "attnproof.programs.measure.examine", "attnproof.programs.no_adapter",
-    "attnproof.programs.prove", "attnproof.programs.subject", "attnproof.real_code.checking",
-    "attnproof.real_code.loading", "attnproof.real_code.targets", "attnproof.symbolic.latex",
-)  # fmt: skip
+    "torch._dynamo",
+    "torch.export._trace",
+    "attnproof.programs.exact",
+    "attnproof.programs.identify.remarks",
+    "attnproof.programs.identify.suggestions",
+    "attnproof.programs.measure.examine",
+    "attnproof.programs.no_adapter",
+    "attnproof.programs.prove",
+    "attnproof.programs.subject",
+    "attnproof.real_code.checking",
+    "attnproof.real_code.loading",
+    "attnproof.real_code.targets",
+    "attnproof.symbolic.latex",
+)
 
 
 class ForkServer:

@@ -33,8 +33,14 @@ WHOLE = ("symbolic", "numeric", "theorems/definitions")
 ROOTS = ("checking", "demonstrations", "sweeping.work")
 """What makes results; everything these import counts."""
 LIBRARIES = (
-    "torch", "numpy", "sympy", "python-flint", "mpmath", "array-api-compat", "transformers",
-)  # fmt: skip
+    "torch",
+    "numpy",
+    "sympy",
+    "python-flint",
+    "mpmath",
+    "array-api-compat",
+    "transformers",
+)
 Stamp = tuple[str, int, int]
 """Path, time of change in nanoseconds, bytes: what differs when a file is written."""
 

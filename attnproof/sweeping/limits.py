@@ -60,9 +60,14 @@ def limited_time(limit: float | None) -> Iterator[str]:
 
 
 SIGNS = (
-    "out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory",
-    "unable to allocate", "MemoryError", "std::bad_alloc",
-)  # fmt: skip
+    "out of memory",
+    "can't allocate memory",
+    "cannot allocate memory",
+    "not enough memory",
+    "unable to allocate",
+    "MemoryError",
+    "std::bad_alloc",
+)
 """What PyTorch, NumPy, Python and C++ say; PyTorch on a CPU raises no error of its own kind."""
 
 

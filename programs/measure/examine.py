@@ -21,9 +21,17 @@ from ..subjects import Subject
 from .base import FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
 
 MODULES = (
-    "calls", "laws", "rotary_casting", "rotary_positions", "rotary_declared", "scores",
-    "hidden_keys", "bias", "additive", "states",
-)  # fmt: skip
+    "calls",
+    "laws",
+    "rotary_casting",
+    "rotary_positions",
+    "rotary_declared",
+    "scores",
+    "hidden_keys",
+    "bias",
+    "additive",
+    "states",
+)
 
 
 def examine(

@@ -239,8 +239,21 @@ RULES: dict[str, Callable[[list[int], int], int]] = {
 }
 BELOW = ("sub", "rsub", "neg")  # what goes below 0
 # What may be as large as a number that stands among its arguments; others move what they are given.
-FILLS = ("arange", "where", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "masked_fill",
-         "fill", "scalar_tensor", "full", "full_like", "new_full")  # fmt: skip
+FILLS = (
+    "arange",
+    "where",
+    "clamp",
+    "clamp_min",
+    "clamp_max",
+    "maximum",
+    "minimum",
+    "masked_fill",
+    "fill",
+    "scalar_tensor",
+    "full",
+    "full_like",
+    "new_full",
+)
 PICKS = ("index", "index_select", "embedding", "gather")
 
 

@@ -32,10 +32,18 @@ LAYOUT = frozenset(
 )
 AS_TEXT = ("__repr__", "__str__", "__format__", "__hash__")
 # These ask whether they have to copy, or how numbers lie in memory, and are given copies.
-MERGES = frozenset((
-    "reshape", "view", "flatten", "linear", "matmul", "__matmul__", "einsum",
-    "scaled_dot_product_attention",
-))  # fmt: skip
+MERGES = frozenset(
+    (
+        "reshape",
+        "view",
+        "flatten",
+        "linear",
+        "matmul",
+        "__matmul__",
+        "einsum",
+        "scaled_dot_product_attention",
+    )
+)
 SPREADS = ("var", "std")  # in the names of operations that divide by what they count less 1
 # What code names that asks whether a length is an int, which it is not while code is traced.
 KINDS, ASKED = frozenset(("isinstance", "type")), frozenset(("int", "Integral", "SymInt"))

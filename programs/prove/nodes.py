@@ -25,9 +25,14 @@ FLEX = "flex_attention"
 BLOCKS = 4  # the place of the block mask among its arguments; its last part is the mask
 # What is done to one number is done to all of an array; of the rest these are read inside.
 ALIKE = (
-    "aten.index.Tensor", "aten.full.default", "aten.scalar_tensor.default", "aten.clone.default",
-    "aten._to_copy.default", "aten.lift_fresh_copy.default", "aten.to.dtype",
-)  # fmt: skip
+    "aten.index.Tensor",
+    "aten.full.default",
+    "aten.scalar_tensor.default",
+    "aten.clone.default",
+    "aten._to_copy.default",
+    "aten.lift_fresh_copy.default",
+    "aten.to.dtype",
+)
 
 PYTHON = {
     operator.mul: "mul",

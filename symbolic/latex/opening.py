@@ -75,10 +75,21 @@ _PUSHED = ELEMENTWISE | {
     "slice",
     "tabulate",
 }
-_CURVED = frozenset((
-    "abs", "equal", "exp", "floor_divide", "indicator", "less", "less_equal", "log", "power",
-    "remainder", "sqrt",
-))  # fmt: skip
+_CURVED = frozenset(
+    (
+        "abs",
+        "equal",
+        "exp",
+        "floor_divide",
+        "indicator",
+        "less",
+        "less_equal",
+        "log",
+        "power",
+        "remainder",
+        "sqrt",
+    )
+)
 
 
 def letter(length: Term, taken: Iterable[Term]) -> str:

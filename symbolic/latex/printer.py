@@ -157,9 +157,17 @@ def number(value: Fraction) -> Piece:
 
 
 _NAMED = (
-    r"\operatorname", r"\mathrm", r"\left", r"\sum", r"\cos", r"\sin", r"\log", r"\tanh", r"\exp",
+    r"\operatorname",
+    r"\mathrm",
+    r"\left",
+    r"\sum",
+    r"\cos",
+    r"\sin",
+    r"\log",
+    r"\tanh",
+    r"\exp",
     r"\max",
-)  # fmt: skip
+)
 
 
 def joined(factors: list[str]) -> str:
