@@ -59,9 +59,16 @@ class Look:
     reach: Reach | None = None
     window: tuple[int, ...] = ()
 
-    def calls(self, fastest: float = 0.0, **how: bool) -> SimpleNamespace:
+    def calls(
+        self,
+        fastest: float = 0.0,
+        *,
+        pieces: bool = False,
+        plain: bool = False,
+        still: bool = False,
+    ) -> SimpleNamespace:
         """The calls of the code on arrays with their errors, as :class:`Roundings` has them."""
-        made = replace(self.roundings.anew(fastest), **how)
+        made = replace(self.roundings.anew(fastest), pieces=pieces, plain=plain, still=still)
         calls = calls_of(self.subject, Hand(made.call, dtype=self.draw.dtype))
         for name in ("windowed", "indexed", "gridded"):
             if self.window and (whole := getattr(calls, name, None)) is not None:

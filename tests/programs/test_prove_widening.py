@@ -149,7 +149,7 @@ def one_axis_is_dropped(x: Tensor) -> Tensor:
 
 def of_torch(x: Tensor) -> Tensor:
     """A function as torch has them in Python, which hands itself on to whoever follows it."""
-    if functional.has_torch_function_unary(x):
+    if functional.has_torch_function_unary(x):  # type: ignore[attr-defined]
         found: Tensor = handle_torch_function(of_torch, (x,), x)
         return found
     return one_axis_is_dropped(x)
