@@ -57,8 +57,11 @@ WHOLE = ("tests/numeric/test_catalogue.py",)  # its last test asks for what the 
 SINGLY = ("tests/attacks", "tests/bugs")  # where each is long
 
 
+gc.disable()  # what is collected stays: to go through it takes a third of the time meanwhile
+
+
 def pytest_collection_finish() -> None:
-    """What is collected stays: it is not gone through again each time that garbage is collected.
+    """What is collected is not gone through again each time that garbage is collected.
 
     That takes a tenth of the time of all tests otherwise, and pauses of seconds, which count as the
     time of whatever is looked for with a limit.
@@ -66,6 +69,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(5_000, 20, 20)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -167,10 +171,12 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 
 PART, SECONDS = 40, 0.2
+LONGER = ("MOST", "LITTLE", "WORK")
 FEWER = (
     "from importlib import import_module; gates = import_module('attnproof.programs.prove.gate'); "
     f"gates.WORK = {{name: work // {PART} for name, work in gates.WORK.items()}}; "
-    f"gates.SECONDS = {SECONDS}; serve()"
+    f"gates.SECONDS = {SECONDS}; longer = import_module('attnproof.real_code.longer'); "
+    f"[setattr(longer, name, getattr(longer, name) // {PART}) for name in {LONGER}]; serve()"
 )
 
 
@@ -224,8 +230,12 @@ def spawned(monkeypatch: pytest.MonkeyPatch) -> None:
 def fewer_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code is run at fewer lengths, in tests that are not about that.
 
-    Beside its graph with a fortieth of the work; beside other code at every third length.
+    Beside its graph, and beyond its numbers, with a fortieth of the work; beside other code at
+    every third length.
     """
+    longer = import_module("attnproof.real_code.longer")
+    for name in LONGER:
+        monkeypatch.setattr(longer, name, getattr(longer, name) // PART)
     gates = import_module("attnproof.programs.prove.gate")  # its function has its name
     monkeypatch.setattr(gates, "WORK", {name: work // PART for name, work in gates.WORK.items()})
     monkeypatch.setattr(gates, "SECONDS", SECONDS)

@@ -62,6 +62,7 @@ NONE = dict.fromkeys(OF_MASKS, "not asked")
 CAUSAL = {**NONE, "causal": "measured"}
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 @pytest.mark.parametrize(
     ("rule", "found"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
@@ -19,6 +20,19 @@ def lengths(request: pytest.FixtureRequest) -> None:
     """All for tests that want ``every_length``; else fewer, by which a fault is seen as well."""
     if "every_length" not in request.fixturenames:
         request.getfixturevalue("fewer_lengths")
+
+
+@pytest.fixture
+def lengths_of_one() -> None:
+    """The code of a test that is about lengths of 1 is traced anew there, if need be."""
+
+
+@pytest.fixture(autouse=True)
+def traced_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is traced from 2 tokens on is proved from there on: other traces take as long again."""
+    if "lengths_of_one" not in request.fixturenames:
+        widening = import_module("attnproof.programs.prove.widening")
+        monkeypatch.setattr(widening, "TRACED_ANEW", 0)
 
 
 @pytest.fixture

@@ -125,6 +125,7 @@ def keys_backwards(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tens
 OF_TOKENS = ("neighbours", "positions", "positions of rows", "two coordinates")
 
 
+@pytest.mark.usefixtures("lengths_of_one")
 @pytest.mark.parametrize("name", OF_TOKENS)
 def test_no_count_of_tokens_is_fixed_by_how_the_code_is_called(name: str) -> None:
     found = {one.law: one for one in prove(subject_of(*ROTARY[name])).findings}

@@ -49,6 +49,7 @@ def rotary(name: str) -> Rotary:
 AT_LEAST = {"written_in_place": ("B, H, T ≥ 2",)}
 
 
+@pytest.mark.usefixtures("lengths_of_one")
 @pytest.mark.parametrize("name", code.ROTARY)
 def test_rotary_code_is_proved_in_every_form(name: str) -> None:
     found = prove(rotary(name))

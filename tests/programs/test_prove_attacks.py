@@ -191,6 +191,7 @@ FALSE: dict[str, tuple[Callable[[], Subject], str]] = {
 NOT_READ = ("memory that was not written to", "-inf times False")
 
 
+@pytest.mark.usefixtures("lengths_of_one")
 @pytest.mark.parametrize("name", FALSE)
 def test_what_is_false_somewhere_is_not_proved(name: str) -> None:
     make, law = FALSE[name]

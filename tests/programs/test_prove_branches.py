@@ -296,6 +296,7 @@ CONDITIONS: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.usefixtures("lengths_of_one")
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_what_turned_out_in_one_way_is_told(name: str) -> None:
     code, condition = CONDITIONS[name]

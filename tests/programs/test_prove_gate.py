@@ -45,6 +45,7 @@ def texts(finding: Finding) -> list[str]:
     return [condition.text for condition in finding.assuming]
 
 
+@pytest.mark.usefixtures("lengths_of_one")
 @pytest.mark.parametrize("name", UNLIKE)
 def test_code_that_does_other_than_its_graph_is_not_proved(name: str) -> None:
     found = of_layer(deepcopy(UNLIKE[name]), "permutation", "rows-of-batch-apart")

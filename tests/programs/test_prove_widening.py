@@ -26,6 +26,7 @@ from attnproof.programs.subjects import Attention, Layer
 from attnproof.symbolic.array import Array
 from attnproof.symbolic.scalars import size
 
+pytestmark = pytest.mark.usefixtures("lengths_of_one")
 MASK = torch.ones(12, 12).tril() == 0
 WIDTH = 4
 
