@@ -40,6 +40,11 @@ MISMATCHED = TRUE.replace('(n,) = sizes("n"', 'n, m = sizes("n m"').replace(
 )
 
 
+@pytest.fixture(autouse=True)
+def lengths(fewer_lengths: None) -> None:
+    """What commands and answers say of code is not about lengths; where it is, this is replaced."""
+
+
 @pytest.fixture
 def true_theorem() -> str:
     """The text of a file with a small theorem."""

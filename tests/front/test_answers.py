@@ -24,8 +24,6 @@ from attnproof.symbolic.claim import Claim
 from tests.front.code_files import Methods, set_methods
 from tests.front.outputs import balanced, conforms, python
 
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
 (n,) = sizes("n")
 X = real(n).named("X")
 check: Any = attnproof.check  # called as no type checker would let it be

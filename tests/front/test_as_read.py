@@ -62,7 +62,6 @@ NONE = dict.fromkeys(OF_MASKS, "not asked")
 CAUSAL = {**NONE, "causal": "measured"}
 
 
-@pytest.mark.usefixtures("fewer_lengths")
 @pytest.mark.parametrize(
     ("rule", "found"),
     [

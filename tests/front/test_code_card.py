@@ -24,8 +24,6 @@ from attnproof.real_code.words import card_lines
 from attnproof.verdict_line import Condition
 from tests.front.planted import planted
 
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
 
 class Rotated(nn.Module):
     """Half-split rotation; ``power`` of the position, and growth with it, spoil laws."""

@@ -12,8 +12,6 @@ from attnproof.equal_records import ClassesRecord, EqualRecord
 from attnproof.testing import NotEqual, assert_equal, check_equal
 from tests.front.outputs import Output, conforms
 
-pytestmark = pytest.mark.usefixtures("fewer_lengths")
-
 CODE = """
 import torch
 

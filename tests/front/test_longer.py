@@ -26,6 +26,11 @@ from attnproof.testing import check_attention
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
+@pytest.fixture(autouse=True)
+def lengths() -> None:
+    """Code is run at all of them here."""
+
+
 def scores(q: Tensor, k: Tensor) -> Tensor:
     found = q @ k.mT / math.sqrt(q.shape[-1])
     if bool(found.isnan().any()):

@@ -53,7 +53,6 @@ PRINTING = [
 ]
 
 
-@pytest.mark.usefixtures("fewer_lengths")
 @pytest.mark.parametrize(("page", "command"), PRINTING)
 def test_a_command_prints_what_its_page_says(page: str, command: Command, tmp_path: Path) -> None:
     """Else ``python -m tests.front.pages`` writes the page anew."""
@@ -76,7 +75,6 @@ def test_a_page_is_written_anew_and_another_word_is_noticed(tmp_path: Path) -> N
     assert wordy("1 law: proved, 0.3 s") != wordy("1 law: broken, 0.3 s")
 
 
-@pytest.mark.usefixtures("fewer_lengths")
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_runs_and_shows_what_it_speaks_of(page: Path, tmp_path: Path) -> None:
     """A phrase in a comment ``<!-- shown: .. -->`` of its page is shown by its cells."""

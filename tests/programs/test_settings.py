@@ -233,6 +233,7 @@ def test_an_assertion_that_finds_no_adapter_does_so_too() -> None:
     assert settings() == before
 
 
+@pytest.mark.usefixtures("every_length")
 def test_what_is_set_in_one_law_is_not_set_in_the_next() -> None:
     at_the_end: list[tuple[str, torch.dtype]] = []
 
