@@ -10,7 +10,7 @@ import pytest
 from array_api_compat import array_namespace
 
 from attnproof.numeric.residues.exact import checked, exact
-from attnproof.numeric.residues.towers import Tower, _of_order
+from attnproof.numeric.residues.towers import Tower, _of_order, tower
 from attnproof.symbolic.claim import equal, greater, iterate, rows
 from attnproof.symbolic.givens import (
     angle,
@@ -33,6 +33,7 @@ l, d = sizes("l d", "features")
 (B,) = sizes("B", "blocks")
 xp: Any = array_namespace(real(n).named("x"))
 HEADS = {"Q": real(r, l), "K": real(n, l), "V": real(n, d), "s": permutation(n)}
+GIVEN = {name: given.named(name) for name, given in HEADS.items()}
 MASKED = {**HEADS, "keep": boolean(r, n)}
 TOKENS = {"Q": real(n, l), "K": real(n, l), "V": real(n, d)}
 ROTATED = {
@@ -323,6 +324,27 @@ def test_rational_functions_agree_no_more_often_than_the_bound(body: Any) -> Non
         passed += check.status != "violated"  # undefined entries count as passed
     assert check.error is not None
     assert 0 < passed / runs <= float(check.error) + 3 * (0.25 / runs) ** 0.5
+
+
+def test_a_bound_knows_nothing_of_the_claims_before() -> None:
+    def pairs(Q: Any, K: Any, V: Any, s: Any) -> Any:
+        return equal(attention(Q, K[s], V[s]), attention(Q, K, V))
+
+    def both(Q: Any, K: Any, V: Any, s: Any) -> Any:
+        return {"of cubes": pairs(Q**3, K, V, s), "of queries": pairs(Q, K, V, s)}
+
+    together, alone = (exact(stated(HEADS, body), scale="small") for body in (both, pairs))
+    cubes, queries = ([c.error for c in together if c.says == says] for says in both(**GIVEN))
+    assert queries == [check.error for check in alone]
+    assert None not in queries
+    assert cubes != queries
+
+
+def test_numbers_that_nothing_reads_are_not_drawn() -> None:
+    statement = stated({"x": real(), "W": real(n, n)}, lambda x, **_: equal(2 * x, x + x))
+    ((says, claim),) = statement.claims.items()
+    check = checked(statement, says, claim, {"n": 1 << 20}, tower(0, 0), 0, 0)  # W is of 8 TB
+    assert check.status == "held"
 
 
 def test_a_softmax_agrees_no_more_often_than_the_bound() -> None:
