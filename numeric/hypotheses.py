@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.functional import jacobian
 
 from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.derive import Contraction, contraction
@@ -129,12 +128,6 @@ class TooManyUnknowns(ValueError):
     """The equations are too many for their unknowns to be solved for at once."""
 
 
-def derivatives(function: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:
-    """The matrix of derivatives; ``torch.func`` would import PyTorch's compiler, in a second."""
-    found: Tensor = jacobian(function, at, vectorize=True)  # type: ignore[no-untyped-call]
-    return found
-
-
 def solved(
     gaps: Callable[[dict[str, Tensor]], Tensor], start: Mapping[str, Tensor], equations: int
 ) -> tuple[dict[str, Tensor], float] | None:
@@ -157,7 +150,7 @@ def solved(
 
     for _ in range(STEPS):
         now = gap(flat)
-        slope = derivatives(gap, flat)
+        slope: Tensor = torch.func.jacrev(gap)(flat)
         if not bool(now.isfinite().all() and slope.isfinite().all()):
             return None
         step = torch.linalg.lstsq(slope, -now[:, None], driver="gelsd").solution[:, 0]

@@ -27,7 +27,7 @@ from . import devices
 from .arithmetic import Arithmetic
 from .attention_bound import AttentionBound
 from .devices import DTYPES, called, name_of
-from .hypotheses import derivatives, number_array
+from .hypotheses import number_array
 from .implementations import DoesNotFit, Implementation
 from .implementations.eager import SOFTMAX
 from .measurement import (
@@ -233,7 +233,7 @@ def _linear(
 
     zero = torch.zeros(prod(shape), dtype=FLOAT64)
     constant = difference(zero)
-    matrix = derivatives(difference, zero)
+    matrix: Tensor = torch.func.jacrev(difference)(zero)
     probe = torch.linspace(-1, 2, prod(shape), dtype=FLOAT64)
     gap = difference(probe) - constant - matrix @ probe
     if float(gap.abs().max()) > 1e-9 * (1 + float(matrix.abs().max()) * prod(shape)):

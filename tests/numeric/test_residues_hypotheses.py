@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -234,21 +233,6 @@ def test_what_holds_without_a_hypothesis_holds(name: str) -> None:
     found = exact(under(givens, assume, twice), scale="small")
     assert {check.status for check in found} == {"held"}
     assert all("without the hypothesis" in check.argument for check in found)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_claims_of_one_statement_are_found_as_each_alone(name: str) -> None:
-    givens, assume, follows, other = CASES[name]
-    bodies = {"one": follows, "another": other, "one again": follows}
-    told = {says: _asked(body, givens) for says, body in bodies.items()}
-    together = exact(under(givens, assume, lambda: told), scale="small")
-    alone = [
-        replace(check, says=says)
-        for says, body in bodies.items()
-        for check in exact(under(givens, assume, body), scale="small")
-    ]
-    found, apart = ([replace(one, seconds=0.0) for one in every] for every in (together, alone))
-    assert found == apart
 
 
 def test_a_bound_is_kept_where_values_are_formed_and_not_where_they_solve_equations() -> None:
