@@ -44,6 +44,7 @@ from attnproof.symbolic.givens import (
     standard,
 )
 from attnproof.symbolic.refute import refute
+from attnproof.symbolic.statement import Statement
 
 n, d = sizes("n d")
 omega, psi = probability_space("Ω"), probability_space("Ψ")
@@ -351,3 +352,19 @@ def test_designs_are_designs() -> None:
                 assert is_design(z)
     assert design((3, 2), Random(0)) is None
     assert {abs(x) for seed in range(20) for x in design((4, 2), Random(seed)).ravel()} != {1}
+
+
+def test_values_that_obey_hypotheses_are_looked_for_until_some_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+
+    def obeying(*given: Any) -> str | None:
+        asked.append(given[-1])
+        return "values" if len(asked) > 1 else None
+
+    monkeypatch.setattr("attnproof.symbolic.refute.obeying", obeying)
+    statement = Statement({"x": real()}, {})
+    found: list[Any] = [statement.example(seconds) for seconds in (1.0, 2.0, 3.0)]
+    assert found == [None, "values", "values"]
+    assert asked == [1.0, 2.0]
