@@ -46,7 +46,9 @@ def interpreted(*given: Any, **named: Any) -> Any:
 
 def traced(*given: Any, **named: Any) -> Any:
     """The same, compiled where it is traced, without which no table is read."""
-    return (flex_attention if torch.compiler.is_exporting() else interpreted)(*given, **named)
+    if torch.compiler.is_exporting():
+        return flex_attention(*given, **named)
+    return interpreted(*given, **named)
 
 
 def flexible(
