@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ..programs.as_read import LAWS as OF_MASKS
-from ..programs.calling import evaluating
+from ..programs.calling import evaluating, given_back
 from ..programs.draw import Draw
 from ..programs.finding import LONGER, Finding
 from ..programs.measure.examine import examine
@@ -96,7 +96,8 @@ def at_longer(
     the code asks.  ``exact``: laws that finite fields have found to hold, whose lines say below
     which of its numbers they were run.
     """
-    known = lengths_of(subject)
+    with given_back():  # what the code sets in these runs is not set in others
+        known = lengths_of(subject)
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
     stored = [*_irregular(subject)]
     left, beside = WORK, set[str]()
@@ -109,7 +110,8 @@ def at_longer(
             if own and cost <= left and method == "measured":
                 begin(law)
                 left -= cost
-                found = examine(replace(subject, run_at=(one.at,)), (draw,), (law,))
+                with given_back():
+                    found = examine(replace(subject, run_at=(one.at,)), (draw,), (law,))
                 asked = {each.law: each for each in found if each.verdict != "not asked"}
                 made = asked.pop(law, None)
                 others = [each for name, each in asked.items() if name not in beside]

@@ -13,11 +13,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from attnproof.programs.calling import given_back
 from attnproof.programs.declarations import DeclaredAttention
+from attnproof.programs.draw import Draw
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
-from attnproof.real_code.longer import lengths_of
+from attnproof.real_code.longer import at_longer, lengths_of
 from attnproof.real_code.records import LawOfCodeRecord
 from attnproof.real_code.request import Asked
 from attnproof.real_code.words import how
@@ -61,6 +63,12 @@ def placed_beyond_reach(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if k.shape[-2] > 100_000:
         found = found + torch.arange(k.shape[-2])
     return found.softmax(-1) @ v
+
+
+def sets_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    if k.shape[-2] > 100:
+        torch.set_default_dtype(torch.float64)
+    return plain(q, k, v[..., :9000, :])
 
 
 def refuses_many(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -118,6 +126,17 @@ def test_a_fault_of_many_tokens_breaks_the_law(attend: Attend, law: str) -> None
 def test_a_mask_that_leaks_from_a_length_on_is_not_causal() -> None:
     assert asked(leaks_when_long, "causal", causal=True).verdict == "broken"
     assert asked(hides_later, "causal", causal=True).verdict == "exact"
+
+
+def test_what_code_sets_at_more_tokens_is_set_in_no_other_run() -> None:
+    code = Attention(
+        name="a", attend=lambda q, k, v, _: sets_when_long(q, k, v), heads=2, groups=2, width=4
+    )
+    law, heard = "permutation", lambda _: None
+    with given_back():
+        told = at_longer(code, [law], Draw(), heard, exact=[law])
+        set_ = [torch.get_default_dtype() for _ in told]
+    assert set_ == [torch.float32]
 
 
 @pytest.mark.parametrize("attend", [plain, in_pieces_when_long, refuses_many])
