@@ -10,8 +10,8 @@ import typer
 
 from .document import Grid, Line, bar
 from .document import show as show_page
+from .errors import UsageError, require_device, require_file
 from .options import DeviceOption, JsonFile, app, load, present
-from .usage import UsageError, require_device, require_file
 
 if TYPE_CHECKING:
     import torch

@@ -17,10 +17,10 @@ from .conformance import require_shapes
 from .document import Shown
 from .encoding import Encoding
 from .encoding_table import Tell, tabulate
+from .errors import require_known
 from .law_verdicts import LIMIT
 from .laws import LAWS
 from .registry import in_order, load_encodings, load_file
-from .usage import require_known
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .errors import broken_by
 from .numeric.file_imports import ids_in, imported
-from .usage import broken_by
 
 if TYPE_CHECKING:
     from .symbolic.statement import Statement, Theorem

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 from . import __version__, translate
 from .catalogue import Source
 from .definitions_used import named
+from .errors import broken_by
 from .evidence import (
     Evidence,
     ExactEvidence,
@@ -36,7 +37,6 @@ from .records import (
 from .symbolic.array import AxisMismatch
 from .symbolic.faults import fault_of
 from .symbolic.statement import Statement, Theorem
-from .usage import broken_by
 
 if TYPE_CHECKING:
     from .symbolic.decision import Decision

@@ -11,7 +11,7 @@ from inspect import signature
 from typing import Annotated
 
 from . import __version__
-from .usage import Interrupted, UsageError
+from .errors import Interrupted, UsageError
 
 try:
     import typer
@@ -78,8 +78,16 @@ def schema(
     ] = False,
 ) -> int:
     """The JSON schema of the record."""
-    asked = (table, of_sweep, code, equal, classes, proof, calibration)
-    given = [flag for flag, on in zip(filter(None, RECORDS), asked, strict=True) if on]
+    asked = {
+        "--table": table,
+        "--sweep": of_sweep,
+        "--code": code,
+        "--equal": equal,
+        "--classes": classes,
+        "--proof": proof,
+        "--calibration": calibration,
+    }
+    given = [flag for flag, on in asked.items() if on]
     if len(given) > 1:
         raise UsageError(f"wanted one record, got {' and '.join(given)}; give one of them at most")
     from .evidence import schema_text

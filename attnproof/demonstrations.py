@@ -9,8 +9,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .catalogue import BUILT_IN
+from .errors import broken_by
 from .records import DemonstrationRecord, Outcome, RowRecord
-from .usage import broken_by
 
 if TYPE_CHECKING:
     from .numeric.demonstration import Demonstration, Demonstrations, Row

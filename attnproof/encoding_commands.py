@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .document import Line, show
+from .errors import (
+    Interrupted,
+    UsageError,
+    held_back,
+    require_file,
+    require_known,
+    require_writable,
+)
 from .options import EncodingFiles, JsonFile, app, cores, ended, load
-from .usage import Interrupted, UsageError, held_back, require_file, require_known, require_writable
 
 if TYPE_CHECKING:
     from .card_records import BrokenEncoding, TableRecord

@@ -27,6 +27,7 @@ from .card_records import (
 from .conformance import NotAnEncoding, require_shapes
 from .encoding import Encoding
 from .encoding_law import EncodingLaw
+from .errors import broken_by
 from .evidence import Formula, InternalErrorEvidence, UndecidedEvidence
 from .law_verdicts import LIMIT, decided, measured
 from .laws import LAWS
@@ -37,7 +38,6 @@ from .symbolic.givens import natural, positions, real, sizes
 from .symbolic.latex import unfolded_latex
 from .symbolic.plain import plain
 from .symbolic.statement import Statement
-from .usage import broken_by
 from .verdict_line import clauses
 
 PACKAGE = Path(__file__).resolve().parent

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .document import show
+from .errors import UsageError, require_file
 from .options import JsonFile, Seed, app, write_json
-from .usage import UsageError, require_file
 
 if TYPE_CHECKING:
     from .equal_records import EqualRecord

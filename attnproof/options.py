@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .usage import UsageError, held_back, require_device, require_theorems
+from .errors import UsageError, held_back, require_device, require_theorems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -203,7 +203,7 @@ def write_json(record: BaseModel, file: Path) -> Path:
 
 def ended(record: BaseModel, json: Path | None, *, ok: bool) -> int:
     """Write the record if it is asked for, and say where its faults are told; the exit code."""
-    from .usage import FAULT, tell_faults
+    from .errors import FAULT, tell_faults
 
     if json is not None:
         print(f"wrote {write_json(record, json)}")

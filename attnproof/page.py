@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from .checking import check
 from .claims import name_of
 from .document import WIDTH, bar, bullets, filled, formula, section, sign
+from .errors import FAULT, broken_by, exit_code
 from .evidence import (
     Formula,
     IllTypedEvidence,
@@ -41,7 +42,6 @@ from .records import (
 )
 from .runner import run
 from .translate import steps
-from .usage import FAULT, broken_by, exit_code
 from .verdict_line import Condition, verdict_line
 
 if TYPE_CHECKING:

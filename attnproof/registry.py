@@ -26,8 +26,8 @@ from typing import Any
 
 from .card_records import BrokenEncoding
 from .encoding import Encoding, id_of
+from .errors import broken_by
 from .numeric.file_imports import imported
-from .usage import broken_by
 
 BUILT_IN = GROUP = "attnproof.encodings"
 OUTSIDE = "_attnproof_file_"  # begins the name of a module that was read from a path

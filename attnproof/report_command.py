@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypedDict, TypeVar, cast
 
 import typer
 
+from .errors import UsageError, require_writable
 from .options import app
-from .usage import UsageError, require_writable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,9 +18,9 @@ from .checking import Options, check
 from .claims import decide_claims, with_known_conclusions
 from .definitions_used import definitions
 from .demonstrations import demonstrate
+from .errors import broken_by
 from .ledger import Ledger
 from .records import BrokenFile, DemonstrationRecord, Machine, OptionsRecord, Results, TheoremRecord
-from .usage import broken_by
 
 if TYPE_CHECKING:
     from .sweeping.kept import Kept, Writer

@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from .document import Line, bar, show
+from .errors import (
+    Interrupted,
+    UsageError,
+    require_device,
+    require_file,
+    require_known,
+    require_writable,
+)
 from .options import (
     DeviceOption,
     Dtype,
@@ -24,14 +32,6 @@ from .options import (
     ended,
     load,
     loaded,
-)
-from .usage import (
-    Interrupted,
-    UsageError,
-    require_device,
-    require_file,
-    require_known,
-    require_writable,
 )
 
 if TYPE_CHECKING:

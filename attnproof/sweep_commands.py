@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .errors import Interrupted, UsageError, require_device, require_file, require_known
 from .options import (
     Dtypes,
     Folders,
@@ -25,7 +26,6 @@ from .options import (
     loaded,
     store_in,
 )
-from .usage import Interrupted, UsageError, require_device, require_file, require_known
 
 if TYPE_CHECKING:
     from .catalogue import Catalogue
@@ -138,8 +138,8 @@ def sweep(
     record = swept(chosen, asked, store)
 
     from .document import show
+    from .errors import FAULT
     from .sweeping.records import sweep_page
-    from .usage import FAULT
 
     show(sweep_page(record))
     code = ended(record, json, ok=record.ok and not chosen.broken)

@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .document import show as show_page
+from .errors import (
+    Interrupted,
+    UsageError,
+    chosen_verdicts,
+    require_file,
+    require_id,
+    require_known,
+    require_writable,
+)
 from .options import (
     DeviceOption,
     Dtypes,
@@ -30,15 +39,6 @@ from .options import (
     loaded,
     options_of,
     statement_ids,
-)
-from .usage import (
-    Interrupted,
-    UsageError,
-    chosen_verdicts,
-    require_file,
-    require_id,
-    require_known,
-    require_writable,
 )
 
 if TYPE_CHECKING:

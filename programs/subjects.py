@@ -42,8 +42,8 @@ class Subject:
     ``others``: lines that fit as well where ``line`` is a guess, and mean something else.
     ``sizes``: settings of its constructor that nobody told, and that are widths; ``guesses``: those
     of which no name says what they are.  ``conditions``: what else was chosen of its calls, each a
-    clause: a proof is of these.  ``run_at``: lengths, by
-    letter, at which alone a law is measured.
+    clause: a proof is of these.  ``run_at``: lengths, by letter, at which alone a law is measured.
+    ``beyond``: numbers of tokens that laws of a layer are asked of besides, where they are known.
     """
 
     kind: ClassVar[str] = ""
@@ -60,6 +60,7 @@ class Subject:
     guesses: Mapping[str, Any] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
     run_at: tuple[Mapping[str, int], ...] = ()
+    beyond: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

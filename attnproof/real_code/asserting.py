@@ -19,7 +19,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..usage import internal_errors, require_known
+from ..errors import internal_errors, require_known
 from .loading import file_of
 from .request import AT_WORK, LIMIT, METHODS, SAME, asked_of
 
@@ -215,7 +215,7 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
 
     >>> known_laws("relatve", "rotary")
     Traceback (most recent call last):
-    attnproof.usage.UsageError: wanted a law of rotary code, got 'relatve'; nearest: relative
+    attnproof.errors.UsageError: wanted a law of rotary code, got 'relatve'; nearest: relative
     """
     from ..theorems.laws import LAWS as CODE_LAWS
     from ..theorems.laws import laws_of, renamed

@@ -24,7 +24,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -231,10 +231,13 @@ class _Look:
 
     def measured(self) -> None:
         """The probes, law by law; a law whose code leaves by sys.exit is undecided."""
-        from ..programs.measure.base import FINITE
+        from ..programs.measure.base import CAST, FINITE
         from ..programs.measure.examine import examine
+        from ..programs.measure.inputs import beyond_numbers
 
         asked = self.asked
+        if isinstance(self.code, CAST):  # its code is gone through once for all laws
+            self.code = replace(self.code, beyond=beyond_numbers(self.code))
         draws = {name: self.draw.cast(getattr(torch, name)) for name in asked.dtypes}
         if asked.laws and FINITE not in asked.laws and not asked.known:
             # told unasked where it is broken, before anything else

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import UsageError, require_file, require_known
 from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app, completed, store_in
-from ..usage import UsageError, require_file, require_known
 from .request import KINDS, LIMIT, Asked, asked_of
 
 if TYPE_CHECKING:

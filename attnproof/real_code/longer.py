@@ -42,7 +42,7 @@ TWO = 2  # numbers that a mask is made of: shown and hidden
 # Beyond them all code is run: where whole numbers of a byte end, and of bfloat16; and some rows.
 ALWAYS = {"n": 256, "B": 32}
 MIDDLE = 130  # tokens that cost little, where others are too dear for a law
-LITTLE = MOST // 3  # numbers that every law is run of; of rows, for which code asks less, no more
+LITTLE = MOST // 3  # numbers that every law is run of; of many rows there are no more
 FEW = 5  # tokens beside many rows
 TOKENS = 4  # vectors that are made of each token
 REFUSALS = 8  # numbers that code may take no such lengths of, before others are left aside

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..usage import UsageError, require_device, require_known
+from ..errors import UsageError, require_device, require_known
 
 MOST = 4096  # characters of a text, entries of a list: a witness should be small enough to read
 DEEP = 8

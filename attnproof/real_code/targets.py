@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import ValidationError
 
+from ..errors import Interrupted, UsageError, tell_faults
 from ..records import processor
-from ..usage import Interrupted, UsageError, tell_faults
 from .records import CodeRecord
 
 if TYPE_CHECKING:

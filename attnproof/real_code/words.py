@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 from .. import document
+from ..errors import FAULT, internal_errors
 from ..programs import as_read
 from ..programs.finding import UNLIKE
-from ..usage import FAULT, internal_errors
 from ..verdict_line import clauses
 from .records import (
     CardRecord,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from .. import __version__
 from ..catalogue import Entry
+from ..errors import broken_by
 from ..judgement import opposite
 from ..records import Machine
-from ..usage import broken_by
 from .engines import Engine, found_in
 from .kept import Kept, left, statement_digest, surroundings
 from .records import BAD, LOST, CellRecord, SweepRecord, UnusableRecord, holds

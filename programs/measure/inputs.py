@@ -10,10 +10,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnproof.theorems.laws import Formula, Law
 from attnproof.theorems.laws.law import BEYOND_EXP, OF_CALLS, Inputs
@@ -84,9 +83,8 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
             for h, g in other_heads(subject)
         )
     if of_call and isinstance(subject, Attention | Layer):
-        more += tuple(
-            Inputs(lengths={"B": 1, "A": 1, "r": n, "n": n}, named=True) for n in _beyond(subject)
-        )
+        beyond = beyond_numbers(subject) if subject.beyond is None else subject.beyond
+        more += tuple(Inputs(lengths={"B": 1, "A": 1, "r": n, "n": n}, named=True) for n in beyond)
     axes = getattr(subject, "axes", 0) if "shift" in formula.given.values() else 0
     front = getattr(subject, "from_start", False)  # no padding stands before its tokens
     asked = [one for one in formula.inputs or of_call if not (one.left and front)]
@@ -95,25 +93,15 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
             yield inputs, axis
 
 
-_BEYOND: WeakKeyDictionary[nn.Module, list[int]] = WeakKeyDictionary()
-"""What each law asks again of one layer, whose code is gone through once."""
-
-
-def _beyond(subject: Attention | Layer) -> list[int]:
+def beyond_numbers(subject: Attention | Layer) -> tuple[int, ...]:
     """One more than the least and the largest number of tokens that the code may mean by a number.
 
     With so many, blocks of a fixed size are more than one.
     """
-    known = _BEYOND.get(subject.module) if subject.module is not None else None
-    if known is not None:
-        return known
     calls = (subject.call,) if isinstance(subject, Layer) else (subject.attend, subject.layer)
     roots = [one for one in (*calls, subject.module) if one is not None]
     named = [n for n in numbers_in(roots) if FEW < n <= MANY]
-    found = sorted({1 + n for n in (min(named), max(named))}) if named else []
-    if subject.module is not None:
-        _BEYOND[subject.module] = found
-    return found
+    return tuple(sorted({1 + n for n in (min(named), max(named))})) if named else ()
 
 
 def entries(law: Law, subject: Any) -> int:

@@ -428,14 +428,14 @@ def _values(
         yield run.inputs(at, k, scale), at
         yield tuple(x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
         yield tuple(-x.abs() if x.is_floating_point() else x for x in run.inputs(at, k, scale)), at
-    whole = [x.dtype for x in run.graph.call.inputs if not x.is_floating_point()]
-    counted = any(dtype != torch.bool for dtype in whole)
+    given = run.graph.call.inputs
+    placed = not all(x.is_floating_point() or x.dtype == torch.bool for x in given)
     for n in islice(places, NAMED):
         yield (
             tuple(x if x.dtype == torch.bool else torch.full_like(x, n) for x in run.inputs(at, 0)),
             at,
         )
-        if counted:
+        if placed:
             yield (
                 tuple(
                     x if x.is_floating_point() or x.dtype == torch.bool else x + n

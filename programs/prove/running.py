@@ -142,10 +142,9 @@ class Run:
         for given in at:
             known = {sized[c]: n for c, n in given.items() if c in sized}
             alike = {more: known[base] for more, base in kinds.items() if base in known}
-            rest = alike if alone else {}
-            own = {name: known.get(name, rest.get(name, 2)) for name in self.names}
-            yield own
             own = {name: known.get(name, 2) for name in self.names}
+            behind = alike if alone else {}
+            yield {name: known.get(name, behind.get(name, 2)) for name in self.names}
             for more, base in kinds.items():
                 if more not in self.names or more in known:
                     continue

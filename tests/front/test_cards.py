@@ -15,10 +15,10 @@ from attnproof.card_records import CellRecord, TableRecord
 from attnproof.cards import Card
 from attnproof.cli import main
 from attnproof.encodings.bias import Alibi
+from attnproof.errors import UsageError
 from attnproof.evidence import MeasuredEvidence
 from attnproof.registry import load_file
 from attnproof.report.encodings import card_html
-from attnproof.usage import UsageError
 from tests.front.encoding_files import LAWS, NOT_EVEN, NOT_MADE, RAISES, write
 from tests.front.outputs import Output, balanced, refused, shown, without_torch
 

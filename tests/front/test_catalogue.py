@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from attnproof.catalogue import load_catalogue, theorem_files
-from attnproof.usage import failure
+from attnproof.errors import failure
 from tests.front.outputs import WriteTheorem
 
 

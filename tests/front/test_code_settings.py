@@ -8,11 +8,11 @@ import pytest
 from torch import Tensor, nn
 
 from attnproof.cli import main
+from attnproof.errors import UsageError
 from attnproof.real_code.commands import _settings
 from attnproof.real_code.records import CodesRecord
 from attnproof.real_code.request import Asked, settings_of
 from attnproof.testing import check_equivariant
-from attnproof.usage import UsageError
 
 CODE = '''
 import torch

@@ -14,10 +14,10 @@ from attnproof.card_records import TableRecord
 from attnproof.catalogue import load_catalogue
 from attnproof.checking import Options
 from attnproof.cli import main
+from attnproof.errors import exit_code, internal_errors
 from attnproof.evidence import InternalErrorEvidence
 from attnproof.records import Results, TheoremRecord
 from attnproof.symbolic.faults import REPORT
-from attnproof.usage import exit_code, internal_errors
 from tests.front.encoding_files import write
 from tests.front.outputs import Output, WriteTheorem
 from tests.front.planted import planted

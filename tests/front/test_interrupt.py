@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from attnproof.usage import held_back
+from attnproof.errors import held_back
 from tests.front.outputs import WriteTheorem, begun, python, wait_for
 
 # Sleeps while its statement is built, and says that it does.

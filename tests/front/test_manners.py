@@ -189,7 +189,7 @@ def test_a_file_that_may_only_be_read_is_refused_at_once(
 ) -> None:
     out = tmp_path / "found.json"
     out.touch()
-    monkeypatch.setattr("attnproof.usage.os.access", lambda _, how: how != os.W_OK)
+    monkeypatch.setattr("attnproof.errors.os.access", lambda _, how: how != os.W_OK)
     assert main(["check", *missing(tmp_path), "--json", str(out)]) == 2
     assert "which may only be read" in capsys.readouterr().err
 

@@ -81,7 +81,7 @@ def test_a_name_that_is_no_identifier_is_refused(here: Path, capsys: Output, nam
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
-    with pytest.raises(attnproof.usage.UsageError, match=r"wanted to write .*mine\.py, but "):
+    with pytest.raises(attnproof.errors.UsageError, match=r"wanted to write .*mine\.py, but "):
         new_encoding("mine", tmp_path / "absent")
 
 

@@ -60,9 +60,9 @@ def test_a_cell_and_a_card_of_it(small: Table) -> None:
     assert card.encoding.id == "alibi"
     assert [cell.law for cell in card.cells] == IDS
     for wrong in (("alib", "even"), ("alibi", "evenn")):
-        with pytest.raises(attnproof.usage.UsageError, match="nearest"):
+        with pytest.raises(attnproof.errors.UsageError, match="nearest"):
             small.cell(*wrong)
-    with pytest.raises(attnproof.usage.UsageError, match="nearest: alibi"):
+    with pytest.raises(attnproof.errors.UsageError, match="nearest: alibi"):
         small.card("alib")
 
 

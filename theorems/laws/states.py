@@ -118,7 +118,7 @@ for _kind, _call in (("attention", "layer"), ("layer", "call"), ("additive", "ad
     )
 
 
-PIECES, SINGLE = 8, 32  # pieces of many tokens, and how many at either end go one by one
+PIECES, SINGLE = 8, 32  # pieces of many tokens, and how many at each end are fed one by one
 FED: dict[str, Any] = {
     "names": (("in pieces", "all at once"),),
     "unsaid": "other pieces",
@@ -138,9 +138,10 @@ def in_pieces(f: Any, x: Any) -> Sides:
     Of many tokens pieces are longer than two, and the first and the last go one by one.
     """
     xp, n = array_namespace(x), x.shape[1]
-    ends = {*range(min(n, SINGLE + 1)), *range(max(0, n - SINGLE), n)}
-    cuts = {(*sorted(ends.union(range(0, n, 1 if n <= 2 * SINGLE else n // PIECES))), n)}
-    cuts |= {(*range(0, n, max(2, n // PIECES)), n), (0, n // 2, n)}
+    pieces, singly = range(0, n, max(2, n // PIECES)), set(range(n))
+    if n > 2 * SINGLE:
+        singly = {*range(SINGLE + 1), *pieces, *range(n - SINGLE, n)}
+    cuts = {(*sorted(singly), n), (*pieces, n), (0, n // 2, n)}
     cuts |= {(0, 1, n), (0, n - 1, n)} | ({(0, n - 2, n - 1, n)} if n > 2 else set())
     ways = sorted(way for way in cuts if len(set(way)) == len(way))
     return [_fed(f, xp, x, way) for way in ways], [f.at_once(x)] * len(ways)
