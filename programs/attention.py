@@ -379,7 +379,8 @@ def spare(code: Code, masks: tuple[Argument, ...]) -> set[str]:
     """The names of masks that code need not be given: it has a default, and does not refuse it."""
     known = {one.name for one in parameters(code.call)}
     needed = {one.name for one in parameters(code.call) if one.required}
-    needed |= {name for name in known if re.search(rf"\bassert {name}\b", code.text)}
+    text = code.text
+    needed |= {n for n in known if f"assert {n}" in text and re.search(rf"\bassert {n}\b", text)}
     return {one.name for one in masks if one.name in known - needed}
 
 

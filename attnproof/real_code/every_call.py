@@ -6,7 +6,7 @@ is fed with, another path to the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import CodeType
 from typing import Any
@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..programs.prove.lengths import LONGEST
 from ..programs.source_numbers import numbers_in
-from ..programs.subjects import Additive, Attention, Layer, Rotary, Subject
+from ..programs.subjects import Additive, Attention, Layer, Rotary
 
 Lengths = Mapping[str, int]
 Call = Callable[[Lengths], Any]
@@ -65,15 +65,15 @@ def _whole(one: Any) -> Iterator[int]:
         yield abs(int(one))  # of n > 64.5 that is 64
 
 
-def numbers_of(subject: Subject, codes: Iterable[CodeType], given: Iterable[int] = ()) -> list[int]:
+def numbers_of(
+    roots: Sequence[Any], codes: Collection[CodeType], given: Iterable[int] = ()
+) -> list[int]:
     """The numbers of some code that may be numbers of tokens, in order.
 
-    They stand in the codes that ran, in what the code keeps, or are ``given`` to its operations;
-    what is read off a text is among these.
+    They stand in the codes that ran, in what these keep, or are ``given`` to its operations; what
+    is read off a text is among these.
     """
-    roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
-    found = {abs(n) for n in numbers_in(roots, texts=False)}
-    found |= {abs(n) for code in codes for n in code.co_consts if type(n) is int}
+    found = {abs(n) for n in numbers_in(roots, texts=False, ran=codes)}
     return sorted(n for n in found.union(given) if n in NUMBERS)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -213,15 +214,19 @@ def lengths_of(subject: Subject) -> Places:
         if scores and _takes(call, {"B": 2, "n": 5, "r": 3}):
             letters.append("r")
         roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
-        marked(functions_of(ran.codes, functions_in(roots)), watch)
+        marked(_functions(roots, ran), watch)
         alone = _Alone(subject, call)
         search = Search(alone, watch, letters, ("plain",))
         search.where_comparisons_turn()
         found = [*_turned(watch, alone), *_of_tables(subject)]
-        asked = numbers_of(subject, ran.codes, given.found)
         sizes = {n for one in _parameters(subject) for n in one.shape} - given.found
-        named = _Named(alone, asked, _tables_alike(subject), sizes)
-        found += [one for letter in letters if letter in "Bn" for one in named.along(letter)]
+        heard, known = _Alone(subject, ran.of(call)), -1
+        while len(ran.codes) > known:  # more tokens may lead to other code
+            known = len(ran.codes)
+            asked = numbers_of([*roots, *_functions(roots, ran)], ran.codes, given.found)
+            named = _Named(heard, asked, _tables_alike(subject), sizes)
+            beyond = [one for letter in letters if letter in "Bn" for one in named.along(letter)]
+        found += beyond
     kept = {
         tuple(sorted(one.at.items())): replace(one, at=_of_law(subject, one.at))
         for one in found
@@ -229,6 +234,11 @@ def lengths_of(subject: Subject) -> Places:
     }
     longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
     return Places(longer, search.of_lengths(), named.left)
+
+
+def _functions(roots: Sequence[Any], ran: Executed) -> list[FunctionType]:
+    """The functions of some code that ran."""
+    return functions_of(ran.codes, functions_in(roots, ran=ran.codes))
 
 
 @dataclass

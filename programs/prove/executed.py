@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
+from ..reach import codes_in
 from ..source_numbers import functions_in
 
 T = TypeVar("T")
@@ -17,14 +18,6 @@ T = TypeVar("T")
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr"))
 # Functions of torch that say whether code is traced.
 OF_TRACES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
-
-
-def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """A code and all that stand in it."""
-    yield code
-    for const in code.co_consts:
-        if isinstance(const, CodeType):
-            yield from codes_in(const)
 
 
 def compares(code: CodeType) -> bool:

@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 import resource
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from time import process_time
+from types import CodeType, FunctionType
 
 import torch
 from torch import Tensor, nn
@@ -285,7 +287,7 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
         if letters:
             _run_beside(run, letters, seed)
         else:
-            _is_unlike_where_it_branches(run, letters)
+            _is_unlike_where_it_branches(run, letters, _Ran(run))
     return run.found
 
 
@@ -327,9 +329,11 @@ def _results(graph: Graph, *, whole: bool) -> tuple[Callable[..., Results], Call
 
 def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
     """Whether the code was seen to do other than its graph; where, is kept."""
-    constants = constants_in(run.graph.call.roots)
-    numbers = numbers_of(constants)
-    for inputs, at in _values(run, letters, constants, numbers):
+    ran = _Ran(run)
+    with ran.heard():
+        run.of_code(run.inputs(dict.fromkeys(letters, 3), 0))
+    constants = ran.constants()
+    for inputs, at in _values(run, letters, constants, numbers_of(constants)):
         way = WAYS[run.count % 3]
         if not run.look(at, way, inputs):
             run.found.unlike.append(dict(at))
@@ -337,16 +341,12 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
             return True
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in small(letters)),
-        # calls with little work come first, so that a long one leaves none of them out
-        "named": sorted(
-            named(letters, numbers, several=run.several),
-            key=lambda one: run.work(run.known(one[0])).bit_length(),
-        ),
-        "pairs": pairs(letters, numbers, several=run.several),
+        "named": _named(run, letters, ran),
+        "pairs": _pairs(run, letters, ran),
         "all": ((at, "") for at in every(letters, seed)),
     }
     memory = _memory()
-    if _is_unlike_where_it_branches(run, letters):
+    if _is_unlike_where_it_branches(run, letters, ran):
         return True
     for name, planned in plans.items():
         most, start = run.done + WORK[name], process_time()
@@ -356,25 +356,78 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
             if late or full or run.done > most:
                 break
             told = way or WAYS[run.count % len(WAYS)]
-            if not run.look(at, told):
+            # once of each length it is heard whether other code runs there
+            with ran.heard() if (name, told) == ("named", "plain") else nullcontext():
+                alike = run.look(at, told)
+            if not alike:
                 run.found.unlike.append(_smaller(run, at, told))
                 run.found.how = HOW.get(told, "")
                 return True
     return False
 
 
-def _is_unlike_where_it_branches(run: _Run, letters: list[str]) -> bool:
+@dataclass
+class _Ran:
+    """The codes that runs beside a graph have run, and the numbers that stand in them."""
+
+    run: _Run
+    executed: Executed = field(default_factory=lambda: Executed(is_own))
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Hear what the code runs."""
+        code = self.run.code
+        self.run.code = self.executed.of(code)
+        try:
+            yield
+        finally:
+            self.run.code = code
+
+    @property
+    def functions(self) -> list[FunctionType]:
+        """The functions that ran."""
+        codes = self.executed.codes
+        return functions_of(codes, functions_in(self.run.graph.call.roots, ran=codes))
+
+    def constants(self) -> list[float]:
+        """The numbers that what ran has and names."""
+        roots = (*self.run.graph.call.roots, *self.functions)
+        return constants_in(roots, ran=self.executed.codes)
+
+
+def _named(run: _Run, letters: list[str], ran: _Ran) -> Iterator[tuple[Lengths, str]]:
+    """Lengths that the source names; where they lead to other code, those that this names too.
+
+    Calls with little work come first, so that a long one leaves none of them out.
+    """
+    tried: set[int] = set()
+    known = -1
+    while len(ran.executed.codes) > known:
+        known = len(ran.executed.codes)
+        numbers = [n for n in numbers_of(ran.constants()) if n not in tried]
+        tried.update(numbers)
+        yield from sorted(
+            named(letters, numbers, several=run.several) if numbers else (),
+            key=lambda one: run.work(run.known(one[0])).bit_length(),
+        )
+
+
+def _pairs(run: _Run, letters: list[str], ran: _Ran) -> Iterator[tuple[Lengths, str]]:
+    """Two lengths at a time that the source names."""
+    yield from pairs(letters, numbers_of(ran.constants()), several=run.several)
+
+
+def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Ran) -> bool:
     """Whether the code differs from its graph where one of its comparisons turns out otherwise."""
     at = dict.fromkeys(letters, 3)
     ways = ALL if run.work(run.known(at)) < LITTLE else ALL[:3]
-    ran, code, watch = Executed(is_own), run.code, Watch()
+    watch, codes = Watch(), ran.executed.codes
     search = Search(run, watch, letters, ways, run.ones())
-    run.code = ran.of(code)
-    found = search.in_each_way()
-    run.code = code
+    with ran.heard():
+        found = search.in_each_way()
     if found is None:
-        ran.with_kept(kept_in(run.graph.call.roots))
-        marked(functions_of(ran.codes, functions_in(run.graph.call.roots)), watch)
+        ran.executed.with_kept(kept_in(run.graph.call.roots))
+        marked(ran.functions, watch)
         found = search.where_comparisons_turn()
     if found is not None:
         lengths, way = found
@@ -383,23 +436,23 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str]) -> bool:
         return True
     unseen = (
         f"what `{name}` compares turns out as it did in every run: its source is not found"
-        for name in watch.unseen(ran.codes)
+        for name in watch.unseen(codes)
     )
     told = (
         *search.told(),
         *watch.told(),
-        *ran.told(),
+        *ran.executed.told(),
         *unseen,
-        *asked_elsewhere(ran.codes),
-        *_counted(run, ran, at),
+        *asked_elsewhere(codes),
+        *_counted(run, codes, at),
     )
     run.found.where = [Condition(one, "where") for one in told]
     return False
 
 
-def _counted(run: _Run, ran: Executed, at: Lengths) -> Iterator[str]:
+def _counted(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]:
     """That what the code counts changes nothing, if two calls that are one leave it otherwise."""
-    if not any(map(stores, ran.codes)):
+    if not any(map(stores, codes)):
         return
     roots, given = run.graph.call.roots, run.inputs(at, 0)
     run.of_code(given)

@@ -23,7 +23,8 @@ from typing import Any
 
 from torch import Tensor
 
-from .executed import codes_in, compares
+from ..reach import codes_in
+from .executed import compares
 
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
