@@ -30,6 +30,8 @@ NAMES = ("__module__", "__qualname__", "__doc__")  # what says of a class where 
 READ_IN_PLACE = ("torch", "functools")  # what libraries read themselves of what they have made
 UNSEEN = ("torch.jit", "torch._dynamo")  # what runs the codes that it holds where nobody sees it
 READING = frozenset(("getattr", "attrgetter", "methodcaller"))  # what may put a name together
+DIGITS = re.compile(r"\d{1,9}")
+TEXT = 200  # characters of a text that are read
 WORD = re.compile(r"\w+")
 
 
@@ -63,9 +65,9 @@ def reached(roots: Iterable[Any], ran: Collection[CodeType] | None = None) -> It
     ``ran``: the codes that ran, if that is known; others are then used only if these name them, or
     if they are compiled.
 
-    >>> class Table:
-    ...     rows, columns = 601, 602
-    >>> code = eval("lambda x: x[: table.rows]", {"table": Table(), "__name__": "model"})
+    >>> from types import SimpleNamespace
+    >>> table = SimpleNamespace(rows=601, columns=602)
+    >>> code = eval("lambda x: x[: table.rows]", {"table": table, "__name__": "model"})
     >>> [one for one in reached([code]) if one in (601, 602)]
     [601, 602]
     >>> [one for one in reached([code], [code.__code__]) if one in (601, 602)]
@@ -179,18 +181,21 @@ def _of_function(one: FunctionType, ran: _Ran | None) -> Iterator[Any]:
     yield from (one.__defaults__, one.__kwdefaults__, vars(one))
     alone = ran is not None and one.__code__ not in ran.codes
     for code in codes_in(one.__code__):
-        counted = str if "len" in code.co_names else ()  # texts whose lengths may be asked for
-        yield from (one for one in code.co_consts if _has_number(one) or isinstance(one, counted))
-        yield from (held for held in _named(one, code) if not alone or _has_number(held))
+        if "len" in code.co_names and not alone:  # it may ask how long its texts are
+            yield from (const for const in code.co_consts if isinstance(const, str))
+        yield from chain.from_iterable(map(_numbers, code.co_consts))
+        for held in _named(one, code):
+            yield from _numbers(held) if alone else (held,)
 
 
-def _has_number(one: Any) -> bool:
-    """Whether a constant is a number, or a text or several things that have one."""
+def _numbers(one: Any) -> Iterator[Any]:
+    """A number, or those in a text or in a constant of several things; of a text they are texts."""
     if isinstance(one, str):
-        return any(map(str.isdigit, one))
-    return isinstance(one, int | float) or (
-        isinstance(one, tuple | frozenset) and any(map(_has_number, one))
-    )
+        yield from DIGITS.findall(one[:TEXT])
+    elif isinstance(one, int | float | bytes):
+        yield one
+    elif isinstance(one, tuple | frozenset):
+        yield from chain.from_iterable(map(_numbers, one))
 
 
 def _named(one: FunctionType, code: CodeType) -> Iterator[Any]:
@@ -212,9 +217,9 @@ def _of_class(one: type, ran: _Ran | None) -> Iterator[Any]:
                 continue
             inner: Callable[..., Any] | None = getattr(value, "__func__", None)
             held = inner or getattr(value, "fget", None) or value
-            if (
-                ran is None
-                or ran.name(name)
-                or (isinstance(held, FunctionType) and held.__code__ in ran.codes)
+            if ran is None or (
+                held.__code__ in ran.codes or (ran.name(name) and not name.startswith("__"))
+                if isinstance(held, FunctionType)  # every class has an __init__ that others name
+                else ran.name(name)
             ):
                 yield held

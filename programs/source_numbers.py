@@ -7,7 +7,6 @@ it names.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -16,10 +15,8 @@ from math import isqrt
 from types import CodeType, FunctionType
 from typing import Any
 
-from .reach import CONTAINERS, FOREIGN, codes_in, is_foreign, reached
+from .reach import CONTAINERS, DIGITS, FOREIGN, TEXT, codes_in, is_foreign, reached
 
-DIGITS = re.compile(r"\d{1,9}")
-TEXT = 200  # characters of a text that are read
 SUMMED = 8  # numbers of which any two are added
 KINDS = frozenset(("cuda", "cpu", "mps", "xpu"))
 DEVICES = frozenset(("is_cuda", "is_cpu", "is_mps", "is_xpu"))  # attributes that tell one

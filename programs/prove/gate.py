@@ -372,6 +372,7 @@ class _Ran:
 
     run: _Run
     executed: Executed = field(default_factory=lambda: Executed(is_own))
+    found: tuple[int, list[float]] = (-1, [])  # the numbers of so many codes
 
     @contextmanager
     def heard(self) -> Iterator[None]:
@@ -391,8 +392,11 @@ class _Ran:
 
     def constants(self) -> list[float]:
         """The numbers that what ran has and names."""
-        roots = (*self.run.graph.call.roots, *self.functions)
-        return constants_in(roots, ran=self.executed.codes)
+        codes = self.executed.codes
+        if self.found[0] != len(codes):
+            roots = (*self.run.graph.call.roots, *self.functions)
+            self.found = len(codes), constants_in(roots, ran=codes)
+        return self.found[1]
 
 
 def _named(run: _Run, letters: list[str], ran: _Ran) -> Iterator[tuple[Lengths, str]]:

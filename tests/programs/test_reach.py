@@ -1,0 +1,181 @@
+"""What code may use while it runs is reached, and what is only near it is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from attnproof.programs.prove import prove
+from attnproof.programs.prove.executed import Executed
+from attnproof.programs.source_numbers import is_own, numbers_in
+from attnproof.programs.subjects import Layer
+
+NUMBER, OTHER = 3413, 3567
+SETTINGS = types.ModuleType("settings_of_a_model")
+vars(SETTINGS).update(limit=NUMBER, other=OTHER)
+
+
+@dataclasses.dataclass
+class Plain:
+    limit: int = NUMBER
+    other: int = OTHER
+
+    def saved(self) -> int:
+        return OTHER
+
+
+@dataclasses.dataclass(slots=True)
+class Slots:
+    limit: int = NUMBER
+    other: int = OTHER
+
+
+class Named(NamedTuple):
+    limit: int = NUMBER
+
+
+class Kept:
+    limit, other = NUMBER, OTHER
+
+    @functools.cached_property
+    def late(self) -> int:
+        return NUMBER
+
+    @property
+    def asked(self) -> int:
+        return NUMBER
+
+    def __getattr__(self, name: str) -> int:
+        if name == "unknown":
+            return NUMBER
+        raise AttributeError(name)
+
+
+class Above(Kept):
+    limit = OTHER
+
+    def of_base(self) -> int:
+        return super().limit
+
+
+class Told:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __get__(self, _: object, __: type | None = None) -> int:
+        return self.number
+
+
+class Descriptor:
+    limit, other = Told(NUMBER), Told(OTHER)
+
+
+@functools.lru_cache
+def remembered() -> int:
+    return NUMBER
+
+
+def defaulted(limit: int = NUMBER) -> int:
+    return limit
+
+
+def chosen(name: str) -> int:
+    return {"a": defaulted, "b": remembered}[name]()
+
+
+@torch.compile(backend="eager")
+def compiled(x: Tensor) -> Tensor:
+    return x[:NUMBER]
+
+
+plain, slots, kept = Plain(), Slots(), Kept()
+space = types.SimpleNamespace(limit=NUMBER, other=OTHER)
+REACHED: dict[str, Callable[[], Any]] = {
+    "a constant": lambda: NUMBER,
+    "an attribute": lambda: plain.limit,
+    "a slot": lambda: slots.limit,
+    "a field of a tuple": lambda: Named().limit,
+    "what a namespace has": lambda: space.limit,
+    "what a class has": lambda: kept.limit,
+    "what a base has": Above().of_base,
+    "a property": lambda: kept.asked,
+    "a property that is kept": lambda: kept.late,
+    "an attribute that there is not": lambda: kept.unknown,
+    "a descriptor": lambda: Descriptor().limit,
+    "a name that is put together": lambda: getattr(plain, f"lim{'it'}"),
+    "a name in a text": lambda: operator.attrgetter("limit")(plain),
+    "a module of the user's": lambda: SETTINGS.limit,
+    "a default": defaulted,
+    "what is remembered": remembered,
+    "a table of functions": lambda: chosen("a"),
+    "a number in a text": lambda: int("of 3413 rows"[3:7]),
+    "what is named and does not run": lambda: remembered() if not plain else 0,
+    "compiled code": lambda: compiled(torch.zeros(2)),
+}
+BESIDE: dict[str, Callable[[], Any]] = {
+    "another attribute": lambda: plain.limit,
+    "another slot": lambda: slots.limit,
+    "what else a namespace has": lambda: space.limit,
+    "what else a class has": lambda: kept.limit,
+    "another descriptor": lambda: Descriptor().limit,
+}
+
+
+def numbers_of(call: Callable[[], Any]) -> list[int]:
+    """The numbers that a call reaches, of the codes that it ran."""
+    ran = Executed(is_own)
+    ran.of(call)()
+    return numbers_in([call], ran=ran.codes)
+
+
+@pytest.mark.parametrize("name", REACHED)
+def test_what_code_may_use_is_reached(name: str) -> None:
+    remembered()
+    assert NUMBER in numbers_of(REACHED[name])
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_code_does_not_name_is_not_reached(name: str) -> None:
+    assert OTHER not in numbers_of(BESIDE[name])
+    assert OTHER in numbers_in([BESIDE[name]]), "nothing is said of which code ran"
+
+
+Table = dict[int, Callable[[Tensor], Tensor]]
+
+
+def by_length(x: Tensor, n: int, table: Table) -> Tensor:
+    """What a table has for a number of tokens, of which no comparison tells."""
+    call = table.get(n) if isinstance(n, int) else None
+    return x if call is None else call(x)
+
+
+def second(x: Tensor) -> Tensor:
+    return by_length(x, x.shape[1], {3 * 1789: lambda x: x.cumsum(1)})
+
+
+def first(x: Tensor) -> Tensor:
+    return second(x)
+
+
+class Led(nn.Module):
+    """Code that is led to other code at multiples of one length, and by that to a third."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return by_length(x, x.shape[1] % 1789, {0: first})
+
+
+def test_code_that_runs_at_some_lengths_alone_is_heard_and_its_numbers_are_tried() -> None:
+    module = Led()
+    subject = Layer(name="l", call=module, embed=4, module=module)
+    assert 3 * 1789 not in numbers_of(lambda: module(torch.zeros(1, 2, 4)))
+    (found,) = prove(subject, ("permutation",), seconds=3.0).findings
+    assert found.verdict == "broken"
+    assert found.sizes["n"] == 3 * 1789
