@@ -23,11 +23,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from .evidence import Evidence, ExactEvidence, MeasuredEvidence, Verdict, limits
 from .judgement import against
-from .ledger import ClaimEntry, ClaimVerdict, Ledger, Reference, Role, nearest
+from .ledger import ClaimEntry, ClaimVerdict, Ledger, Reference, nearest
 from .records import (
     BrokenFile,
     ClaimRecord,
@@ -166,32 +166,15 @@ def _claim(
             why += [f"{text}: {line}" for line in _doubts(reference, known[reference.theorem])]
     why += [f"{name}: {line}" for name, found in examples.items() if found for line in found.why]
     reason = entry.not_checkable or entry.undecided
-    return ClaimRecord.model_validate(
-        {
-            **{key: getattr(entry, key) for key in _KEPT},
-            "verdict": verdict,
-            "ok": not why,
-            "why": tuple(dict.fromkeys(why)),
-            "evidence": reason or _evidence(entry, statements, examples, _measured(entry, known)),
-            "statements": statements,
-            "reason": reason,
-        }
+    return ClaimRecord.of(
+        entry,
+        verdict=verdict,
+        ok=not why,
+        why=tuple(dict.fromkeys(why)),
+        evidence=reason or _evidence(entry, statements, examples, _measured(entry, known)),
+        statements=statements,
+        reason=reason,
     )
-
-
-_KEPT = (
-    "id",
-    "document",
-    "place",
-    "origin",
-    "kind",
-    "says",
-    "expected",
-    "demonstrations",
-    "correction",
-    "mends",
-    "unstated",
-)
 
 
 def _deciding(
@@ -208,11 +191,10 @@ def _deciding(
         side, _, verdict, evidence = _meant(reference, record)
         told = _known(verdict, evidence)
         under = clauses(limits(evidence, side.assumed)) if verdict == "proved" else []
-    return DecidingRecord(
+    return DecidingRecord.of(
+        reference,
         id=reference.theorem,
-        conclusion=reference.conclusion,
-        control=reference.control,
-        role=cast("Role", role),
+        role=role,
         verdict=verdict,
         known=told,
         conditions=tuple(under),

@@ -68,13 +68,8 @@ def _said(name: str, shown: Demonstration | None) -> dict[str, Any]:
 
 
 def _row(row: Row) -> RowRecord:
-    return RowRecord(
-        says=row.says,
-        ours=row.ours_text,
-        printed=None if row.agrees is None else row.printed_text,
-        agrees=row.agrees,
-        expected_to_differ=row.expected_to_differ,
-    )
+    printed = None if row.agrees is None else row.printed_text
+    return RowRecord.of(row, ours=row.ours_text, printed=printed)
 
 
 def _against(row: RowRecord) -> str:

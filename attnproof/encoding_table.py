@@ -45,7 +45,7 @@ PACKAGE = Path(__file__).resolve().parent
 
 def law_record(law: EncodingLaw) -> LawRecord:
     """What a law says."""
-    return LawRecord(id=law.id, title=law.title, group=law.group, says=law.words, some=law.some)
+    return LawRecord.of(law, says=law.words)
 
 
 def encoding_record(kind: type[Encoding]) -> EncodingRecord:
@@ -286,13 +286,8 @@ def _requirements(
             if asked.issuperset(law for law, _ in requirement.laws):
                 known = granted(requirement, found)
                 told = tuple((law, verdict + under.get(law, "")) for law, verdict in known.because)
-                yield RequirementRecord(
-                    encoding=encoding,
-                    id=requirement.id,
-                    document=requirement.document,
-                    says=requirement.says,
-                    verdict=known.verdict,
-                    because=told,
+                yield RequirementRecord.of(
+                    requirement, encoding=encoding, verdict=known.verdict, because=told
                 )
 
 

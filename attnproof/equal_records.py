@@ -147,15 +147,7 @@ def _apart(first: Told, second: Told, found: Verdict | str) -> ApartRecord:
         return ApartRecord(
             first=first.name, second=second.name, verdict="not comparable", why=found
         )
-    seen = None if found.seen is None else SeenRecord.of(found.seen)
-    return ApartRecord(
-        first=first.name,
-        second=second.name,
-        verdict=found.verdict,
-        why=found.why,
-        counterexample=seen,
-        parted=None if found.parted is None else PartedRecord.of(found.parted),
-    )
+    return ApartRecord.of(found, first=first.name, second=second.name, counterexample=found.seen)
 
 
 def line_of(found: Verdict) -> str:
@@ -168,28 +160,23 @@ def line_of(found: Verdict) -> str:
 def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int) -> EqualRecord:
     """The record of what was found."""
     both, looked = found.two, found.looked
-    return EqualRecord(
+    return EqualRecord.of(
+        found,
         made=datetime.now(UTC),
         attnproof=__version__,
         python=platform.python_version(),
         first=_program(both.first, targets[0]),
         second=_program(both.second, targets[1]),
-        verdict=found.verdict,
-        why=found.why,
         line=line_of(found),
         conditions=found.assuming,
-        counterexample=None if found.seen is None else SeenRecord.of(found.seen),
-        parted=None if found.parted is None else PartedRecord.of(found.parted),
+        counterexample=found.seen,
         error=looked.error,
         bound=looked.bound,
         calls=looked.tried,
         formats=looked.formats,
         weights=both.weights,
-        remarks=found.remarks,
         seed=seed,
-        seconds=found.seconds,
         again=again,
-        traceback=found.traceback,
     )
 
 

@@ -50,8 +50,11 @@ class Record(BaseModel):
     )
 
     @classmethod
-    def of(cls, found: object) -> Self:
-        """The record of what was found: each field is read off it, by its name."""
+    def of(cls, found: object, **more: object) -> Self:
+        """The record of what was found: each field is read off it, by its name, or told here."""
+        if more:
+            there = (name for name in cls.model_fields if name not in more)
+            found = {name: getattr(found, name) for name in there if hasattr(found, name)} | more
         return cls.model_validate(found, from_attributes=True, context=FOUND)
 
     @classmethod
@@ -211,9 +214,9 @@ class MeasuredEvidence(Record):
     )
 
     @classmethod
-    def of(cls, found: object) -> Self:
+    def of(cls, found: object, **more: object) -> Self:
         """The record of a measurement; one that was skipped has no error."""
-        one = super().of(found)
+        one = super().of(found, **more)
         nothing = {"error": None, "tolerance": None}
         return one.model_copy(update=nothing) if one.status == "skipped" else one
 

@@ -188,11 +188,8 @@ def run(
     """
     started = perf_counter()
     tell, ledger = tell or _silent, ledger or Ledger()
-    broken = [
-        BrokenFile(file=b.source.label, error=b.error, traceback=b.traceback)
-        for b in catalogue.broken
-    ]
-    broken += [BrokenFile(file=b.file, error=b.error) for b in ledger.broken]
+    broken = [BrokenFile.of(b, file=b.source.label) for b in catalogue.broken]
+    broken += map(BrokenFile.of, ledger.broken)
     for file in broken:
         tell(file)
     proved: dict[str, TheoremRecord] = {}

@@ -58,9 +58,9 @@ class WayRecord(Record):
     bytes_beyond: int | None = Field(description="Peak memory beyond the inputs, where known.")
 
     @classmethod
-    def of(cls, found: object) -> Self:
+    def of(cls, found: object, **more: object) -> Self:
         """The record of one way; one that was skipped unseen has no error."""
-        one = super().of(found)
+        one = super().of(found, **more)
         nothing = one.status == "skipped" and not one.worst
         return one.model_copy(update={"error": None, "tolerance": None}) if nothing else one
 

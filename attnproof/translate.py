@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
 from inspect import getsource
 from itertools import islice
 from textwrap import dedent
@@ -137,16 +136,8 @@ def verdict(decision: Decision) -> Verdict:
 
 def misread(found: Misreading) -> MisreadEvidence:
     """Where the code of a statement and its term part."""
-    return MisreadEvidence(
-        says=found.says,
-        part=found.part,
-        sizes=dict(found.sizes),
-        values=dict(found.values),
-        place=found.place,
-        code=found.code,
-        term=found.term,
-        text=found.text,
-        seconds=0.0,
+    return MisreadEvidence.of(
+        found, sizes=dict(found.sizes), values=dict(found.values), seconds=0.0
     )
 
 
@@ -159,27 +150,20 @@ def _evidence(claim: ClaimDecision, decision: Decision) -> Evidence:
         rules = sum((Counter(link.rules) for link in claim.links), Counter[str]())
         if claim.claim.by:
             rules[WAYS[claim.claim.by]] += 1
-        return ProvedEvidence(
-            says=claim.says,
+        return ProvedEvidence.of(
+            claim,
             instance=_instance(claim.claim),
             uses=tuple(_use(fact, earlier) for fact in claim.claim.using),
             steps=sum(rules.values()),
             rules=dict(rules),
-            assumptions=tuple(claim.assumptions),
-            readings=tuple(claim.readings),
-            seconds=claim.seconds,
         )
     if claim.verdict == "refuted":
         if claim.witness is None:
             raise ValueError(f"refuted without a witness: {claim.says or claim.claim}")
-        return RefutedEvidence(
-            says=claim.says, witness=_witness(claim.witness), seconds=claim.seconds
-        )
+        return RefutedEvidence.of(claim, witness=_witness(claim.witness))
     if claim.fault is not None:
-        return InternalErrorEvidence(
-            says=claim.says, why=claim.why, traceback=claim.fault.traceback, seconds=claim.seconds
-        )
-    return UndecidedEvidence(says=claim.says, why=claim.why, seconds=claim.seconds)
+        return InternalErrorEvidence.of(claim, traceback=claim.fault.traceback)
+    return UndecidedEvidence.of(claim)
 
 
 def _use(fact: Instance, conclusions: Mapping[object, str]) -> UseRecord:
@@ -206,8 +190,7 @@ def _equation(left: Term, right: Term) -> Formula:
 
 def _witness(witness: Witness) -> WitnessRecord:
     values = {name: _exact(value) for name, value in witness.values.items()}
-    told = {f.name: getattr(witness, f.name) for f in fields(witness)}
-    return WitnessRecord(**{**told, "values": values, "gap": str(witness.gap)})
+    return WitnessRecord.of(witness, values=values, gap=str(witness.gap))
 
 
 def _exact(value: Any) -> str:
@@ -222,23 +205,18 @@ def derived(found: Derivation) -> DerivedEvidence:
     """What SymPy derived from the code of a statement."""
     from .symbolic.expressions.array import short_sides
 
-    return DerivedEvidence(
-        status=found.status,
-        why=found.why,
+    return DerivedEvidence.of(
+        found,
         sizes=tuple({name: int(n) for name, n in sizes.items()} for sizes in found.sizes),
-        cases=found.cases,
         all_cases=found.all,
-        natural=found.natural,
         sides=tuple(
-            SidesRecord(
-                says=side.says,
-                relation=side.relation,
+            SidesRecord.of(
+                side,
                 left=Formula(latex=left[1], text=left[0]),
                 right=Formula(latex=right[1], text=right[0]),
             )
             for side, left, right in short_sides(found.shown)
         ),
-        seconds=found.seconds,
     )
 
 
@@ -268,8 +246,8 @@ def steps(link: LinkProof, count: int, letters: int | None = None) -> tuple[Step
 
 def step_record(step: Step, letters: int | None = None) -> StepRecord:
     """A kernel step, its sides as text."""
-    return StepRecord(
-        rule=step.rule,
+    return StepRecord.of(
+        step,
         at=".".join(map(str, step.path)),
         inside=tuple(map(repr, step.opened)),
         backwards=step.reverse,
@@ -326,17 +304,14 @@ def _part(claim: Claim, place: int, link: LinkProof) -> tuple[str, str]:
 
 def _link(says: str, link: LinkProof, opens: str, reason: str, kernel: int) -> LinkRecord:
     left, right = latex_pair(link.left, link.right)
-    return LinkRecord(
+    return LinkRecord.of(
+        link,
         says=says,
         opens=opens,
         reason=reason,
         left=Formula(latex=left, text=plain(link.left)),
         right=Formula(latex=right, text=plain(link.right)),
-        steps=link.steps,
         rules=dict(link.rules),
-        seconds=link.seconds,
-        proved=link.proved,
-        why_not=link.why_not,
         meeting=tuple(_meeting(link, *met) for met in link.meeting),
         kernel=steps(link, kernel, LETTERS) if kernel and link.proved else (),
     )

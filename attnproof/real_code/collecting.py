@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from ..programs.as_read import IN_ORDER, hides_by_place, mask_as_read
@@ -50,11 +51,9 @@ def combined(
     verdict, why, shown = _judged(findings)
     if not (law.always or named) and verdict in ("broken", "undecided") and not _applies(findings):
         verdict, why, shown = "not asked", _unasked(law, findings), None
-    return LawOfCodeRecord(
+    return LawOfCodeRecord.of(
+        law,
         law=law.id,
-        says=law.says,
-        group=law.group,
-        always=law.always,
         verdict=verdict,
         why=why,
         error=shown.error if shown else None,
@@ -330,32 +329,15 @@ class Collected:
         over = self.ended or any(method.method == "measured" for method in self.methods)
         rows = [self._row(law, over=over) for law in self.laws]
         missing = tuple(row.law for row in rows if row.why == NOT_REACHED)
-        return CodeRecord(
-            target=asked.target,
-            strict=asked.strict,
-            name=self.name,
-            file=self.file,
+        return CodeRecord.of(
+            SimpleNamespace(**vars(asked) | vars(self)),
             kind=self.kind or asked.kind,
-            adapted=self.adapted,
-            declared=asked.declared,
-            seed=asked.seed,
-            dtypes=asked.dtypes,
-            device=asked.device,
             named=asked.laws,
             laws=tuple(rows),
-            identity=self.identity,
-            remarks=self.remarks,
-            traced=self.traced,
-            card=self.card,
             methods=tuple(self.methods),
-            why=self.why,
-            traceback=self.traceback,
             stopped=stopped,
             unfinished=missing,
             said=said,
-            printed=self.printed,
-            first_printed=self.first_printed,
-            torch=self.torch,
             seconds=seconds,
         )
 

@@ -292,21 +292,14 @@ def record_of(
 ) -> CellRecord:
     """The record of a cell."""
     told = {"ratio": None, "policy": "", "says": "", "measured": (), "seconds": 0.0, **more}
-    return CellRecord.model_validate(
-        {
-            "theorem": cell.claimed.source.id,
-            "control": cell.claimed.control,
-            "implementation": cell.implementation,
-            "dtype": cell.dtype,
-            "scale": cell.scale,
-            "tokens": cell.tokens,
-            "distribution": cell.distribution,
-            "seed": cell.seed,
-            "device": str(around[cell.device]["device"]),
-            "status": status,
-            "reason": reason,
-            **told,
-        }
+    return CellRecord.of(
+        cell,
+        theorem=cell.claimed.source.id,
+        control=cell.claimed.control,
+        device=str(around[cell.device]["device"]),
+        status=status,
+        reason=reason,
+        **told,
     )
 
 
