@@ -23,6 +23,9 @@ from .residue import ONCE, Degree, FieldArithmetic, NoResidue, Residue, common
 
 # Angles as points of the circle c² + s² = 1 modulo a prime: adding angles multiplies points
 
+Circle = tuple[Tensor, Tensor]
+"""Cosines and sines, as whole numbers in float64."""
+
 
 @dataclass(frozen=True, eq=False)
 class Points:
@@ -53,36 +56,25 @@ class Points:
     def __getitem__(self, key: Any) -> Points:
         return self.moved(lambda x: x[key])
 
+    @property
+    def values(self) -> Circle:
+        """Cosines and sines as numbers."""
+        return self.cos.value, self.sin.value
+
     def plus(self, other: Points) -> Points:
         """The sums of angles."""
-        minus = self.arithmetic.of(-1)
-        return Points(
-            self.cos * other.cos + self.sin * other.sin * minus,
-            self.sin * other.cos + self.cos * other.sin,
-        ).known(self.cos.degree.above + other.cos.degree.above)
+        degree = self.cos.degree.above + other.cos.degree.above
+        return self._of(added(self.arithmetic, self.values, other.values), degree)
 
     def times(self, count: Any) -> Points:
-        """Whole multiples of angles, by doubling."""
+        """Whole multiples of angles."""
         order = self.arithmetic.prime + 1
         left = torch.remainder(torch.as_tensor(count, dtype=torch.int64), order)
         left = left.to(self.arithmetic.device)
-        shape = common(tuple(left.shape), self.shape)
-        left = left.expand(shape)
         # k times a point of degree d has degree k d, as has its opposite
         most = int(torch.minimum(left, order - left).max()) if left.numel() else 0
-        one, zero = self.arithmetic.of(1), self.arithmetic.of(0)
-        result = Points(*(x.moved(lambda v: v.expand(shape)) for x in (one, zero)))
-        power = self
-        while bool((left > 0).any()):
-            odd = (left % 2).bool()
-            rotated = result.plus(power)
-            where = self.arithmetic.where
-            result = Points(
-                where(odd, rotated.cos, result.cos), where(odd, rotated.sin, result.sin)
-            )
-            left = left // 2
-            power = power.plus(power)
-        return result.known(most * self.cos.degree.above)
+        found = multiplied(self.arithmetic, self.values, left)
+        return self._of(found, most * self.cos.degree.above)
 
     def known(self, degree: int) -> Points:
         """The same points, of a known degree.
@@ -90,12 +82,37 @@ class Points:
         A sum of cosines and sines of at most k θ has at most 2k zeros on the circle, as a
         polynomial of degree 2k would; the denominator (1 + t²)^k has none.
         """
-        return Points(
-            *(
-                Residue(x.arithmetic, x.value, x.undefined, x.hidden, Degree(degree, 0))
-                for x in (self.cos, self.sin)
-            )
-        )
+        return self._of(self.values, degree)
+
+    def _of(self, values: Circle, degree: int) -> Points:
+        return Points(*(Residue(self.arithmetic, x, degree=Degree(degree, 0)) for x in values))
+
+
+def added(field: FieldArithmetic, a: Circle, b: Circle) -> Circle:
+    """cos(α + β) and sin(α + β), of the cosines and sines of both."""
+    return field.reduced(a[0] * b[0] - a[1] * b[1]), field.reduced(a[1] * b[0] + a[0] * b[1])
+
+
+def multiplied(field: FieldArithmetic, one: Circle, count: Tensor) -> Circle:
+    """cos(kα) and sin(kα) for whole k, by doubling: the circle has p + 1 points."""
+    left = torch.remainder(count, field.prime + 1)
+    shape = common(tuple(left.shape), tuple(one[0].shape))
+    cos, sin = one[0].new_ones(shape), one[0].new_zeros(shape)
+    while bool((left > 0).any()):
+        odd = left % 2 == 1
+        c, s = added(field, (cos, sin), one)
+        cos, sin = torch.where(odd, c, cos), torch.where(odd, s, sin)
+        left, one = left // 2, added(field, one, one)
+    return cos, sin
+
+
+def point_of(t: int, prime: int) -> tuple[int, int]:
+    """Cosine and sine of the angle whose half has the tangent t.
+
+    1 + t² is not 0, as the prime is 3 modulo 4.
+    """
+    scale = pow(1 + t * t, -1, prime)
+    return (1 - t * t) * scale % prime, 2 * t * scale % prime
 
 
 def order_of(point: tuple[int, int], prime: int) -> int:
@@ -141,9 +158,7 @@ def random_points(
     for n in shape:
         count *= n
     while len(cos) < count:
-        t = random.randrange(1, prime)
-        scale = pow(1 + t * t, -1, prime)  # 1 + t² is not 0, as the prime is 3 modulo 4
-        point = ((1 - t * t) * scale % prime, 2 * t * scale % prime)
+        point = point_of(random.randrange(1, prime), prime)
         if order_of(point, prime) > above:
             cos.append(point[0])
             sin.append(point[1])

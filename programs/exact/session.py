@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial, reduce
 from math import inf, pi
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.residues.residue import CONSTANT, Degree, FieldArithmetic
-from ...numeric.residues.towers import powers, tower
+from ...numeric.residues.towers import Circle, added, multiplied, point_of, powers, tower
 
 Move = Callable[[Tensor], Tensor]
 
@@ -288,41 +289,21 @@ class Session:
         self.largest = max(
             self.largest, *(float((n * f).abs().max()) if n.numel() else 0.0 for n, f in x.terms)
         )
-        cosines, sines, most = [], [], 0
-        for level in range(len(self.fields)):
-            c, s = None, None
-            for n, f in x.terms:
-                a, b = self._multiple(level, n, f)
-                c, s = (a, b) if c is None or s is None else self._plus(level, (c, s), (a, b))
-            cosines.append(c)
-            sines.append(s)
-        for n, _ in x.terms:
-            most += int(n.abs().max()) if n.numel() else 0
-        degree = Degree(2 * most, 0)
-        found = Field(tuple(cosines), degree), Field(tuple(sines), degree)
+        pairs = []
+        for level, field in enumerate(self.fields):
+            terms = (self._multiple(level, n, f) for n, f in x.terms)
+            pairs.append(reduce(partial(added, field), terms))
+        degree = Degree(2 * sum(int(n.abs().max()) for n, _ in x.terms if n.numel()), 0)
+        cosines, sines = zip(*pairs, strict=True)
+        found = Field(cosines, degree), Field(sines, degree)
         self._rotated = [*self._rotated[-3:], (x, versions, found)]
         return found
 
-    def _plus(
-        self, level: int, a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]
-    ) -> tuple[Tensor, Tensor]:
-        reduced = self.fields[level].reduced
-        return reduced(a[0] * b[0] - a[1] * b[1]), reduced(a[1] * b[0] + a[0] * b[1])
-
-    def _multiple(self, level: int, n: Tensor, f: Tensor) -> tuple[Tensor, Tensor]:
+    def _multiple(self, level: int, n: Tensor, f: Tensor) -> Circle:
         values, places = torch.unique(f, return_inverse=True)
         points = self._known_points(level, values.tolist())
-        table = torch.tensor(points, dtype=torch.float64).reshape(-1, 2)
-        power = (table[places, 0], table[places, 1])
-        left, sign = n.abs(), n.sign().double()
-        one = torch.ones_like(power[0])
-        c, s = one, torch.zeros_like(one)
-        while bool((left > 0).any()):
-            odd = left % 2 == 1
-            a, b = self._plus(level, (c, s), power)
-            c, s = torch.where(odd, a, c), torch.where(odd, b, s)
-            left, power = left // 2, self._plus(level, power, power)
-        return c, s * sign
+        cos, sin = torch.tensor(points, dtype=torch.float64).reshape(-1, 2)[places].unbind(-1)
+        return multiplied(self.fields[level], (cos, sin), n)
 
     def _known_points(self, level: int, frequencies: list[float]) -> list[tuple[int, int]]:
         """The points of the circle for some frequencies; what is new is hashed in one call."""
@@ -339,9 +320,7 @@ class Session:
         near = abs(frequency - quarters * pi / 2) <= 2.0**-23 * abs(frequency)
         if near and abs(quarters) <= QUARTERS:
             return ((1, 0), (0, 1), (-1, 0), (0, -1))[quarters % 4]
-        t = drawn % p
-        scale = pow(1 + t * t, -1, p)
-        c, s = (1 - t * t) * scale % p, 2 * t * scale % p
+        c, s = point_of(drawn % p, p)
         return c, s if frequency > 0 else p - s
 
     # exponentials and unknown functions
