@@ -42,18 +42,31 @@ def block_rotation(angles: Any) -> Any:
     return xp.reshape(full, (2 * blocks, 2 * blocks))
 
 
+def _neighbours(x: Any, angles: Any) -> Any:
+    """Channels 2b and 2b + 1 rotate by the angle a_b."""
+    xp = array_namespace(x)
+    cos, sin = xp.cos(angles), xp.sin(angles)
+    even, odd = x[..., 0::2], x[..., 1::2]
+    rotated = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
+    return xp.reshape(rotated, x.shape)
+
+
+def _halves(x: Any, angles: Any) -> Any:
+    """Channels b and B + b rotate by the angle a_b."""
+    xp = array_namespace(x)
+    cos, sin = xp.cos(angles), xp.sin(angles)
+    half = angles.shape[-1]
+    first, second = x[..., :half], x[..., half:]
+    return xp.concat((first * cos - second * sin, second * cos + first * sin), axis=-1)
+
+
 @definition(r"\operatorname{rot}")
 def rotate(x: Any, positions: Any, frequencies: Any) -> Any:
     r"""Rotary encoding, interleaved: channels (2b, 2b+1) of row i rotate by p_i·ω_b.
 
     x: (.., n, 2B), positions: (.., n), frequencies: (B,).  Su et al. 2021 (RoFormer), eq. 34.
     """
-    xp = array_namespace(x)
-    angles = positions[..., None] * frequencies
-    cos, sin = xp.cos(angles), xp.sin(angles)
-    even, odd = x[..., 0::2], x[..., 1::2]
-    rotated = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
-    return xp.reshape(rotated, x.shape)
+    return _neighbours(x, positions[..., None] * frequencies)
 
 
 @definition(r"\operatorname{rot}^{\mathrm{half}}")
@@ -62,12 +75,7 @@ def rotate_half(x: Any, positions: Any, frequencies: Any) -> Any:
 
     x: (.., n, 2B), positions: (.., n), frequencies: (B,).  The layout of GPT-NeoX and Llama code.
     """
-    xp = array_namespace(x)
-    angles = positions[..., None] * frequencies
-    cos, sin = xp.cos(angles), xp.sin(angles)
-    half = frequencies.shape[0]
-    first, second = x[..., :half], x[..., half:]
-    return xp.concat((first * cos - second * sin, second * cos + first * sin), axis=-1)
+    return _halves(x, positions[..., None] * frequencies)
 
 
 @definition(r"\operatorname{half}")
@@ -81,18 +89,10 @@ def to_half_split(x: Any, frequencies: Any) -> Any:
 @definition(r"\operatorname{rotate}")
 def rotate_pairs(x: Any, angles: Any) -> Any:
     """Channels (2b, 2b+1) rotate by the angle a_b: (.., 2B), (.., B) -> (.., 2B)."""
-    xp = array_namespace(x)
-    cos, sin = xp.cos(angles), xp.sin(angles)
-    even, odd = x[..., 0::2], x[..., 1::2]
-    rotated = xp.stack((even * cos - odd * sin, even * sin + odd * cos), axis=-1)
-    return xp.reshape(rotated, x.shape)
+    return _neighbours(x, angles)
 
 
 @definition(r"\operatorname{rotate}^{\mathrm{half}}")
 def rotate_halves(x: Any, angles: Any) -> Any:
     """Channels (b, B+b) rotate by the angle a_b: (.., 2B), (.., B) -> (.., 2B)."""
-    xp = array_namespace(x)
-    cos, sin = xp.cos(angles), xp.sin(angles)
-    half = angles.shape[-1]
-    first, second = x[..., :half], x[..., half:]
-    return xp.concat((first * cos - second * sin, second * cos + first * sin), axis=-1)
+    return _halves(x, angles)
