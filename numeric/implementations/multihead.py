@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 from ..attention_bound import AttentionBound
 from ..walk import Lengths
 from . import DoesNotFit, Implementation
-from .scaled_dot_product import HELD_PAIRS, WALKED_PAIRS, bounded, leading, pairs, replacing
+from .scaled_dot_product import HELD_PAIRS, WALKED_PAIRS, bounded, four_axes, pairs, replacing
 
 
 def implementations(_device: torch.device) -> Sequence[Implementation]:
@@ -50,19 +49,11 @@ def _module(width: int, columns: int, like: Tensor) -> nn.MultiheadAttention:
 def _call(query: Tensor, key: Tensor, value: Tensor, *mask: Tensor) -> Tensor:
     """One head for each leading place; a mask is True here where a key is not seen."""
     module = _module(query.shape[-1], value.shape[-1], query)
-    lead = leading(query, key, value)
-    flat = [x.expand(*lead, *x.shape[-2:]).reshape(-1, *x.shape[-2:]) for x in (query, key, value)]
-    output, _ = module(*flat, need_weights=False, attn_mask=_mask(query, key, lead, *mask))
-    result: Tensor = output[..., : value.shape[-1]]
-    return result.reshape(*lead, query.shape[-2], value.shape[-1])
 
+    def attend(q: Tensor, k: Tensor, v: Tensor, *seen: Tensor) -> Tensor:
+        masks = [one if len(one) > 1 else one[0] for (one,) in seen]
+        hidden = next((~one if one.dtype == torch.bool else one for one in masks), None)
+        output, _ = module(q[0], k[0], v[0], need_weights=False, attn_mask=hidden)
+        return output[None, ..., : value.shape[-1]]
 
-def _mask(query: Tensor, key: Tensor, lead: torch.Size, *mask: Tensor) -> Tensor | None:
-    if not mask:
-        return None
-    pair = (query.shape[-2], key.shape[-2])
-    inner = mask[0] if mask[0].dtype == torch.bool else mask[0].to(query.dtype)
-    inner = ~inner if inner.dtype == torch.bool else inner
-    if inner.ndim <= 2:
-        return inner.expand(pair)
-    return inner.expand(*lead, *pair).reshape(math.prod(lead), *pair)
+    return four_axes(attend, query, key, value, *mask)
