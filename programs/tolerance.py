@@ -19,7 +19,8 @@ and one operation more.  Both positions of a product of two rotated vectors have
     |q·k − exact|  <=  |q| |k| (2η + η² + STEPS·u·Ω (|m| + |n|)).
 
 *Frequencies.*  base^(−2i/D) computed in float32 from a power and a quotient, or as exp(y) with
-y = ln ω off by two roundings, is off by at most (2 |ln ω| + 8) u of itself.
+y = ln ω off by two roundings, is off by at most (2 |ln ω| + 8) u of itself, the 8 for the
+operations of a scaling.
 
 *Sums.*  A sum of n products, in a chain of DEPTH such operations, is off by at most
 DEPTH (4 U + n u) of the sizes that are summed.
@@ -85,11 +86,16 @@ def rounding_of(dtype: torch.dtype, angles: torch.dtype = torch.float32) -> Roun
     return Rounding(unit_roundoff(dtype), unit_roundoff(angles), ROOM * eta)
 
 
-def ladder_error(omega: Tensor, unit: float) -> Tensor:
-    """How far each frequency may be off its formula: (B,) -> (B,)."""
+def formula_error(omega: Tensor, unit: float) -> Tensor:
+    """How far, relatively, each frequency may be off its formula: (B,) -> (B,)."""
     size = omega.abs()
     logarithm = torch.where(size > 0, size, torch.ones_like(size)).log().abs()
-    return size * (2 * logarithm + 8) * unit
+    return (2 * logarithm + 8) * unit
+
+
+def ladder_error(omega: Tensor, unit: float) -> Tensor:
+    """How far each frequency may be off its formula: (B,) -> (B,)."""
+    return omega.abs() * formula_error(omega, unit)
 
 
 def sums(terms: int, dtype: torch.dtype, size: float) -> float:

@@ -4,9 +4,6 @@ A frequency is known within a radius, so a base is known within an interval; of 
 the simplest is taken to be meant.  A formula is accepted where it gives every frequency within its
 radius and the rounding of the code.
 
-Code in float32 has ω = base^(−b/B) from a power and a quotient, or from exp(y) with y = ln ω off
-by two roundings: both within (2|ln ω| + 8) u, u = 2⁻²⁴, the 8 for the operations of a scaling.
-
 Of a ladder by parts, as Llama 3.1 and YaRN have them, the pairs that rotate fastest are not scaled,
 and tell the base.  A candidate says how much γ of ω a pair keeps; the factor follows from the pair
 that keeps least.
@@ -23,6 +20,7 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ..finding import Part, simplest, told
+from ..tolerance import formula_error
 from . import scalings
 
 STORED = (torch.float32, torch.float16, torch.bfloat16)
@@ -42,7 +40,8 @@ def fit(known: Known, *, head: float | None = None) -> Fitted | None:
     if not bool((known.omega > known.radius).all()):
         return None
     if known.omega.numel() == 1:
-        w, off = float(known.omega[0]), float(known.radius[0] + formula_error(known.omega)[0])
+        w = float(known.omega[0])
+        off = float(known.radius[0] + relative_error(known.omega, torch.float32)[0])
         only = simplest(w - off, w + off)
         return Fitted(
             torch.tensor([only], dtype=torch.float64),
@@ -303,7 +302,7 @@ class Known:
 
     def fits(self, formula: Tensor, stored: torch.dtype = torch.float32) -> Tensor:
         """Whether ladders (.., B) give these frequencies, stored in a dtype: (..)."""
-        slack = formula_error(formula)
+        slack = formula_error(formula, unit_roundoff(torch.float32))
         if stored == torch.float32:
             off = (self.omega - formula).abs() - slack * formula
             return (off <= self.radius).all(-1)
@@ -337,17 +336,16 @@ class Fitted:
     others: tuple[str, ...] = ()
 
 
-def formula_error(omega: Tensor) -> Tensor:
-    """How far, relatively, a frequency computed in float32 may be off its formula."""
-    return (2 * omega.log().abs() + 8) * unit_roundoff(torch.float32)
-
-
 def relative_error(omega: Tensor, stored: torch.dtype) -> Tensor:
-    """The same, once it was stored in a dtype; numbers below the normal ones lose more."""
+    """How far, relatively, one may be off that was computed in float32 and stored in a dtype.
+
+    Numbers below the normal ones lose more.
+    """
+    computed = formula_error(omega, unit_roundoff(torch.float32))
     if stored == torch.float32:
-        return formula_error(omega)
+        return computed
     info = torch.finfo(stored)
-    return formula_error(omega) + unit_roundoff(stored) + info.smallest_normal * info.eps / omega
+    return computed + unit_roundoff(stored) + info.smallest_normal * info.eps / omega
 
 
 def base_interval(y: Tensor, off: Tensor, over: float, upto: int) -> tuple[float, float]:

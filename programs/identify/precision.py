@@ -18,8 +18,8 @@ from ..draw import Draw
 from ..finding import Part, told
 from ..rotary_matrices import places, wrapped
 from ..subjects import Rotary
+from ..tolerance import formula_error
 from .frequencies import Dynamic, Ladders
-from .ladders import formula_error
 from .rotations import BRAIN, DOUBLE, HALF, SINGLE, Blocks, images
 
 LAST = 1 << 20
@@ -175,7 +175,8 @@ class Rounding:
         the number before it is so near the middle that float32 decides.
         """
         size = omega.abs()
-        slack = formula_error(size) if self.frequencies != DOUBLE else torch.zeros_like(size)
+        unit = unit_roundoff(torch.float32) if self.frequencies != DOUBLE else 0.0
+        slack = formula_error(size, unit)
         own = 0.0 if self.angles == DOUBLE else unit_roundoff(SINGLE)
         p = _in(positions.double(), self.positions)[:, None]
         error = torch.full_like(angles, math.inf)
