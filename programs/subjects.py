@@ -292,6 +292,18 @@ KINDS: dict[str, type[Subject]] = {
 }
 
 
+def lengths_of_code(subject: Subject) -> dict[str, int]:
+    """The lengths of letters that code decides: H, G, D, E, and F, features of a context."""
+    match subject:
+        case Rotary(heads=H, width=D):
+            return {"H": H, "D": D, "E": D, "F": H * D}
+        case Attention(heads=H, groups=G, width=D, embed=E, context=F):
+            return {"H": H, "G": G, "D": D, "E": E, "F": F}
+        case Additive(width=E) | Layer(embed=E):
+            return {"E": E}
+    return {}
+
+
 def formulas_of(subject: Subject) -> tuple[Formula, ...]:
     """The formulas that are asked of some code: those of the laws of its kind, or a pair's own."""
     if isinstance(subject, Pair):

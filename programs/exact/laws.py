@@ -16,7 +16,16 @@ from ...numeric.residues.residue import Degree
 from ..identify.applicability import no_formula
 from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
 from ..rotary_matrices import MADE, require_shape_of
-from ..subjects import Additive, Attention, Layer, Pair, Rotary, Subject, formulas_of
+from ..subjects import (
+    Additive,
+    Attention,
+    Layer,
+    Pair,
+    Rotary,
+    Subject,
+    formulas_of,
+    lengths_of_code,
+)
 from .guards import POSITION, as_numbers, whole
 from .session import Field, NoMeaning, Session
 from .tensor import Duck, apart, numbers_of
@@ -235,28 +244,14 @@ def _words(formula: Formula, lengths: Mapping[str, int]) -> dict[str, Any]:
 
 def _lengths(subject: Subject) -> dict[str, int]:
     """The length of each letter."""
-    found = dict(LENGTHS)
-    if isinstance(subject, Rotary):
-        H, D = subject.heads, subject.width
-        return {**found, **ROTATED, "H": H, "D": D, "E": D, "F": H * D}
-    if isinstance(subject, Attention):
-        return {
-            **found,
-            "H": subject.heads,
-            "G": subject.groups,
-            "D": subject.width or 4,
-            "E": subject.embed,
-            "F": subject.context,
-        }
     if isinstance(subject, Pair):
         return subject.lengths
-    if isinstance(subject, (Additive, Layer)):
-        return {
-            **found,
-            "n": 4,
-            "E": subject.width if isinstance(subject, Additive) else subject.embed,
-        }
-    return found
+    found = {**LENGTHS, **lengths_of_code(subject)}
+    if isinstance(subject, Rotary):
+        found |= ROTATED
+    if isinstance(subject, Attention):
+        found |= {"D": subject.width or 4}
+    return {**found, "n": 4} if isinstance(subject, (Additive, Layer)) else found
 
 
 def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any:

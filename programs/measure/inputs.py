@@ -23,7 +23,7 @@ from ..draw import Draw
 from ..identify.calls import NotAsked
 from ..rotary_matrices import lengths_of, matrices, point, rounding_for
 from ..source_numbers import numbers_in
-from ..subjects import Additive, Attention, Layer, Rotary, Subject
+from ..subjects import Attention, Layer, Rotary, Subject, lengths_of_code
 from .roundings import exact
 from .sides import Beyond, Look, Values
 
@@ -35,19 +35,12 @@ OTHERS = ("o",)  # positions that are as many as others, whatever they are
 
 def _lengths(subject: Subject) -> dict[str, int]:
     """The length of each letter that the code decides."""
-    found = dict(LENGTHS)
-    if isinstance(subject, Rotary):
-        H, D = subject.heads, subject.width
-        return {**found, "H": H, "D": D, "E": D, "F": H * D}
+    found = {**LENGTHS, **lengths_of_code(subject)}
     if isinstance(subject, Attention):
-        H, G = subject.heads, declared_of(subject).groups or subject.groups
-        own = {"H": H, "G": G, "D": subject.width or 5, "E": subject.embed or 5}
-        own["F"] = subject.context
-        return {**found, **own, "W": (declared_of(subject).window or 0) + 3}
-    if isinstance(subject, Additive):
-        return {**found, "E": subject.width}
+        found |= {"G": declared_of(subject).groups or subject.groups}
+        found |= {"D": subject.width or 5, "E": subject.embed or 5}
     if isinstance(subject, Layer):
-        return {**found, "E": subject.embed, "H": 3}
+        found |= {"H": 3}
     return {**found, "W": (declared_of(subject).window or 0) + 3}
 
 
