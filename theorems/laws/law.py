@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import SimpleNamespace
 from typing import Any
 
@@ -202,48 +202,19 @@ class Law:
         return tuple(self.kinds.split())
 
     def of(
-        self,
-        kind: str,
-        call: str,
-        *,
-        names: Sequence[tuple[str, str]] = (),
-        shown: Callable[..., Sides] | None = None,
-        positive: Callable[..., Any] | None = None,
-        sizes: Sequence[Mapping[str, int]] = (),
-        of_sizes: bool = False,
-        unsaid: str = "",
-        inputs: Sequence[Inputs] = (),
-        floats: bool = False,
-        again: Callable[..., Mapping[str, Any]] | None = None,
-        limits: str = "",
-        others: Sequence[str] = (),
-        **given: str,
+        self, kind: str, call: str, **told: Any
     ) -> Callable[[Callable[..., Sides]], Callable[..., Sides]]:
-        """Add a formula: the kind of code, the call, and what is given beside it."""
+        """Add a formula: the kind of code, the call, and what is given beside it.
+
+        ``told`` are the fields of a :class:`Formula`, and by any other name what is given.
+        """
         if kind not in self.about:
             raise ValueError(f"{self.id} is a law of {self.kinds}, not of {kind} code")
+        own = {one.name for one in fields(Formula)}
+        given = {name: told.pop(name) for name in [*told] if name not in own}
 
         def wrap(sides: Callable[..., Sides]) -> Callable[..., Sides]:
-            self.formulas.append(
-                Formula(
-                    self.id,
-                    kind,
-                    call,
-                    given,
-                    sides,
-                    names,
-                    shown,
-                    positive,
-                    sizes,
-                    of_sizes,
-                    unsaid,
-                    inputs,
-                    floats,
-                    others=others,
-                    again=again,
-                    limits=limits,
-                )
-            )
+            self.formulas.append(Formula(self.id, kind, call, given, sides, **told))
             return sides
 
         return wrap
