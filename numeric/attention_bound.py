@@ -470,20 +470,24 @@ def closed(
     return Reference(output, radius.mul_(1 + profile.store).add_(own))
 
 
+def stored_weight(profile: Profile, bound: AttentionBound) -> float:
+    """The roundoff with which a kernel stores weights, 0 where it does not in a shorter dtype."""
+    stored = bound.weights_stored or profile.kernel(bound.kernel).weights_stored
+    return profile.store if stored and profile.store > profile.accumulate else 0.0
+
+
 def distance(
     sums: Sums, least: Tensor, keys: int, profile: Profile, bound: AttentionBound
 ) -> tuple[Tensor, Tensor, float]:
     """The radius before the output is stored; √(Σ p e²); the error of the sum over keys."""
-    u, store = profile.accumulate, profile.store
-    weights_stored = bound.weights_stored or profile.kernel(bound.kernel).weights_stored
-    stored_weight = store if weights_stored and store > u else 0.0
+    u = profile.accumulate
     terms = profile.attention_terms(keys, bound.kernel, bound.queries)
     total = gamma(terms, u) + profile.operand
     output, square = sums.values / sums.weights, sums.squares / sums.weights
     left = 1 - sums.first / sums.weights - total
     spread = (sums.second / sums.weights).sqrt_()
     radius = torch.addcmul(square, output, output, value=-1).clamp_(min=0).sqrt_().mul_(spread)
-    radius.addcmul_(square.sqrt_(), stored_weight + total + sums.rises * u)
+    radius.addcmul_(square.sqrt_(), stored_weight(profile, bound) + total + sums.rises * u)
     radius.addcmul_(output.abs_(), total + (sums.rises + 2) * u)
     radius.add_(profile.least * least)
     radius.div_(torch.where(left > 0, left, math.nan)).nan_to_num_(nan=math.inf, posinf=math.inf)

@@ -27,16 +27,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..attention_bound import CHUNK, AttentionBound, Reference, mapped
+from ..attention_bound import CHUNK, AttentionBound, Reference, mapped, stored_weight
 from ..devices import called, name_of
-from ..measurement import RANK, REFERENCE_SHARE, STATUSES, Comparison, Judged
-from ..policies.residual import CANDIDATES, KEY_LIMIT, WORTH, Projected
-from ..policies.weights import SCALE_ERROR
+from ..measurement import RANK, REFERENCE_SHARE, STATUSES, Comparison, Judged, place_in
+from ..policies.residual import CANDIDATES, KEY_LIMIT, Projected, standing_out
+from ..policies.weights import SCALE_ERROR, spacing
 from ..profile import Profile
 from .call import Call
 
@@ -162,7 +163,7 @@ def against(computed: Tensor, reference: Reference, profile: Profile) -> Worst:
     relative = error / tolerance
     at = int(relative.argmax())
     top = float(relative.flatten()[at])
-    place = tuple(int(k) for k in torch.unravel_index(torch.tensor(at), error.shape))
+    place = place_in(error, at)
     known = allowance(profile)
     if math.isnan(top):
         if bool(reference.output[place].isnan()):
@@ -261,7 +262,7 @@ def keys_judged(
     if why_not:
         return Judged("residual", "skipped", 0.0, why_not)
     heads = _heads(query, key, value, rows, reference, profile, bound, last)
-    stored = _stored_weight(profile, bound)
+    stored = stored_weight(profile, bound)
     n = key.shape[-2]
     edges = [n * k // PARTS for k in range(PARTS + 1)]
     every = [(head, edges[k], edges[k + 1]) for head in heads for k in range(PARTS)]
@@ -275,17 +276,13 @@ def keys_judged(
         variance = sum(short[h] for h in group)
         assert isinstance(total, Tensor)
         assert isinstance(variance, Tensor)
-        seen = (total.abs() / variance.sqrt()).nan_to_num_(posinf=math.inf)
-        for place in seen.topk(min(CANDIDATES if len(group) == len(heads) else 1, n)).indices:
-            one, sign = float(seen[place]), "≤"
-            if one > WORTH * KEY_LIMIT:
-                whole = Projected()
-                for h in group:
-                    whole = whole + _along(heads[h], int(place), profile, bound, least[h])
-                one, sign = whole.z(KEY_LIMIT), "="
+        one_head = partial(_along, profile=profile, bound=bound)
+        whole = [partial(one_head, heads[h], least=least[h]) for h in group]
+        many = CANDIDATES if len(group) == len(heads) else 1
+        for key, one, sign in standing_out(total, variance, whole, many):
             if one > z:
                 where = f"head {group[0]}" if len(group) == 1 else "all heads together"
-                z, told = one, f"|z| {sign} {one:.3g} along key {int(place):,} of {where}"
+                z, told = one, f"|z| {sign} {one:.3g} along key {key:,} of {where}"
     told += f", limit {KEY_LIMIT:g}"
     return Judged("residual", "violated" if z > KEY_LIMIT else "held", z / KEY_LIMIT, told)
 
@@ -306,11 +303,6 @@ def _why_not(query: Tensor, profile: Profile, bound: AttentionBound) -> str:
     return ""
 
 
-def _stored_weight(profile: Profile, bound: AttentionBound) -> float:
-    stored = bound.weights_stored or profile.kernel(bound.kernel).weights_stored
-    return profile.store if stored and profile.store > profile.accumulate else 0.0
-
-
 def _heads(
     query: Tensor,
     key: Tensor,
@@ -326,8 +318,7 @@ def _heads(
     top, log_sum, rises, square = reference.seen
     terms = profile.attention_terms(keys, bound.kernel, bound.queries)
     denominator = (terms + 2 * rises + 4).sqrt() * profile.accumulate
-    power = torch.ldexp(torch.full_like(output, 0.5), torch.frexp(output).exponent)
-    own = (profile.store * power + profile.least).square() + denominator.square() * square
+    own = spacing(output, profile).square() + denominator.square() * square
     share = own.mean(-1, keepdim=True).reciprocal()
     share = share / share.amax((1, 2), keepdim=True)
     q, error = query.double() / math.sqrt(query.shape[-1]), rows.double() - output
@@ -378,7 +369,7 @@ def _along(
     x: _Head, place: int, profile: Profile, bound: AttentionBound, least: Tensor | None
 ) -> Projected:
     """The projection on what is lost with one key, its deviation in full."""
-    u, width, stored = profile.accumulate, x.query.shape[-1], _stored_weight(profile, bound)
+    u, width, stored = profile.accumulate, x.query.shape[-1], stored_weight(profile, bound)
     _, p = x.weights(place, place + 1)
     g = x.share * p * (x.value[place].double() - x.output)
     middle = (x.output * g).sum(-1, keepdim=True)

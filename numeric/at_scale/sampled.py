@@ -34,6 +34,7 @@ import torch
 from torch import Tensor
 
 from ..attention_bound import Reference, streamed, weight_error
+from ..measurement import place_in
 from ..rounded import gamma
 from ..walk import ends_and_between
 from .call import Arrays, Call, arrays, available, generator, timed
@@ -329,7 +330,7 @@ def _equal(again: Tensor, output: Tensor, places: Tensor) -> Worst:
         if torch.equal(piece, same):
             continue
         error = (piece.double() - same.double()).abs().nan_to_num_(nan=math.inf)
-        head, row, column = (int(i) for i in torch.unravel_index(error.argmax().cpu(), error.shape))
+        head, row, column = place_in(error, int(error.argmax()))
         place = (head, int(at[row]), column)
         largest = float(error.max())
         if math.isinf(largest):

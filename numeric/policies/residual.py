@@ -26,10 +26,11 @@ which it moves with its frequencies and positions, by differences of its float64
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from math import inf, sqrt
+from operator import add
 from typing import Any
 
 import torch
@@ -288,11 +289,9 @@ def spoken(sides: Mapping[str, Sequence[Seen | Generic]]) -> Strongest:
     for side, heads in sides.items():
         names = dict.fromkeys(name for head in heads for name in head.directions)
         for name in names:
-            total = Projected()
-            for head in heads:
-                if name in head.directions:
-                    total = total + head.on(name)
-            found.meet(f"{name} of the {side} side", total.z(LIMIT), LIMIT)
+            parts = (head.on(name) for head in heads if name in head.directions)
+            z = reduce(add, parts, Projected()).z(LIMIT)
+            found.meet(f"{name} of the {side} side", z, LIMIT)
         seen = [head for head in heads if isinstance(head, Seen)]
         if seen and seen[0].call.value.ndim == 2:
             _keys(found, side, seen)
@@ -308,15 +307,27 @@ def _keys(found: Strongest, side: str, heads: Sequence[Seen]) -> None:
         sums, variance = sums + one, variance + square
     assert isinstance(sums, Tensor)
     assert isinstance(variance, Tensor)
+    whole = (lambda key, head=head: head.along(head.key_direction(key)) for head in heads)
+    for key, z, sign in standing_out(sums, variance, list(whole)):
+        found.meet(f"key {key:,} of the {side} side", z, KEY_LIMIT, sign)
+
+
+def standing_out(
+    sums: Tensor,
+    variance: Tensor,
+    whole: Sequence[Callable[[int], Projected]],
+    many: int = CANDIDATES,
+) -> Iterator[tuple[int, float, str]]:
+    """The keys that stand out most in a short variance: each with its z, or a bound on it.
+
+    ``whole`` are the projections on what is lost with a key, one for each head, in full.
+    """
     short = (sums.abs() / variance.sqrt()).nan_to_num(posinf=inf)
-    for key in short.topk(min(CANDIDATES, len(short))).indices.tolist():
+    for key in short.topk(min(many, len(short))).indices.tolist():
         z, sign = float(short[key]), "≤"
         if z > WORTH * KEY_LIMIT:
-            total = Projected()
-            for head in heads:
-                total = total + head.along(head.key_direction(key))
-            z, sign = total.z(KEY_LIMIT), "="
-        found.meet(f"key {key:,} of the {side} side", z, KEY_LIMIT, sign)
+            z, sign = reduce(add, (one(key) for one in whole), Projected()).z(KEY_LIMIT), "="
+        yield key, z, sign
 
 
 # Which directions a side has, read off its term

@@ -170,10 +170,11 @@ class Attended:
     @property
     def spacing(self) -> Tensor:
         """Half the gap between neighbours of the output in its dtype: at most that much."""
-        return self.scores.once("spacing", lambda: _spacing(self.output, self.profile))
+        return self.scores.once("spacing", lambda: spacing(self.output, self.profile))
 
 
-def _spacing(output: Tensor, profile: Profile) -> Tensor:
+def spacing(output: Tensor, profile: Profile) -> Tensor:
+    """Half the gap between neighbours of numbers that are stored."""
     power = torch.ldexp(torch.full_like(output, 0.5), torch.frexp(output).exponent)
     return profile.store * power + profile.least
 
