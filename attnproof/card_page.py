@@ -21,7 +21,7 @@ from .card_records import (
     RequirementRecord,
     TableRecord,
 )
-from .document import SIGNS, bar, style, tally
+from .document import SIGNS, bar, counts, style, tally
 from .evidence import MeasuredEvidence
 from .verdict_line import clauses, joined
 
@@ -306,7 +306,6 @@ def table_progress(
 
 def _line(cells: list[CellRecord]) -> str:
     """How many laws of an encoding have which verdict."""
-    found: Counter[str] = Counter(cell.verdict for cell in cells)
-    told = (f"{mark} {found[word]:>2}" for word, mark in SIGNS.items() if found[word])
-    signs = "  ".join(told)
+    found = counts(cell.verdict for cell in cells)
+    signs = "  ".join(f"{SIGNS[word]} {count:>2}" for word, count in found if count)
     return f"{cells[0].encoding:<24} {signs}   {sum(cell.seconds for cell in cells):.1f} s"

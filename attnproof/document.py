@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import fill, wrap
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
     from rich.progress import Progress
     from rich.table import Table
@@ -85,8 +87,13 @@ def tally(found: Iterable[str], order: Iterable[str] = SIGNS) -> str:
     >>> tally(["refuted", "proved", "proved"])
     '2 proved, 1 refuted'
     """
+    return ", ".join(f"{count} {word}" for word, count in counts(found, order) if count)
+
+
+def counts(found: Iterable[str], order: Iterable[str] = SIGNS) -> list[tuple[str, int]]:
+    """Each verdict, in the order of these, and how many of it were found."""
     count = Counter(found)
-    return ", ".join(f"{count[word]} {word}" for word in order if count[word])
+    return [(word, count[word]) for word in order]
 
 
 def short(value: float | str | None, nothing: str = "") -> str:
@@ -96,6 +103,12 @@ def short(value: float | str | None, nothing: str = "") -> str:
     ('1.2e-07', '', '3', 'non-finite')
     """
     return nothing if value is None else f"{value:.2g}" if isinstance(value, float) else value
+
+
+def when(times: Collection[datetime]) -> str:
+    """A time to the minute, or the first and the last of several."""
+    first, last = (f"{one.astimezone():%Y-%m-%d %H:%M}" for one in (min(times), max(times)))
+    return first if first == last else f"from {first} to {last}"
 
 
 @dataclass(frozen=True)

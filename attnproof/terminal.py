@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .document import Line, Part, bar, headed, sign, style, tally
+from .document import Line, Part, bar, headed, sign, style, tally, when
 from .evidence import MeasuredEvidence, ProvedEvidence
 from .evidence_words import derivation
 from .ledger import VERDICTS
@@ -165,13 +165,11 @@ def from_store(results: Results) -> str:
     """One line: how much of a run was found in the store, and when it was checked."""
     records: list[TheoremRecord | DemonstrationRecord] = [*results.theorems]
     records += results.demonstrations
-    times = sorted(record.stored for record in records if record.stored is not None)
+    times = [record.stored for record in records if record.stored is not None]
     if not times:
         return ""
-    first, last = (f"{time.astimezone():%Y-%m-%d %H:%M}" for time in (times[0], times[-1]))
-    when = first if first == last else f"from {first} to {last}"
     what = "theorems and demonstrations" if results.demonstrations else "theorems"
-    told = f"{len(times)} of {len(records)} {what} found in the store, checked {when}"
+    told = f"{len(times)} of {len(records)} {what} found in the store, checked {when(times)}"
     return f"{told}; --fresh checks anew"
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from ..document import counts
 from ..evidence import Evidence, IllTypedEvidence, RefutedEvidence
 from ..ledger import VERDICTS, Document
 from ..records import (
@@ -171,8 +171,7 @@ class Page:
     @property
     def counts(self) -> list[tuple[str, int]]:
         """How many claims have which verdict."""
-        told: Counter[str] = Counter(entry.claim.verdict for entry in self.entries)
-        return [(word, told[word]) for word in VERDICTS]
+        return ledger([self])
 
     @property
     def errata(self) -> list[Entry]:
@@ -221,7 +220,4 @@ def document_pages(results: Results) -> Iterator[Page]:
 
 def ledger(found: Sequence[Page]) -> list[tuple[str, int]]:
     """How many claims of all documents have which verdict."""
-    total = Counter[str]()
-    for page in found:
-        total.update(dict(page.counts))
-    return [(word, total[word]) for word in VERDICTS]
+    return counts((entry.claim.verdict for page in found for entry in page.entries), VERDICTS)

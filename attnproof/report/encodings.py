@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,7 @@ from ..card_records import (
     RequirementRecord,
     TableRecord,
 )
+from ..document import counts
 from ..encoding import Encoding
 from ..evidence import Formula, ProvedEvidence, RefutedEvidence, WitnessRecord
 from ..symbolic.latex.statements import width
@@ -189,8 +189,8 @@ class Page:
 
 def tally(cells: Iterable[CellRecord]) -> list[tuple[str, int]]:
     """How many cells have which verdict, those that occur."""
-    found: Counter[str] = Counter(cell.verdict for cell in cells)
-    return [(word, found[word]) for word in VERDICTS if found[word]]
+    found = counts((cell.verdict for cell in cells), VERDICTS)
+    return [(word, count) for word, count in found if count]
 
 
 def _pages(table: TableRecord) -> list[Page]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
-from ..document import Line, Part, bar, headed, short, tally
+from ..document import Line, Part, bar, headed, short, tally, when
 from ..evidence import MeasuredEvidence, Number, Record
 from ..records import Machine
 
@@ -114,6 +114,11 @@ def holds(expected: dict[str, Literal["proved", "refuted"]], cell: CellRecord) -
     )
 
 
+def is_against(expected: dict[str, Literal["proved", "refuted"]], cell: CellRecord) -> bool:
+    """Whether a cell was lost, or speaks against a statement that is expected to hold."""
+    return cell.status in LOST or (cell.status in BAD and holds(expected, cell))
+
+
 LINE, LINES = 300, 20
 
 
@@ -171,7 +176,7 @@ def _against(record: SweepRecord) -> Iterator[str]:
         mark = "!" if statement.broken else "–"
         yield f"{mark} {statement.theorem}{'#control' * statement.control}: {statement.why}"
     for c in record.cells:
-        if c.status in LOST or (c.status in BAD and holds(record.expected, c)):
+        if is_against(record.expected, c):
             where = f"{c.implementation}, {c.dtype}, {c.distribution}, seed {c.seed}, {c.device}"
             told = c.reason or f"{c.policy} bound, {short(c.ratio)} times"
             yield f"! {c.theorem}{'#control' * c.control}, {where}: {c.status}: {told}"
@@ -181,15 +186,13 @@ def sweep_summary(record: SweepRecord) -> str:
     """One line: how many cells, how they ended, and how many came from the store."""
     counted = [cell.status for cell in record.cells]
     told = tally(counted, sorted(set(counted))) or "none"
-    times = sorted(cell.stored for cell in record.cells if cell.stored is not None)
+    times = [cell.stored for cell in record.cells if cell.stored is not None]
     line = f"{len(counted)} cell{'s' * (len(counted) != 1)}: {told}. {record.seconds:.1f} s"
     if record.unfinished:
         line += f"; interrupted, {record.unfinished} not reached"
     if not times:
         return line
-    first, last = (f"{time.astimezone():%Y-%m-%d %H:%M}" for time in (times[0], times[-1]))
-    when = first if first == last else f"from {first} to {last}"
-    found = f"{len(times)} of {len(counted)} found in the store, measured {when}"
+    found = f"{len(times)} of {len(counted)} found in the store, measured {when(times)}"
     return f"{line}\n{found}; --fresh measures anew"
 
 

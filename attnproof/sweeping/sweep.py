@@ -17,7 +17,7 @@ from ..judgement import opposite
 from ..records import Machine
 from .engines import Engine, found_in
 from .kept import Kept, left, statement_digest, surroundings
-from .records import BAD, LOST, CellRecord, SweepRecord, UnusableRecord, holds
+from .records import LOST, CellRecord, SweepRecord, UnusableRecord, is_against
 from .store import Key, Store
 from .work import Cell, Claimed, Grid, Measure, Terms, batches, cell_key, cells_of
 
@@ -68,14 +68,9 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
                 digest = statement_digest(statement)
             except Exception as error:  # noqa: BLE001 (one file stops no other)
                 broken = broken_by(error, entry.source.path)
+                told = {"why": broken["error"], "traceback": broken["traceback"]}
                 plan.unusable.append(
-                    UnusableRecord(
-                        theorem=entry.id,
-                        control=control,
-                        why=broken["error"],
-                        broken=True,
-                        traceback=broken["traceback"],
-                    )
+                    UnusableRecord(theorem=entry.id, control=control, broken=True, **told)
                 )
                 continue
             is_expected = opposite(expected) if control else expected
@@ -174,12 +169,5 @@ def sweep(
         cells=cells,
         unusable=tuple(plan.unusable),
         unfinished=unfinished,
-        ok=not unfinished and not broken and not any(map(_against(plan), cells)),
+        ok=not (unfinished or broken or any(is_against(plan.expected, one) for one in cells)),
     )
-
-
-def _against(plan: Plan) -> Callable[[CellRecord], bool]:
-    def against(record: CellRecord) -> bool:
-        return record.status in LOST or (record.status in BAD and holds(plan.expected, record))
-
-    return against
