@@ -21,7 +21,7 @@ from .symbolic.claim import Law as Hypothesis
 from .symbolic.givens import Given
 from .symbolic.prove import Effort, decide
 from .symbolic.refusals import arrays_only
-from .symbolic.statement import Statement
+from .symbolic.statement import Statement, equations_and_laws
 from .symbolic.terms import Term, postorder
 
 Body = Callable[..., Any]
@@ -173,20 +173,10 @@ def stated(
         return result
     claims = dict(result) if isinstance(result, Mapping) else {"": result}
     claims = {k: v.claim if isinstance(v, Hypothesis) else v for k, v in claims.items()}
-    equations: list[tuple[Term, Term]] = []
-    laws: list[Hypothesis] = []
     assumed = list(claims.pop("assume", ()))
     for name in under:
         assumed += _supposed(encoding, name, values)
-    for taken in assumed:
-        claim = taken.claim if isinstance(taken, Hypothesis) else taken
-        if not isinstance(claim, Claim):
-            left, right = claim
-            equations.append((as_array(left).term, as_array(right).term))
-        elif claim.relation == "=" and not claim.variables and claim.right is not None:
-            equations.append((claim.left, claim.right))
-        else:
-            laws.append(taken if isinstance(taken, Hypothesis) else Hypothesis(claim))
+    equations, laws = equations_and_laws(assumed)
     shown = _facts(encoding, names, given_, equations, laws)
     claims = {k: v.with_facts(*v.using, *shown.values()) for k, v in claims.items()}
     claims = {says: _general(fact).claim for says, fact in shown.items()} | claims

@@ -183,23 +183,13 @@ class Theorem:
             if claim.compared == "!=" and claim.apart is None:
                 raise TypeError(f"{self.place}: {NO_CONTRADICTION}")
         used: set[str] = set(wanted)
-        equations: list[tuple[Term, Term]] = []
-        laws: list[Law] = []
+        listed: Any = ()
         if assume is not None:
             names = [] if assume is list else self._asked(assume, "`assume`", given)
             used |= set(names)
             with arrays_only(f"{self.place}: `assume`", assume):
                 listed = assume(**{name: values[name] for name in names})
-            for taken in self._assumed(listed):
-                law = taken if isinstance(taken, Law) else None
-                claim = taken.claim if isinstance(taken, Law) else taken
-                if not isinstance(claim, Claim):
-                    a, b = claim
-                    equations.append((as_array(a).term, as_array(b).term))
-                elif claim.relation == "=" and not claim.variables and claim.right is not None:
-                    equations.append((claim.left, claim.right))
-                else:
-                    laws.append(law or Law(claim))
+        equations, laws = equations_and_laws(self._assumed(listed))
         require_names(self.place, given, claims.values())
         for term, v in Statement({}, claims, tuple(equations), tuple(laws)).unknown():
             name = str(v.data if v.op == "index" else v.data[0])
@@ -267,6 +257,22 @@ HYPOTHESIS = (
 
 def _is_hypothesis(taken: Any) -> bool:
     return isinstance(taken, Claim | Law) or (isinstance(taken, tuple) and len(taken) == 2)
+
+
+def equations_and_laws(assumed: Iterable[Any]) -> tuple[list[tuple[Term, Term]], list[Law]]:
+    """Hypotheses: those that say that two arrays are equal, as pairs of terms, and all others."""
+    equations: list[tuple[Term, Term]] = []
+    laws: list[Law] = []
+    for taken in assumed:
+        claim = taken.claim if isinstance(taken, Law) else taken
+        if not isinstance(claim, Claim):
+            left, right = claim
+            equations.append((as_array(left).term, as_array(right).term))
+        elif claim.relation == "=" and not claim.variables and claim.right is not None:
+            equations.append((claim.left, claim.right))
+        else:
+            laws.append(taken if isinstance(taken, Law) else Law(claim))
+    return equations, laws
 
 
 def require_names(place: str, given: Mapping[str, Given], claims: Iterable[Claim]) -> None:
