@@ -98,6 +98,11 @@ def selection(matrix: Tensor, axis: int) -> tuple[Tensor, Tensor] | None:
     return places, matrix.gather(axis, places.unsqueeze(axis)).squeeze(axis)
 
 
+def _compared(how: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    """Results are compared by their values, with one another or with plain numbers."""
+    return lambda x, y: how(x.value, y.value if isinstance(y, Rounded) else y)
+
+
 class Rounded:
     """value ± radius; ``unit`` is the roundoff of the dtype it is stored in.
 
@@ -598,21 +603,6 @@ class Rounded:
         entries = 0.0 if self.radius is None else float(self.radius.norm())
         return entries if self.total is None else min(entries, self.total)
 
-    def _compared(self, other: Any, how: Any) -> Tensor:
-        result: Tensor = how(self.value, other.value if isinstance(other, Rounded) else other)
-        return result
-
-    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return self._compared(other, torch.eq)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return self._compared(other, torch.lt)
-
-    def __le__(self, other: Any) -> Tensor:
-        return self._compared(other, torch.le)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return self._compared(other, torch.gt)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return self._compared(other, torch.ge)
+    __eq__ = _compared(torch.eq)  # type: ignore[assignment]
+    __lt__, __le__ = _compared(torch.lt), _compared(torch.le)
+    __gt__, __ge__ = _compared(torch.gt), _compared(torch.ge)
