@@ -21,7 +21,7 @@ from .declarations import Declared, declares, sizes_declared
 from .names import parameters
 from .no_adapter import NoAdapter, advice_on, suggested
 from .pretrained import is_config, of_config
-from .running import CodeFault, fault_in, limited, seeded
+from .running import CodeFault, fault_in, in_a_line, limited, seeded, text_of
 from .subjects import KINDS, Additive, Bias, Rotary, Subject
 from .vocabulary import has_words, on_vectors
 
@@ -178,7 +178,7 @@ def _adapted(
     except DoesNotFit as error:
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": str(error)}) from None
     except Exception as error:
-        told = f"it raised {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        told = f"it raised {in_a_line(error)}"
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": told}) from error
     called = can_be_called(code.call)
     if not called:
@@ -235,7 +235,7 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
             whole = Subject(name=code.name, source=code.place, adapted="as tried")
             ours = "a fault of attnproof, please report it: " * (fault_in(whole, error) is not None)
-            tried[one] = f"{ours}{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            tried[one] = f"{ours}{in_a_line(error, 200)}"
             continue
         if kind:
             return subject
@@ -281,7 +281,7 @@ def of_words(
     except CodeFault:
         raise
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
-        return None, " ".join(str(error).split())[:200]
+        return None, text_of(error, 200)
     why = ""
     for one in kinds:
         try:

@@ -28,6 +28,7 @@ from attnproof.symbolic.faults import fault_of
 
 from .code import DoesNotFit, Options, alike, beside, source_of
 from .names import CAPACITY, INDEX, Parameter, parameters, role_of
+from .running import in_a_line
 
 # All different, so that an axis taken for another is seen: rows 3, heads 2, tokens 5, keys 7.
 HEADS = 2
@@ -185,8 +186,7 @@ def constructed(cls: Callable[..., Any], given: Mapping[str, Any]) -> Any:
 
 
 def _raised(cls: Callable[..., Any], error: Exception) -> str:
-    text = " ".join(str(error).split())[:300]
-    return f"{getattr(cls, '__name__', cls)} raised {type(error).__name__}: {text}"
+    return f"{getattr(cls, '__name__', cls)} raised {in_a_line(error)}"
 
 
 def _unknown(cls: Callable[..., Any], name: str) -> DoesNotFit:

@@ -19,6 +19,7 @@ from typing import Any
 from torch import nn
 
 from .code import DoesNotFit, Options
+from .running import in_a_line, text_of
 
 CLASS = re.compile(r"^class (\w*Rotary\w*)\(", re.MULTILINE)
 SMALL = {
@@ -114,14 +115,14 @@ def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> A
             if inspect.isroutine(cls) or _takes_more(cls):
                 return config
         except Exception as error:  # noqa: BLE001 (a config may refuse sizes that do not go together)
-            failed = " ".join(str(error).split())[:200]
+            failed = text_of(error, 200)
             continue
         for part in _parts(config):
             _completed(part)
             try:
                 cls(part, **_numbered(cls))
             except Exception as error:  # noqa: BLE001 (a part of the config is the wrong one)
-                failed = failed or f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                failed = failed or in_a_line(error, 200)
                 continue
             return part
     raise DoesNotFit(f"of no {annotation.__name__} could {cls.__name__} be built: {failed}")

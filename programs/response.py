@@ -20,7 +20,7 @@ of that size is not told from rounding: where an output moves at all, causal is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -37,6 +37,7 @@ REAL = {
     torch.complex64: torch.float32,
     torch.complex128: torch.float64,
 }
+HELD = (tuple, list, dict)
 MOVED = 3  # how often the inputs are moved; the largest response counts
 CANCELLED = 8  # times what was seen of rounding inside may be met at most
 # a fused attention is a product, a scale, a mask, a maximum, exp, a sum, a quotient, a product
@@ -75,9 +76,22 @@ def gap(here: Tensor, there: Tensor) -> float:
         return math.inf
     if not here.numel():
         return 0.0
-    apart = (here.double() - there.double()).abs()
-    apart = torch.where(here.double() == there.double(), 0.0, apart)
-    return float(apart.nan_to_num(nan=math.inf, posinf=math.inf).max())
+    return float(differences(here.double(), there.double()).max())
+
+
+def differences(here: Tensor, there: Tensor) -> Tensor:
+    """How far entries are apart: 0 where both are the same infinity, infinite where one is NaN."""
+    off = (here - there).abs().nan_to_num(nan=math.inf, posinf=math.inf)
+    return torch.where(here == there, 0.0, off)
+
+
+def place_of_largest(x: Tensor) -> tuple[int, ...]:
+    """The place of the largest entry, the first of several.
+
+    >>> place_of_largest(torch.tensor([[0.0, 1.0], [3.0, 2.0]]))
+    (1, 0)
+    """
+    return tuple(int(i) for i in torch.unravel_index(x.argmax(), x.shape))
 
 
 @dataclass(frozen=True)
@@ -123,7 +137,7 @@ class Recorder(Watching):
         result = func(*args, **(kwargs or {}))
         if looking():
             return result
-        read, made = list(_floats((args, *(kwargs or {}).values()))), list(_floats(result))
+        read, made = _floats((args, kwargs or {})), _floats(result)
         self.unit = max([self.unit, *(unit_of(t.dtype) for t in (*read, *made))])
         if made:
             fused, rounds, sums = _kind(func)
@@ -171,7 +185,7 @@ class OutOfRange(Watching):
         )
         result = func(*args, **(kwargs or {}))
         if finite and name in GROWING:
-            made = list(_floats(result))
+            made = _floats(result)
             self.seen |= any(bool(x.isinf().any()) for x in made)
             self.seen |= name in ("exp", "exp2") and any(bool((x == 0).any()) for x in made)
         return result
@@ -192,14 +206,28 @@ def _kind(func: Any) -> tuple[bool, bool, bool]:
     return fused, fused or not exact, fused or summed
 
 
-def _floats(value: object) -> Iterator[Tensor]:
+def _floats(value: object) -> list[Tensor]:
     """The tensors of numbers in what an operation takes or makes."""
-    if isinstance(value, Tensor):
-        if value.is_floating_point() or value.is_complex():
-            yield value
-    elif isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _floats(one)
+    tensors = (x for x in leaves(value) if isinstance(x, Tensor))
+    return [x for x in tensors if x.is_floating_point() or x.is_complex()]
+
+
+def leaves(x: Any, found: list[Any] | None = None) -> list[Any]:
+    """What stands in tuples, lists and dictionaries inside one another.
+
+    >>> leaves([1, (2, [3]), {"a": 4}])
+    [1, 2, 3, 4]
+    """
+    found = [] if found is None else found
+    if not isinstance(x, HELD):
+        found.append(x)
+        return found
+    for v in x.values() if isinstance(x, dict) else x:
+        if isinstance(v, HELD):
+            leaves(v, found)
+        else:
+            found.append(v)
+    return found
 
 
 def allowance(

@@ -20,6 +20,7 @@ from ..numeric.devices import unit_roundoff
 from .calling import calm, fresh
 from .draw import Draw
 from .response import Recorder
+from .running import in_a_line
 from .subjects import Rotary
 from .tolerance import Rounding, rounding_of
 
@@ -167,8 +168,7 @@ def reach_of(subject: Rotary, draw: Draw) -> Reach:
             for call in {subject.rotate, subject.rotate_key}:
                 rotate_at(subject, call, x, [point(subject, high)], draw)
         except (IndexError, RuntimeError, ValueError, KeyError) as error:
-            told = " ".join(str(error).split())[:120]
-            why = why or f"position {high} raised {type(error).__name__}: {told}"
+            why = why or f"position {high} raised {in_a_line(error, 120)}"
             continue
         return Reach(subject.first, high, why)
     # Nothing worked: the call itself fails, and what it raises is told.

@@ -52,17 +52,26 @@ def told_of(error: Exception, most: int = 300) -> str:
     >>> told_of(ValueError("no")), told_of(SignatureError("wanted n"))
     ('the code raised ValueError: no', 'the call of it does not fit: wanted n')
     """
-    text = " ".join(str(error).split())[:most]
     if isinstance(error, SignatureError | DoesNotFit):
-        return f"the call of it does not fit: {text}"
-    return f"the code raised {type(error).__name__}: {text}"
+        return f"the call of it does not fit: {text_of(error, most)}"
+    return f"the code raised {in_a_line(error, most)}"
 
 
 def refusal(subject: Subject, error: Exception, most: int = 200) -> str:
     """What code refuses with; raised again where it is not the code that does."""
     if isinstance(error, SignatureError | DoesNotFit) or fault_in(subject, error) is not None:
         raise error
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:most]}"
+    return in_a_line(error, most)
+
+
+def in_a_line(error: Exception, most: int = 300) -> str:
+    """An error by its name, with its text in one line, cut where it is long."""
+    return f"{type(error).__name__}: {text_of(error, most)}"
+
+
+def text_of(error: Exception, most: int) -> str:
+    """The text of an error in one line, cut where it is long."""
+    return " ".join(str(error).split())[:most]
 
 
 def seeded(seed: int) -> None:

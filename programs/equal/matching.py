@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from ..response import leaves
 from .inputs import drawn
 from .pair import Two
 
@@ -76,7 +77,7 @@ class _Watching(TorchFunctionMode):
         frame = _outside(sys._getframe(1))  # noqa: SLF001 (who calls is not told otherwise)
         step = None if frame is None else self._step(func, frame)
         with torch._C.DisableTorchFunction():  # noqa: SLF001 (what is looked at here is no step)
-            self.made += [_Made(step, _sorted(x)) for x in _tensors([found])]
+            self.made += [_Made(step, _sorted(x)) for x in leaves(found) if isinstance(x, Tensor)]
         return found
 
     @staticmethod
@@ -98,16 +99,6 @@ def _outside(frame: FrameType | None) -> FrameType | None:
     while frame is not None and frame.f_code.co_filename.startswith(TORCH):
         frame = frame.f_back
     return None if frame is None or frame.f_code.co_filename.startswith(OURS) else frame
-
-
-def _tensors(values: Sequence[Any]) -> list[Tensor]:
-    found = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, tuple | list):
-            found += _tensors(value)
-    return found
 
 
 def _sorted(x: Tensor) -> Tensor:

@@ -23,7 +23,15 @@ from ..draw import Draw
 from ..finding import Seen
 from ..prove.running import seen_of, shrunk
 from ..prove.ways import HOW, called_in, flat_weights_drawn, given_in, trained, zeroed
-from ..response import CANCELLED, Unsteady, allowance, moved_inside
+from ..response import (
+    CANCELLED,
+    Unsteady,
+    allowance,
+    differences,
+    moved_inside,
+    place_of_largest,
+)
+from ..running import in_a_line
 from .inputs import LARGE, TOKENS, drawn, lengths_tried, scaled, unusual
 from .pair import Two
 from .sides import LENGTH, Shared
@@ -92,9 +100,8 @@ class Both:
         if both[0].shape != both[1].shape:
             return math.inf, 0.0, ()
         off = apart(*both)
-        place = int(off.argmax())
-        at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), off.shape))
-        return float(off.max()), self.allowed(values, float(off.max()))[0], at
+        most = float(off.max())
+        return most, self.allowed(values, most)[0], place_of_largest(off)
 
     def allowed(self, values: Mapping[str, Tensor], off: float) -> tuple[float, bool]:
         """How far rounding may take the two results apart, which are ``off``.
@@ -142,8 +149,7 @@ def rows_of(both: Two) -> list[int | None]:
 
 def apart(here: Tensor, there: Tensor) -> Tensor:
     """How far entries are apart; what is NaN, or the same infinity, on both sides not at all."""
-    off = (here - there).abs().nan_to_num(nan=math.inf, posinf=math.inf)
-    return off.masked_fill((here == there) | (here.isnan() & there.isnan()), 0.0)
+    return differences(here, there).masked_fill(here.isnan() & there.isnan(), 0.0)
 
 
 def look(both: Two, seed: int = 0, formats: Sequence[torch.dtype] = FORMATS) -> Looked:
@@ -249,10 +255,7 @@ def _at(
         if len(wrong) == 1 and not found.raises and draw.dtype is torch.float32:
             ((side, raised),) = wrong.items()
             where = ", ".join(f"{c} = {n}" for c, n in at.items())
-            found.raises = (
-                f"the {side} alone raises at {where}: {type(raised).__name__}: "
-                f"{' '.join(str(raised).split())[:160]}"
-            )
+            found.raises = f"the {side} alone raises at {where}: {in_a_line(raised, 160)}"
         return
     found.tried += 1
     name = name_of(draw.dtype)

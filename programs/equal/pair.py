@@ -24,7 +24,7 @@ from ..no_adapter import NoAdapter
 from ..program import Program
 from ..prove.exporting import modules_in
 from ..roles import said
-from ..running import fault_in
+from ..running import fault_in, in_a_line
 from ..signature import Signature, SignatureError
 from ..subject import adapted_as
 from ..subjects import Pair, Subject
@@ -416,8 +416,7 @@ def shapes(both: Two, side: str, values: Sequence[Tensor]) -> list[tuple[int, ..
             f"{one.name} {tuple(x.shape)}" for one, x in zip(both.given, values, strict=True)
         )
         raise SignatureError(
-            f"{told.program.name} called as {told.line}, with {given}: it raised "
-            f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            f"{told.program.name} called as {told.line}, with {given}: it raised {in_a_line(error)}"
         ) from None
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ...numeric.devices import name_of
 from ..finding import LEFT_OPEN, Seen
+from ..response import place_of_largest
 from ..subjects import Subject
 from .laws import Sides
 from .session import Field, Lost, NoMeaning, Pair, Session
@@ -145,8 +146,7 @@ def _measured(
     size = torch.where(fine, torch.maximum(x.abs(), y.abs()), 0.0).max()
     terms = PER_ENTRY * max(a.shape) + 2 * session.largest
     bound = terms * max(low, 2.0**-24) * max(1.0, float(size))
-    place = int(gap.argmax())
-    at = tuple(int(i) for i in torch.unravel_index(torch.tensor(place), gap.shape))
+    at = place_of_largest(gap)
     return float(gap.max()), bound, at, (float(x[at]), float(y[at]))
 
 

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from ..response import leaves
 from ..subjects import Subject
 from .guards import as_numbers, settled, whole
 from .rules import attended
 from .session import Field, NoMeaning, Number, Pair, Session, TooDeep
-from .tensor import Duck, each, leaves, numbers_of, payload_of
+from .tensor import Duck, each, numbers_of, payload_of
 
 FACTORIES = (torch.zeros, torch.empty)
 CASTS = (
@@ -84,7 +85,7 @@ class Running(TorchFunctionMode):
 
     def _followed(self, args: Any) -> Any:
         """Whole numbers that meet numbers of a dtype are positions that meet frequencies."""
-        tensors = [x for x in leaves(args, []) if isinstance(x, Tensor)]
+        tensors = [x for x in leaves(args) if isinstance(x, Tensor)]
         if not any(x.is_floating_point() for x in tensors):
             return args
         return each(lambda x: Duck(x, whole(x), self.session) if _counts(x) else x, args)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
 
+from ..response import HELD, leaves
 from .guards import POSITION, as_numbers, chosen, same_in_numbers, settled, whole
 from .residues import is_number
 from .rules import MOVES, RULES, UNKNOWN, ruled
@@ -28,7 +29,6 @@ RANDOM = frozenset(
 )
 OUTSIDE = (Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.data_ptr)
 SHORT = (torch.float16, torch.bfloat16)
-HELD = (tuple, list, dict)
 PLACES = frozenset(
     ("index", "index_put", "gather", "index_select", "embedding", "masked_fill", "where")
 )
@@ -86,7 +86,7 @@ class Duck(Tensor):
         cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        ducks = [x for x in leaves((args, kwargs), []) if isinstance(x, Duck)]
+        ducks = [x for x in leaves((args, kwargs)) if isinstance(x, Duck)]
         if not all(x.session.open for x in ducks):  # some were left behind by another run
             args, kwargs = each(_current, args), each(_current, kwargs)
             return func(*args, **kwargs)
@@ -129,19 +129,6 @@ def each(how: Callable[[Any], Any], x: Any) -> Any:
     if isinstance(x, dict):
         return {k: each(how, v) for k, v in x.items()}
     return how(x)
-
-
-def leaves(x: Any, found: list[Any]) -> list[Any]:
-    """Every entry of lists and dictionaries."""
-    if not isinstance(x, HELD):
-        found.append(x)
-        return found
-    for v in x.values() if isinstance(x, dict) else x:
-        if isinstance(v, HELD):
-            leaves(v, found)
-        else:
-            found.append(v)
-    return found
 
 
 def numbers_of(x: Any) -> Any:

@@ -22,7 +22,7 @@ from ..calling import arranged
 from ..declarations import DeclaredAttention
 from ..draw import Draw
 from ..finding import Seen
-from ..response import Allowed, Unsteady, allowance
+from ..response import Allowed, Unsteady, allowance, place_of_largest
 from ..subjects import Attention, Layer, Subject
 
 ALL = "rotary attention bias additive mask layer"  # kinds of code
@@ -96,8 +96,7 @@ def compared(
         return held(why, float(off.flatten()[worst]), float(radius.flatten()[worst]), **sizes)
     row = int(over.flatten(1).any(1).nonzero()[0]) if off.dim() > 1 else int(over.nonzero()[0])
     inner = torch.where(over[row], off[row], -1.0)
-    rest = torch.unravel_index(inner.argmax(), inner.shape) if off.dim() > 1 else ()
-    at = (row, *(int(i) for i in rest))
+    at = (row, *(place_of_largest(inner) if off.dim() > 1 else ()))
     words, inputs, here = tell(*at)
     said, implied = (here, float(found[at])), (there, float(wanted[at]))
     return broken(words, inputs, said, implied, float(off[at]), float(radius[at]), **sizes)

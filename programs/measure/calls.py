@@ -195,12 +195,6 @@ def watched(
     return result, next((one for one in known if unit_of(one) == unit), dtype)
 
 
-def differ(a: Tensor, b: Tensor) -> Tensor:
-    """|a − b|, 0 where both are the same infinity, infinite where one is or is no number."""
-    off = (a - b).abs()
-    return torch.where(a == b, 0.0, off.nan_to_num(nan=torch.inf))
-
-
 def shown(given: Inputs) -> list[Any]:
     """Inputs for a witness: their numbers where they are few, else their shapes."""
     return [

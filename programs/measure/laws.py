@@ -20,7 +20,7 @@ from ..draw import Draw
 from ..identify.applicability import channel_order, meant_otherwise, no_formula
 from ..identify.calls import REFUSALS, NotAsked
 from ..identify.weights import weights_are
-from ..response import Unsteady
+from ..response import Unsteady, place_of_largest
 from ..rotary_matrices import FASTEST, REORDERED, may_be_faster, reach_of
 from ..subjects import Additive, Attention, Layer, Rotary
 from .additive import TOO_FAST, fast, table_of
@@ -229,7 +229,7 @@ def _vanishes(look: Look, formula: Formula, values: Values) -> Apart | None:
     value, off = of_side(formula.positive(look.calls(), **values))
     if bool((value > off).all()):
         return None
-    at = tuple(int(i) for i in torch.unravel_index((value - off).argmin(), value.shape))
+    at = place_of_largest(off - value)
     names = ("what a vector of ones becomes at 0", "a channel that does not vanish")
     return Apart(names, at, float(value[at]), 1.0, 1.0, float(off[at]))
 

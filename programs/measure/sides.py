@@ -23,6 +23,7 @@ from ...numeric.rounded import Rounded
 from ..calling import plain
 from ..draw import Draw
 from ..identify.calls import Hand, calls_of
+from ..response import differences, place_of_largest
 from ..rotary_matrices import Reach, unit_words
 from ..subjects import Attention, Layer, Mask
 from .base import Outcome, broken
@@ -117,18 +118,16 @@ class Look:
                 words = f"the shape of {told[0]}", f"the shape of {told[1]}"
                 shapes = list(here[0].shape), list(there[0].shape)
                 return Apart(words, (), shapes[0], shapes[1], math.inf, 0.0), worst
-            off = (here[0] - there[0]).abs()
-            alike = here[0] == there[0]
+            off = differences(here[0], there[0])
             if formula.kind == "bias" or formula.id == "hidden-rows":
                 # what is hidden, less what is hidden, is no number; nor is what is declared as none
-                alike = alike | (here[0].isnan() & there[0].isnan())
-            off = torch.where(alike, 0.0, off.nan_to_num(nan=math.inf, posinf=math.inf))
+                off = off.masked_fill(here[0].isnan() & there[0].isnan(), 0.0)
             allowed = (here[1] + there[1]).nan_to_num(nan=0.0)
             if not off.numel():
                 continue
             beyond = torch.where(off <= allowed, -math.inf, off - allowed)
             if bool((off > allowed).any()):
-                at = tuple(int(i) for i in torch.unravel_index(beyond.argmax(), off.shape))
+                at = place_of_largest(beyond)
                 both = float(here[0][at]), float(there[0][at])
                 return Apart(told, at, both[0], both[1], float(off[at]), float(allowed[at])), worst
             near = (off / allowed.clamp(min=torch.finfo(torch.float64).tiny)).flatten()

@@ -17,10 +17,11 @@ from ..calling import arranged, calm, evaluating, fresh
 from ..draw import Draw
 from ..finding import Seen
 from ..identify.calls import set_dropout
-from ..response import gap
+from ..response import differences, gap, place_of_largest
+from ..running import in_a_line
 from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 from .base import ALL, CAST, Outcome, broken, compared, formatted, held, not_asked, probe, undecided
-from .calls import Inputs, Way, allowed_of, differ, shown, under_masks, watched, ways_of
+from .calls import Inputs, Way, allowed_of, shown, under_masks, watched, ways_of
 
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
 Earlier = Iterator[tuple[str, Callable[[int], Any]]]
@@ -125,21 +126,20 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                 try:
                     again = calm(way.of(actor), *target)
                 except Exception as error:  # noqa: BLE001 (any code may raise anything)
-                    text = " ".join(str(error).split())[:160]
                     return broken(
                         f"after {told} a call raises an error that it did not raise before",
                         {"before": told, "call": way.attribute, "inputs": shown(target)},
-                        ("after it", f"{type(error).__name__}: {text}"),
+                        ("after it", in_a_line(error, 160)),
                         ("of a fresh one", f"{tuple(first.shape)}"),
                         float("inf"),
                         bound,
                     )
                 count += did
                 same_shape = again.shape == first.shape
-                off = differ(again, first) if same_shape else torch.full((1,), torch.inf)
+                off = differences(again, first) if same_shape else torch.full((1,), torch.inf)
                 worst = max(worst, float(off.max()))
                 if not float(off.max()) <= bound:
-                    place = torch.unravel_index(off.argmax(), off.shape) if same_shape else None
+                    place = place_of_largest(off) if same_shape else None
                     here, there = (
                         float(x[place]) if place is not None else tuple(x.shape)
                         for x in (again, first)
@@ -208,13 +208,13 @@ def _changed(
     told: str, at: dict[str, Any], now: Tensor, before: Tensor, **sizes: int
 ) -> Outcome | None:
     """Broken where a call has written to a tensor, at the entry that it changed most."""
-    off = differ(now.detach().double().cpu(), before.double().cpu())
+    off = differences(now.detach().double().cpu(), before.double().cpu())
     if not bool((off > 0).any()):
         return None
-    place = torch.unravel_index(off.argmax(), off.shape)
+    place = place_of_largest(off)
     return broken(
         told,
-        {**at, "place": [int(p) for p in place]},
+        {**at, "place": list(place)},
         ("after the call", float(now.detach()[place])),
         ("before", float(before[place])),
         float(off.max()),
@@ -328,12 +328,11 @@ def _gap(
     except Exception as error:
         if before is _nothing:
             raise
-        text = " ".join(str(error).split())[:160]
-        return math.inf, 0.0, given, (f"{type(error).__name__}: {text}", "no error")
+        return math.inf, 0.0, given, (in_a_line(error, 160), "no error")
     whole = calm(way.call, *longer)
     first = whole.narrow(axis, 0, n)
-    off = differ(after, first)
-    place = torch.unravel_index(off.argmax(), off.shape)
+    off = differences(after, first)
+    place = place_of_largest(off)
     bound = TWICE * allowed_of(subject, draw, longer, whole)
     return float(off.max()), bound, given, (float(after[place]), float(first[place]))
 

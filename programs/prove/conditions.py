@@ -24,6 +24,7 @@ from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition
 
 from ..finding import speaks_of_gradients
+from ..response import leaves
 from ..source_numbers import asks_device
 from ..subjects import Pair, Subject
 from .calls import Call
@@ -32,7 +33,7 @@ from .gate import Gate
 from .guards import Binding, alike, possible, ranges_told
 from .guards import told as told_at
 from .least import Bounds, from_one
-from .nodes import leaves, nodes_of
+from .nodes import nodes_of
 from .operations import Unread
 from .stating import LIKE, Axes, Graph, reorders
 
@@ -311,7 +312,7 @@ def _size(exported: Exported, node: Node, sizes: dict[Node, int], most: int, dty
     numbers = name in RULES or name in FILLS
     given = [
         _of(one, sizes, dtype)
-        for one in leaves([args, list(node.kwargs.values())])
+        for one in leaves([args, node.kwargs])
         if _counts(one, numbers=numbers)
     ]
     if name in RULES:

@@ -22,11 +22,12 @@ from torch.overrides import TorchFunctionMode
 from attnproof.symbolic.array import as_array
 from attnproof.symbolic.givens import Given, boolean, real
 
+from ..response import leaves
 from .angles import Angles, angles_of
 from .from_one import FromOne
 from .guards import conditions_of, from_one_or_two, is_cut_short, tells_one
 from .in_place import written_as_new
-from .nodes import is_silent, leaves, live, nodes_of, unread_of
+from .nodes import is_silent, live, nodes_of, unread_of
 from .tables import Pattern, pattern_of, small_of
 
 aten = torch.ops.aten
@@ -479,7 +480,7 @@ class _Watching(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None
     ) -> Any:
-        for one in leaves([args, list((kwargs or {}).values())]):
+        for one in leaves([args, kwargs or {}]):
             if isinstance(one, Tensor) and one.requires_grad and one.is_leaf:
                 self.met.add(storage_of(one))
         return func(*args, **(kwargs or {}))

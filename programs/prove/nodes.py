@@ -19,6 +19,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 
+from ..response import leaves
 from .operations import KINDS, READINGS, Unread
 
 FLEX = "flex_attention"
@@ -69,18 +70,9 @@ def live(graph: Graph, results: Sequence[Node] = ()) -> tuple[Node, ...]:
         node = open_.pop()
         if node not in wanted:
             wanted.add(node)
-            given = leaves([arguments(node), list(node.kwargs.values())])
+            given = leaves([arguments(node), node.kwargs])
             open_ += [one for one in given if isinstance(one, Node)]
     return tuple(node for node in graph.nodes if node in wanted)
-
-
-def leaves(given: Any) -> Iterator[Any]:
-    """What stands in lists of lists."""
-    if isinstance(given, list | tuple):
-        for one in given:
-            yield from leaves(one)
-    else:
-        yield given
 
 
 def inner_graph(node: Node) -> Graph:

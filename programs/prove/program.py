@@ -28,9 +28,10 @@ from attnproof.symbolic.scalars import is_truth, num, number_of, size
 from attnproof.symbolic.terms import Term, free
 from attnproof.verdict_line import Condition
 
+from ..response import leaves
 from .exporting import Exported, results_of
 from .guards import Binding
-from .nodes import arguments, inner_graph, is_silent, leaves, masking_nodes, name_of
+from .nodes import arguments, inner_graph, is_silent, masking_nodes, name_of
 from .operations import READINGS, Notes, Pair, Unread, noted
 from .operations.reading import KINDS, NARROW, assume, notes, numeric, standing
 
@@ -393,7 +394,7 @@ def in_its_dtype(node: Node, name: str, found: Any) -> Any:
 def _cut(node: Node, name: str, dtype: torch.dtype) -> Iterator[str]:
     """What goes into whole numbers and may be none, or none of so few bits."""
     shape_alone = name.startswith("aten.new_") or name.endswith("_like.default")
-    for given in leaves([node.args, list(node.kwargs.values())]):
+    for given in leaves([node.args, node.kwargs]):
         own = _dtype(given) if isinstance(given, Node) and not shape_alone else None
         wider = dtype in NARROW and own not in (None, dtype, torch.bool) and name not in PLACES
         if isinstance(given, float) and not given.is_integer():

@@ -17,6 +17,7 @@ from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.laws import Formula
 
 from ..finding import Seen
+from ..response import place_of_largest
 from ..subjects import Pair, Rotary, Subject
 from .calls import CodeRaised
 from .comparison import COARSE
@@ -76,8 +77,7 @@ class Run:
         ]
         size = max([1.0, *(float(v.double().abs().max()) for v in counted)])
         allowed = COARSE * 16 * max(1, self.operations) * largest * size
-        at = tuple(int(i) for i in torch.unravel_index(off.argmax(), off.shape))
-        return float(off.max()), allowed, at
+        return float(off.max()), allowed, place_of_largest(off)
 
     def breaks(self, values: Mapping[str, Tensor]) -> bool:
         """Whether the sides are further apart than rounding allows."""

@@ -28,10 +28,11 @@ from attnproof.symbolic.terms import Term, make
 from attnproof.theorems.laws import Formula, called, of_keys
 
 from ..identify.applicability import channel_order, plain_of
+from ..response import leaves
 from ..subjects import Attention, Rotary, Subject
 from .calls import SHARED, Call
 from .exporting import Exported
-from .nodes import is_silent, leaves, name_of
+from .nodes import is_silent, name_of
 from .operations import Unread
 from .program import WAYS, Program, Way, array_of
 
@@ -379,7 +380,7 @@ def _is_of_shape(node: Node) -> bool:
 
 def _inputs(node: Node) -> list[Node]:
     """The nodes that a node is given."""
-    given = leaves([node.args, list(node.kwargs.values())])
+    given = leaves([node.args, node.kwargs])
     return [one for one in given if isinstance(one, Node)]
 
 
