@@ -168,10 +168,12 @@ def _last_left_out(whole: Tensor, more: int) -> bool:
     >>> _last_left_out(torch.tensor([[1, 2, 7], [0, 1, 7], [7, 7, 7]]), 1)
     True
     """
-    return _along(whole[..., :-more, :-more]) and not _along(whole[..., more:, more:])
+    return diagonals_alike(whole[..., :-more, :-more]) and not diagonals_alike(
+        whole[..., more:, more:]
+    )
 
 
-def _along(square: Tensor) -> bool:
+def diagonals_alike(square: Tensor) -> bool:
     """Whether each diagonal is one number."""
     return torch.equal(square[..., 1:, 1:], square[..., :-1, :-1])
 

@@ -280,11 +280,16 @@ class Pair(Subject):
     @property
     def lengths(self) -> dict[str, int]:
         """The length of each letter, in the examples."""
-        return {
-            letter: n
-            for told, x in zip(self.letters, self.inputs, strict=True)
-            for letter, n in zip(told.split(), x.shape, strict=True)
-        }
+        return lengths_in(self.letters, self.inputs)
+
+
+def lengths_in(letters: Sequence[str], arrays: Sequence[Tensor]) -> dict[str, int]:
+    """The length of each letter, of arrays whose axes are told by letters."""
+    return {
+        letter: n
+        for told, x in zip(letters, arrays, strict=True)
+        for letter, n in zip(told.split(), x.shape, strict=True)
+    }
 
 
 KINDS: dict[str, type[Subject]] = {

@@ -205,9 +205,7 @@ def _of_rows(code: Code, line: str, text: str, embed: int) -> str:
 def _mixes(code: Code, line: str, embed: int) -> bool:
     """Whether a token reads another: attention does, unless other axes are those of its tokens."""
     on = OnTokens(code.again(), parse(line))
-    count = 6 if on.whole.letters else min(6, on.whole.size({}) - 1)
-    x = torch.randn(2, count, embed, generator=torch.Generator().manual_seed(5))
-    x = x[:1] if "B" not in on.tokens.letters else x
+    x = _drawn(on, 2, 6, embed, seed=5)
     plain = on(x)
     for at in (0, -1):
         other = x.clone()
@@ -219,11 +217,17 @@ def _mixes(code: Code, line: str, embed: int) -> bool:
     return bool(plain.isnan().any())
 
 
+def _drawn(on: OnTokens, rows: int, count: int, embed: int, *, seed: int) -> Tensor:
+    """Tokens (B, T, E), as many as the code takes; in one row where it has no rows."""
+    count = count if on.whole.letters else min(count, on.whole.size({}) - 1)
+    x = torch.randn(rows, count, embed, generator=torch.Generator().manual_seed(seed))
+    return x[:1] if "B" not in on.tokens.letters else x
+
+
 def _rows_alike(code: Code, line: str, embed: int) -> bool:
     """Whether equal rows give equal numbers: with axes swapped, rows of a batch have places."""
     on = OnTokens(code.again(), parse(line))
-    count = 6 if on.whole.letters else min(6, on.whole.size({}) - 1)
-    x = torch.randn(1, count, embed, generator=torch.Generator().manual_seed(5))
+    x = _drawn(on, 1, 6, embed, seed=5)
     found = on(x if "B" not in on.tokens.letters else x.repeat(3, 1, 1))
     return not bool(found.isnan().all()) and torch.allclose(
         found, found[:1].expand_as(found), rtol=1e-3, atol=1e-5, equal_nan=True
@@ -400,9 +404,7 @@ def _on_tokens(code: Code, spare: Code, text: str, part: Part, embed: int, *, ke
         text = text.replace(f", {one.name} = None", "")
     text += f", {given}" if given else ""
     on = OnTokens(spare, parse(f"{text} -> 1{made}"))
-    most = 11 if on.whole.letters else min(11, on.whole.size({}) - 1)
-    x = torch.randn(3, most, embed, generator=torch.Generator().manual_seed(2))
-    x = x[:1] if "B" not in on.tokens.letters else x
+    x = _drawn(on, 3, 11, embed, seed=2)
     arrays, lengths = on.given(x)
     whole = with_result(text, on.program.called(arrays, lengths), lengths, pooled=True) + made
     on = OnTokens(code.again(), parse(whole))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -392,8 +392,7 @@ class OnTokens:
             shape = one.shape(lengths)
             alone = [set(axis.letters) <= {self.feature} for axis in one.axes or ()]
             own = [size if free else 1 for size, free in zip(shape, alone, strict=True)]
-            steps = torch.arange(prod(own), dtype=torch.float64, device=x.device) * GOLDEN
-            return (2 * steps.frac() - 1).reshape(own).to(x).expand(shape)
+            return _spread(own, x).expand(shape)
         if role(one) == "bounds":
             return bounds(one, lengths, x)
         if keep is not None and one in self.counted:
@@ -404,9 +403,7 @@ class OnTokens:
             return laid_out(x if self.shared else x.clone(), here, one.axes or (), lengths)
         of = self.context or self.feature
         if mapped(one) and of in one.letters:
-            shape = one.shape({**lengths, "B": 1})
-            steps = torch.arange(prod(shape), dtype=torch.float64, device=x.device) * GOLDEN
-            return (2 * steps.frac() - 1).reshape(shape).to(x).expand(one.shape(lengths))
+            return _spread(one.shape({**lengths, "B": 1}), x).expand(one.shape(lengths))
         raise SignatureError(
             f"wanted what {one.name} is: write one of tokens, positions, encoding, keep, hide, "
             f"add, constant behind its axes, in {self.signature}"
@@ -643,6 +640,12 @@ def widths_of_tokens(code: Code) -> list[int]:
     shapes = [p.shape[-1] for p in held if p.dim() and p.shape[-1]]
     first = given if len(given) == 1 else linear[:1]
     return list(dict.fromkeys([*first, *linear[:1], *known, *shapes[:2], SIZES["E"], 8, 32, 64]))
+
+
+def _spread(shape: Sequence[int], like: Tensor) -> Tensor:
+    """Numbers between −1 and 1, no two alike, the same at every call."""
+    steps = torch.arange(prod(shape), dtype=torch.float64, device=like.device) * GOLDEN
+    return (2 * steps.frac() - 1).reshape(tuple(shape)).to(like)
 
 
 def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from ..programs.as_read import LAWS as OF_MASKS
 from ..programs.calling import evaluating, given_back
+from ..programs.counts import diagonals_alike
 from ..programs.draw import Draw
 from ..programs.finding import LONGER, Finding
 from ..programs.measure.examine import examine
@@ -172,7 +173,7 @@ def _not_looked_at(subject: Subject, law: str, at: Lengths) -> str:
 def _irregular(subject: Subject) -> Iterator[str]:
     """That a stored mask is everywhere as it is where it was looked at, if its rows differ."""
     for name, x in _square(subject):
-        if x.shape[-1] > SHORT and not _rows_alike(x) and len(torch.unique(x)) == TWO:
+        if x.shape[-1] > SHORT and not diagonals_alike(x) and len(torch.unique(x)) == TWO:
             yield (
                 f"the entries of the stored mask {name}, {x.shape[-1]} by {x.shape[-1]}, that "
                 "were not looked at are as the others"
@@ -191,12 +192,7 @@ def _parameters(subject: Subject) -> Iterator[Tensor]:
 
 
 def _tables_alike(subject: Subject) -> bool:
-    return all(_rows_alike(x) for _, x in _square(subject))
-
-
-def _rows_alike(x: Tensor) -> bool:
-    """Whether each row of a table is the one before it, one place further on."""
-    return torch.equal(x[..., 1:, 1:], x[..., :-1, :-1])
+    return all(diagonals_alike(x) for _, x in _square(subject))
 
 
 def lengths_of(subject: Subject) -> Places:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
-from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
+from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject, lengths_in
 
 SHARED = "·"  # in place of B: the axis of positions that all rows have, of length 1
 
@@ -290,11 +290,7 @@ def symbolic(call: Call, fixed: str = "") -> tuple[tuple[bool, ...], ...]:
     Features are not; heads are where each has its own key head: which heads share one is a matter
     of two numbers.
     """
-    lengths: dict[str, int] = {
-        letter: n
-        for told, x in zip(call.letters, call.inputs, strict=True)
-        for letter, n in zip(told.split(), x.shape, strict=True)
-    }
+    lengths = lengths_in(call.letters, call.inputs)
     grouped = "G" in lengths and lengths["G"] != lengths["H"] and not call.beside
     free = set(call.free or ("Bnr" if grouped else "BnHrG")) - set(fixed)
     return tuple(tuple(letter in free for letter in told.split()) for told in call.letters)

@@ -24,6 +24,7 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.terms import Term
 
 from ...numeric.torch_reading import TorchReading
+from ..subjects import lengths_in
 from .calls import Call
 from .guards import met
 from .operations import Notes, Unread
@@ -246,12 +247,8 @@ def _of_crossed_sizes(graph: Graph, axes: Axes) -> Iterator[tuple[Tensor, ...]]:
 
 def _symbolic(call: Call, axes: Axes) -> dict[Term, int]:
     """The symbolic lengths of a call, each once, with the number it has in the trace."""
-    return {
-        axes[letter]: n
-        for told, x in zip(call.letters, call.inputs, strict=True)
-        for letter, n in zip(told.split(), x.shape, strict=True)
-        if axes[letter].op == "size"
-    }
+    lengths = lengths_in(call.letters, call.inputs)
+    return {axes[letter]: n for letter, n in lengths.items() if axes[letter].op == "size"}
 
 
 def _shapes(call: Call, axes: Axes, at: Mapping[Term, int]) -> list[tuple[int, ...]]:
