@@ -236,16 +236,16 @@ def _undeclared_length(subject: Rotary) -> str:
     return "nothing is declared" if subject.declared is None else ""
 
 
-def _no_slopes(subject: Bias) -> str:
-    said = subject.declared
-    asked = subject.bias is not None and said is not None and (said.slopes or said.name == "alibi")
-    return "" if asked else "no slopes are declared (bias:name=alibi, or slopes=..)"
+def _of_bias(what: str, name: str) -> Callable[[Bias], str]:
+    """Why a bias is not asked for slopes or buckets that nobody declares."""
 
+    def why(subject: Bias) -> str:
+        said = subject.declared
+        asked = said is not None and (getattr(said, what) or said.name == name)
+        told = f"no {what} are declared (bias:name={name}, or {what}=..)"
+        return "" if asked and subject.bias is not None else told
 
-def _no_buckets(subject: Bias) -> str:
-    said = subject.declared
-    asked = subject.bias is not None and said is not None and (said.buckets or said.name == "t5")
-    return "" if asked else "no buckets are declared (bias:name=t5, or buckets=..)"
+    return why
 
 
 def _first_above(subject: Rotary) -> str:
@@ -276,8 +276,8 @@ RULES: dict[str, Callable[[Any], str]] = {
     "frequencies-as-declared": _no_ladder,
     "length-as-declared": _undeclared_length,
     "neighbours-differ": _learned,
-    "slopes-as-declared": _no_slopes,
-    "buckets-as-declared": _no_buckets,
+    "slopes-as-declared": _of_bias("slopes", "alibi"),
+    "buckets-as-declared": _of_bias("buckets", "t5"),
     "true-means-visible": _no_truth,
     "hidden-rows": _no_rows,
     "padding-does-nothing": _no_padding,

@@ -46,3 +46,19 @@ class Draw:
     def cast(self, dtype: torch.dtype) -> Draw:
         """The same seed in another dtype."""
         return replace(self, dtype=dtype)
+
+
+def counting(kind: str, rows: int, tokens: int) -> Tensor:
+    """Which tokens count: of "padding" all but the last or the last two; else all but some.
+
+    >>> counting("padding", 2, 4).int().tolist()
+    [[1, 1, 1, 0], [1, 1, 0, 0]]
+    >>> counting("keep", 2, 4).int().tolist()
+    [[1, 0, 1, 1], [1, 1, 1, 0]]
+    """
+    place, row = torch.arange(tokens), torch.arange(rows)[:, None]
+    if kind == "padding":
+        return place < (tokens - 1 - row % 2).clamp(min=1)
+    seen = (place + 2 * row) % 4 != 1
+    seen[:, 0] |= ~seen.any(1)
+    return seen

@@ -13,6 +13,7 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 
 from ...numeric.residues.residue import Degree
+from ..draw import counting
 from ..identify.applicability import no_formula
 from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
 from ..rotary_matrices import MADE, require_shape_of
@@ -264,17 +265,15 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
         return lab.numbers(*shape)
     if kind == "permutation":
         return lab.order(*shape) if shape[0] > 1 else torch.arange(1)
-    if kind == "padding":
-        row = torch.arange(shape[0])[:, None] % 2  # at its end, or at its start
-        kept = torch.arange(shape[1]) < shape[1] - 1 - row
-        front = (row == 1) & (not getattr(subject, "from_start", False))
-        return torch.where(front, kept.flip(1), kept)
+    if kind in ("keep", "padding"):
+        kept = counting(kind, *shape)
+        if kind == "padding" and not getattr(subject, "from_start", False):
+            kept[1::2] = kept[1::2].flip(1)  # in every other row padding stands at the start
+        return kept
     if kind in ("truth", "hidden"):
         kept = lab.whole_numbers(1, *shape).bool()
         kept[..., :1] = True
         return kept if kind == "truth" else ~kept
-    if kind == "keep":
-        return (torch.arange(shape[1]) + 2 * torch.arange(shape[0])[:, None]) % 4 != 1
     span = min(SPAN, (subject.most - subject.first) // 2) if isinstance(subject, Rotary) else SPAN
     if span < 2:
         raise NotAsked(f"the code has positions {subject.first} to {subject.most} only")

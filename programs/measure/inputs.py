@@ -19,7 +19,7 @@ from attnproof.theorems.laws.law import BEYOND_EXP, OF_CALLS, Inputs
 
 from ...numeric.rounded import Rounded
 from ..applicable_laws import declared_of
-from ..draw import Draw
+from ..draw import Draw, counting
 from ..identify.calls import NotAsked
 from ..rotary_matrices import lengths_of, matrices, point, rounding_for
 from ..source_numbers import numbers_in
@@ -152,7 +152,7 @@ def _drawn(
         elif kind == "permutation":
             found[name] = _moved(look.draw, shape[0], salt)
         elif kind in ("padding", "keep"):
-            kept = _kept(kind, shape)
+            kept = counting(kind, *shape)
             found[name] = kept.flip(1) if inputs.left else kept
         else:
             found[name] = _positions(look, kind, shape, inputs.at.get(name), axis, inputs, salt)
@@ -204,17 +204,6 @@ def _moved(draw: Draw, n: int, salt: int) -> Tensor:
     found = torch.arange(n)
     found[order] = order.roll(1)
     return found
-
-
-def _kept(kind: str, shape: list[int]) -> Tensor:
-    """Which tokens count: of padding the first ones, fewer in each row; else every other way."""
-    rows, tokens = shape
-    place, row = torch.arange(tokens), torch.arange(rows)[:, None]
-    if kind == "padding":
-        return place < (tokens - 1 - row % 2).clamp(min=1)
-    seen = (place + 2 * row) % 4 != 1
-    seen[:, 0] |= ~seen.any(1)
-    return seen
 
 
 def _positions(
