@@ -279,10 +279,10 @@ def keys_judged(
         one_head = partial(_along, profile=profile, bound=bound)
         whole = [partial(one_head, heads[h], least=least[h]) for h in group]
         many = CANDIDATES if len(group) == len(heads) else 1
-        for key, one, sign in standing_out(total, variance, whole, many):
+        for place, one, sign in standing_out(total, variance, whole, many):
             if one > z:
                 where = f"head {group[0]}" if len(group) == 1 else "all heads together"
-                z, told = one, f"|z| {sign} {one:.3g} along key {key:,} of {where}"
+                z, told = one, f"|z| {sign} {one:.3g} along key {place:,} of {where}"
     told += f", limit {KEY_LIMIT:g}"
     return Judged("residual", "violated" if z > KEY_LIMIT else "held", z / KEY_LIMIT, told)
 

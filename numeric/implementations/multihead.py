@@ -56,4 +56,5 @@ def _call(query: Tensor, key: Tensor, value: Tensor, *mask: Tensor) -> Tensor:
         output, _ = module(q[0], k[0], v[0], need_weights=False, attn_mask=hidden)
         return output[None, ..., : value.shape[-1]]
 
-    return four_axes(attend, query, key, value, *mask)
+    result: Tensor = four_axes(attend, query, key, value, *mask)
+    return result
