@@ -111,11 +111,9 @@ class Piece:
 _TALL = (r"\frac", r"\sum", r"\begin", r"\left", r"\sqrt")
 
 
-def bracket(text: str, left: str = "(", right: str = ")") -> str:
+def bracket(text: str) -> str:
     """The text in brackets that are as tall as it is."""
-    if any(mark in text for mark in _TALL):
-        return rf"\left{left}{text}\right{right}"
-    return f"{left}{text}{right}"
+    return rf"\left({text}\right)" if any(mark in text for mark in _TALL) else f"({text})"
 
 
 def wrap(piece: Piece, level: int, last: bool = True) -> str:
