@@ -53,8 +53,7 @@ def _call(query: Tensor, key: Tensor, value: Tensor, *mask: Tensor) -> Tensor:
     def attend(q: Tensor, k: Tensor, v: Tensor, *seen: Tensor) -> Tensor:
         masks = [one if len(one) > 1 else one[0] for (one,) in seen]
         hidden = next((~one if one.dtype == torch.bool else one for one in masks), None)
-        output, _ = module(q[0], k[0], v[0], need_weights=False, attn_mask=hidden)
+        output: Tensor = module(q[0], k[0], v[0], need_weights=False, attn_mask=hidden)[0]
         return output[None, ..., : value.shape[-1]]
 
-    result: Tensor = four_axes(attend, query, key, value, *mask)
-    return result
+    return four_axes(attend, query, key, value, *mask)
