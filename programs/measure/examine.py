@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from importlib import import_module
 from time import perf_counter
 
@@ -18,7 +19,8 @@ from ..finding import NOT_MEASURED, Finding
 from ..finite import NotFinite, watching
 from ..running import fault_in, told_of
 from ..subjects import Subject
-from .base import FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
+from .base import CAST, FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
+from .inputs import beyond_numbers
 
 MODULES = (
     "calls",
@@ -47,6 +49,8 @@ def examine(
     """
     for name in MODULES:
         import_module(f"{__package__}.{name}")
+    if isinstance(subject, CAST) and subject.beyond is None:  # its code is gone through once
+        subject = replace(subject, beyond=beyond_numbers(subject))
     found: list[Finding] = []
     for draw in draws:
         for law in laws_of(subject.kind):
