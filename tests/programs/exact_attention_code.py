@@ -53,42 +53,8 @@ def attention(how: Any = plain, **more: Any) -> Attention:
     return Attention(name="attention", attend=how, heads=H, groups=2, width=D, **given)
 
 
-def tiled(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    return plain(q, k.repeat(1, 2, 1, 1), v.repeat(1, 2, 1, 1), mask)
-
-
-def over_queries(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
-    assert mask is None or mask.shape[-1] == k.shape[2]
-    return torch.softmax(q @ k.mT, -2) @ v
-
-
-def one_denominator(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
-    weights = (q @ k.mT + (0 if mask is None or mask.dtype == torch.bool else mask)).exp()
-    return weights / (1 + weights.sum(-1, keepdim=True)) @ v
-
-
 def by_key(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
     return fused(q, k * torch.arange(k.shape[2])[:, None], v, mask)
-
-
-def heads_mixed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    found = plain(q, k, v, mask)
-    return found + found.mean(1, keepdim=True)
-
-
-def rows_mixed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    return plain(q - q.mean(0), k, v, mask)
-
-
-def small_mask(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    k, v = k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)
-    scores = q @ k.mT
-    if mask is not None:
-        hidden = ~mask if mask.dtype == torch.bool else mask < 0
-        scores = scores.masked_fill(hidden, -1e-9)
-    return scores.softmax(-1) @ v
 
 
 def top_left(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:

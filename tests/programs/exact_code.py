@@ -1,4 +1,4 @@
-"""Codes of positions as people write them, right and with one planted fault, for finite fields."""
+"""Codes of positions as people write them, for finite fields."""
 
 from __future__ import annotations
 
@@ -69,59 +69,6 @@ def rotate_of(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
 
 def rotary(how: Any = rotate, **more: Any) -> Rotary:
     return Rotary(name="rotary", rotate=how, width=D, heads=H, **more)
-
-
-# planted faults of rotary code
-
-
-def mixed_layouts(x: Tensor, positions: Tensor) -> Tensor:
-    angles = positions[:, None, :, None].float() * FREQUENCIES
-    angles = torch.cat([angles, angles], -1)
-    return x * angles.cos() + neighbours(x) * angles.sin()
-
-
-def own_frequency(x: Tensor, positions: Tensor) -> Tensor:
-    wide = torch.cat([FREQUENCIES, FREQUENCIES * 1.5])
-    angles = positions[:, None, :, None].float() * wide
-    return x * angles.cos() + half(x) * angles.sin()
-
-
-def same_sign(x: Tensor, positions: Tensor) -> Tensor:
-    angles = positions[:, None, :, None].float() * FREQUENCIES
-    angles = torch.cat([angles, angles], -1)
-    return x * angles.cos() + half(x).abs() * angles.sin()
-
-
-def by_heads(x: Tensor, positions: Tensor) -> Tensor:
-    angles = torch.arange(x.shape[1])[None, :, None, None].float() * FREQUENCIES
-    angles = torch.cat([angles, angles], -1)
-    return x * angles.cos() + half(x) * angles.sin() + 0 * positions[:, None, :, None]
-
-
-def ignores_ids(x: Tensor, positions: Tensor) -> Tensor:
-    return rotate(x, torch.arange(positions.shape[1]).expand(positions.shape))
-
-
-def first_row(x: Tensor, positions: Tensor) -> Tensor:
-    return rotate(x, positions[:1])
-
-
-def one_more(x: Tensor, positions: Tensor) -> Tensor:
-    return rotate(x, positions + 1)
-
-
-def reversed_later(x: Tensor, positions: Tensor) -> Tensor:
-    """The order of the channels is another one from position 1 on."""
-    rotated = interleaved(x, positions)
-    return torch.where((positions == 0)[:, None, :, None], into_halves(x, positions), rotated)
-
-
-def longer(x: Tensor, positions: Tensor) -> Tensor:
-    return rotate(x, positions) * positions[:, None, :, None]
-
-
-def affine(x: Tensor, positions: Tensor) -> Tensor:
-    return rotate(x + 1, positions)
 
 
 def table(x: Tensor, positions: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rotary code with one planted fault for each law, and the right code beside it."""
+"""Rotary code with a planted fault for each law that no formula says, and the right code beside."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from .rotary_code import (
     interleaved,
     interleaved_declared,
     ladder,
-    partial,
     two_axes,
     yarn,
 )
@@ -101,52 +100,9 @@ def in_buffer() -> Rotary:
     return code(module, module=module, make=in_buffer)
 
 
-def other_path() -> Rotary:
-    return code(half(OMEGA), paths={"fused": lambda x, p: half(OMEGA)(x, -p)})
-
-
-def whole_head_shift(keys: Tensor, s: int) -> Tensor:
-    return half(OMEGA)(keys, torch.full((keys.shape[0], keys.shape[2]), s))
-
-
-def shifted_with(shift: Callable[[Tensor, int], Tensor]) -> Rotary:
-    declared = DeclaredRotary(base=10_000.0, layout="half", width=4)
-    return code(partial(half(ladder(4)), 4), declared=declared, shift=shift)
-
-
-def partial_shift(keys: Tensor, s: int) -> Tensor:
-    return partial(half(ladder(4)), 4)(keys, torch.full((keys.shape[0], keys.shape[2]), s))
-
-
 def values_twice(q: Tensor, k: Tensor, v: Tensor, p: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     rotate = half(OMEGA)
     return rotate(q, p), rotate(k, p), rotate(rotate(v, p), p)
-
-
-def kept_with(offset: int) -> Rotary:
-    """The last four keys, said to be at 0..3; the newest is rotated ``offset`` further."""
-
-    def evict(raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        own = raw[:, :, -4:]
-        count = own.shape[2]
-        at = torch.arange(count)
-        rotated_at = at.clone()
-        rotated_at[-1] += offset * (raw.shape[2] > 4)
-        return half(OMEGA)(own, rotated_at[None].expand(len(own), count)), own, at
-
-    return code(half(OMEGA), evict=evict)
-
-
-def permuted(weight: Tensor, heads: int) -> Tensor:
-    return weight.reshape(heads, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
-
-
-def converted(keys_too: bool) -> Rotary:
-    return code(
-        half(OMEGA),
-        converts_to=code(interleaved(OMEGA), declared=interleaved_declared()),
-        convert=lambda q, k, h: (permuted(q, h), permuted(k, h) if keys_too else k),
-    )
 
 
 def blind_axis() -> Rotary:
@@ -193,19 +149,11 @@ def odd(last: Callable[[Tensor], Tensor]) -> Rotary:
 FAULTS: dict[str, Callable[[], Rotary]] = {
     "relative": lambda: code(half_table_on_neighbours, declared=interleaved_declared()),
     "norm": lambda: code(half_table_on_neighbours, declared=interleaved_declared()),
-    "composition": lambda: with_positions(lambda p: p.square()),
-    "linear": lambda: code(lambda x, p: half(OMEGA)(x / (1 + x.abs()), p)),
-    "identity-at-zero": lambda: with_positions(lambda p: p + 1),
-    "every-head-alike": lambda: code(of_the_head),
     "sees-positions": lambda: code(of_the_head),
-    "follows-its-ids": lambda: with_positions(lambda p: torch.arange(p.shape[1]).expand(p.shape)),
     "every-axis-matters": blind_axis,
     "equal-axes-are-one": lambda: one_ladder("half"),
     "grid-steps": lambda: grid_of(swapped=False),
     "rotated-once": lambda: code(half(OMEGA), all_three=values_twice, values_rotate=True),
-    "shift-of-cached-keys": lambda: shifted_with(whole_head_shift),
-    "cache-keeps-its-positions": lambda: kept_with(1),
-    "conversion-keeps-scores": lambda: converted(keys_too=False),
     "layout-as-declared": lambda: code(half(OMEGA), declared=interleaved_declared()),
     "width-as-declared": lambda: code(
         half(OMEGA), declared=DeclaredRotary(base=10_000.0, layout="half", width=4)
@@ -219,17 +167,12 @@ FAULTS: dict[str, Callable[[], Rotary]] = {
     "survives-casting": in_buffer,
     "rows-of-batch-apart": lambda: code(first_row_alone),
     "stateless": by_length,
-    "paths-agree": other_path,
     "no-mutation": lambda: code(in_place),
 }
 PARTNERS: dict[str, Callable[[], Rotary]] = {
     "equal-axes-are-one": lambda: one_ladder("interleaved"),
     "grid-steps": lambda: grid_of(swapped=True),
-    "shift-of-cached-keys": lambda: shifted_with(partial_shift),
-    "cache-keeps-its-positions": lambda: kept_with(0),
-    "conversion-keeps-scores": lambda: converted(keys_too=True),
     "odd-widths": lambda: odd(torch.clone),
     "follows-its-arguments": cached,
     "survives-casting": cached,
-    "paths-agree": lambda: code(half(OMEGA), paths={"again": half(OMEGA)}),
 }

@@ -1,4 +1,4 @@
-"""Attention and layers over finite fields: what holds, and a planted fault for every law."""
+"""Attention and layers over finite fields, as people write them: what holds, and what does not."""
 
 from __future__ import annotations
 
@@ -29,24 +29,6 @@ def test_causal_attention_is_causal_and_ends_at_the_last_key() -> None:
     wrong = code.attention(code.plain, declared=code.CAUSAL)
     assert verdict(wrong, "causal") == "broken"
     assert verdict(code.attention(code.top_left, declared=code.CAUSAL), "alignment") == "broken"
-
-
-@pytest.mark.parametrize(
-    ("law", "name"),
-    [
-        ("order-of-keys", "by_key"),
-        ("rows-sum-to-one", "over_queries"),
-        ("rows-sum-to-one", "one_denominator"),
-        ("shift-of-scores", "one_denominator"),
-        ("groups-of-heads", "tiled"),
-        ("heads-apart", "heads_mixed"),
-        ("rows-of-batch-apart", "rows_mixed"),
-        ("hidden-keys-do-nothing", "small_mask"),
-        ("permutation", "by_key"),
-    ],
-)
-def test_a_fault_planted_in_attention_is_seen(law: str, name: str) -> None:
-    assert verdict(code.attention(getattr(code, name)), law) == "broken"
 
 
 def test_the_law_of_permutations_is_not_held_against_who_did_not_promise_it() -> None:

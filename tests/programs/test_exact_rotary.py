@@ -36,29 +36,8 @@ def test_a_table_made_beforehand_is_built_anew_with_positions_followed() -> None
     assert verdict(code.rotary(code.table), "relative") == "not asked"
 
 
-FAULTS = [
-    ("relative", "mixed_layouts"),
-    ("relative", "own_frequency"),
-    ("relative", "longer"),
-    ("norm", "mixed_layouts"),
-    ("norm", "longer"),
-    ("composition", "own_frequency"),
-    ("composition", "reversed_later"),
-    ("linear", "same_sign"),
-    ("linear", "affine"),
-    ("identity-at-zero", "one_more"),
-    ("every-head-alike", "by_heads"),
-    ("follows-its-ids", "ignores_ids"),
-    ("follows-its-ids", "first_row"),
-    ("rows-of-batch-apart", "first_row"),
-]
-
-
-@pytest.mark.parametrize(("law", "name"), FAULTS)
-def test_a_fault_planted_in_rotary_code_is_seen(law: str, name: str) -> None:
-    found: Any = of(code.rotary(getattr(code, name)), law)[law]
-    assert found.verdict == "broken"
-    assert found.witness.difference > 100 * found.witness.allowed
+def one_more(x: Tensor, positions: Tensor) -> Tensor:
+    return code.rotate(x, positions + 1)
 
 
 def other_uses(fault: str = "") -> Rotary:
@@ -95,7 +74,7 @@ def other_uses(fault: str = "") -> Rotary:
         evict=evict,
         convert=convert,
         converts_to=code.rotary(code.interleaved),
-        paths={"other": code.one_more if fault else code.rotate},
+        paths={"other": one_more if fault else code.rotate},
     )
 
 
