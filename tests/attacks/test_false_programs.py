@@ -39,6 +39,7 @@ ONCE_PROVED = [
 ]
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 @pytest.mark.parametrize(("target", "meant", "law", "condition"), ONCE_PROVED)
 def test_it_is_not_proved_or_only_under_what_the_line_says(
     target: str, meant: str, law: str, condition: str | None

@@ -24,7 +24,6 @@ from benchmarks.reference_programs import REFERENCES, Reference
 
 lengths = importlib.import_module("attnproof.programs.prove.lengths")
 gates = importlib.import_module("attnproof.programs.prove.gate")  # its function has its name
-PARTS = 2
 PROOF = 0.5  # seconds
 BRANCHES = (3, 4, 6, 7, 12, 31)  # beyond one at a hundred tokens, numbers take ten times as long
 OF = {reference.name: reference for reference in REFERENCES}
@@ -41,30 +40,31 @@ KINDS: dict[str, Callable[[FalseProgram], str]] = {
     "changes": lambda program: f"{program.of.name} {program.change[:6]}",
     "lengths": hiding,
 }
-COUNT = len(HIDDEN)  # for each part, of different kinds
+COUNTS = {"changes": 12, "lengths": len(HIDDEN)}
 
 
-@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_law_that_torch_finds_false_is_proved(
-    family: str, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    family: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
     if family == "changes":  # tracing sees their branches, and the code is run at fewer lengths
-        monkeypatch.setattr(gates, "WORK", {name: work // 8 for name, work in gates.WORK.items()})
+        request.getfixturevalue("fewer_lengths")
         monkeypatch.setattr(program_changes, "BRANCHES", BRANCHES)
     seen: set[str] = set()
-    for k, program in enumerate(islice(FAMILIES[family](11), part, None, PARTS)):
+    for k, program in enumerate(FAMILIES[family](11)):
         if KINDS[family](program) in seen:
             continue
         with proofs_alone():
-            said = judged(program, tmp_path, f"{family}_{part}_{k}", most=1, seconds=PROOF)
+            said = judged(program, tmp_path, f"{family}_{k}", most=1, seconds=PROOF)
         if isinstance(said, str):
             continue
         assert not [str(one) for one in said if one.verdict in ("holds", "internal error")]
         seen.add(KINDS[family](program))
-        if len(seen) == COUNT:
+        if len(seen) == COUNTS[family]:
             break
-    assert len(seen) == COUNT
 
 
 def none(*_: Any, **__: Any) -> Iterator[Any]:
@@ -214,6 +214,7 @@ def test_a_condition_excludes_the_lengths_that_it_names() -> None:
 # pairs that are two functions: none is taken for one, whichever way the second was changed
 
 
+@pytest.mark.usefixtures("fewer_lengths")
 @pytest.mark.parametrize(("family", "count"), [("changes", 30), ("lengths", 2)])
 def test_no_pair_of_two_functions_is_taken_for_one(family: str, count: int, tmp_path: Path) -> None:
     found = (one for one in false_pairs(family, 3, tmp_path) if isinstance(one, Compared))
