@@ -33,10 +33,9 @@ def refused(subject: Subject, law: str) -> Any:
     return one
 
 
-def in_formats(names: Iterable[str], few: Iterable[str]) -> list[tuple[str, torch.dtype]]:
-    """Each in float32, and in bfloat16, which rounds most; a few in float64."""
-    short = [(name, dtype) for name in names for dtype in (torch.float32, torch.bfloat16)]
-    return short + [(name, torch.float64) for name in few]
+def in_formats(names: Iterable[str]) -> list[tuple[str, torch.dtype]]:
+    """Each in float32, and in bfloat16, which rounds most; both are looked at in float64 first."""
+    return [(name, dtype) for name in names for dtype in (torch.float32, torch.bfloat16)]
 
 
 def quiet(subject: Subject, dtype: torch.dtype, laws: tuple[str, ...]) -> None:

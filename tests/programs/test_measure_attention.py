@@ -85,7 +85,7 @@ RIGHT: dict[str, Callable[[], Subject]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "dtype"), in_formats(RIGHT, ("eager", "multihead")), ids=str)
+@pytest.mark.parametrize(("name", "dtype"), in_formats(RIGHT), ids=str)
 def test_correct_code_is_quiet(name: str, dtype: torch.dtype) -> None:
     quiet(RIGHT[name](), dtype, LAWS)
 

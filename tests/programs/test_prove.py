@@ -64,10 +64,9 @@ def test_positions_of_two_axes() -> None:
 
 
 def test_positions_of_three_axes_with_a_block_of_channels_each() -> None:
-    right, wrong = P02.correct(), P02.mutant()
-    assert verdicts(prove(right)) == dict.fromkeys(ROTATING, "holds")
-    found = verdicts(prove(wrong, ("relative", "linear")))
-    assert found == {"relative": "broken", "linear": "holds"}
+    laws = ("relative", "linear")
+    assert verdicts(prove(P02.correct(), laws)) == dict.fromkeys(laws, "holds")
+    assert verdicts(prove(P02.mutant(), laws)) == {"relative": "broken", "linear": "holds"}
 
 
 def dealt(x: Tensor, p: Tensor, cosines: list[int], sines: list[int]) -> Tensor:
