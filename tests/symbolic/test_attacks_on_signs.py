@@ -363,7 +363,7 @@ def wrong_in(world: World, t: Term, certain: int, assumed: frozenset[Assumption]
     return told and (value < -small or (certain == 2 and not rounded and value <= 0))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_sign_that_is_certain_is_right_in_every_world(seed: int) -> None:
     draw, found = Draw(seed), Counter[int]()
     for _ in range(600):

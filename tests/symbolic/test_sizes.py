@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from attnproof.symbolic import linear, signs
 from attnproof.symbolic.derivation import SignStep
@@ -17,11 +14,11 @@ from attnproof.symbolic.kernel import Refused
 from attnproof.symbolic.normal_form.normaliser import Normaliser
 from attnproof.symbolic.rules.base import Assumption
 from attnproof.symbolic.rules.inequalities import LEAST
-from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, num, power, subtract, unary
+from attnproof.symbolic.scalars import ONE, ZERO, add, entry, mul, power, subtract, unary
 from attnproof.symbolic.signs import sign
 from attnproof.symbolic.terms import Term, make
 from tests.symbolic.interpreter import Undefined, World, close_to
-from tests.symbolic.random_numbers import fact, holds_in, leaves
+from tests.symbolic.random_numbers import holds_in
 from tests.symbolic.vocabulary import (
     HALF,
     TWO,
@@ -319,63 +316,3 @@ def test_a_fault_of_the_search_shows_no_false_sign(
     assert wrong(t, signs.find(t)[0])
     with pytest.raises(Refused):
         sign(t)
-
-
-# any sum in any world
-
-monotone = st.sampled_from(["exp", "tanh", "log", "sqrt", "cos", "abs"])
-
-
-def beside(x: Term) -> st.SearchStrategy[Term]:
-    """Numbers that are a little more or less, or a function of them."""
-    return st.sampled_from([x, add(x, ONE), add(x, q), less(x, HALF), mul(TWO, x), add(x, C)])
-
-
-@st.composite
-def differences(draw: st.DrawFn) -> tuple[Term, frozenset[Assumption]]:
-    """Σ ± f(x)·g of numbers that are close to each other, and facts about them."""
-    x = draw(leaves.filter(lambda t: t.finite))
-    parts: list[Term] = []
-    for _ in range(draw(st.integers(2, 3))):
-        inner = draw(beside(x))
-        for _ in range(draw(st.integers(0, 2))):
-            kind = draw(st.sampled_from(["f", "f", "f", "over", "max", "gate", "sum", "square"]))
-            if kind == "f":
-                inner = unary(draw(monotone), inner)
-            elif kind == "max":
-                inner = larger(inner, draw(st.sampled_from([a, u, x])))
-            elif kind == "gate":
-                gate = draw(st.sampled_from([up_to, under_, same]))
-                inner = mul(gate(draw(beside(x)), draw(st.sampled_from([a, u, ONE, x]))), inner)
-            elif kind == "sum":
-                inner = total(j, add(inner, entry(X, j)))
-            else:
-                inner = over(inner) if kind == "over" else power(inner, 2)
-        scale = Fraction(draw(st.sampled_from([1, -1, -1, 2])), draw(st.integers(1, 2)))
-        factor = draw(st.sampled_from([ONE, ONE, q, u, a, MASK, C]))
-        parts.append(mul(num(scale), factor, inner))
-    kinds = st.sampled_from(["positive", "nonnegative"])
-    told = draw(
-        st.lists(
-            st.tuples(
-                kinds, st.sampled_from([a, minus(a), less(a, ONE), less(x, ONE), less(a, x), x])
-            ),
-            max_size=2,
-        )
-    )
-    return add(*parts), frozenset(fact(kind, t) for kind, t in told)
-
-
-@settings(max_examples=150, deadline=None, derandomize=True)
-@given(differences())
-def test_what_is_certain_of_a_difference_holds_in_every_world(
-    case: tuple[Term, frozenset[Assumption]],
-) -> None:
-    t, facts = case
-    try:
-        formed(t)
-    except Refused:
-        return
-    certain, used = sign(t, facts)
-    assert all(told in facts or told[1].op == "var" for told in used)
-    assert not certain or not wrong(t, certain, used)
