@@ -74,7 +74,7 @@ def eager(  # noqa: C901
     ahead = torch.arange(s)[None] - (torch.arange(t)[:, None] + offset)
     hidden = torch.zeros(1, 1, t, s, dtype=torch.bool)
     if causal and fault != "no-mask":
-        hidden = hidden | (ahead > (1 if fault == "one-late" else 0))
+        hidden = hidden | (ahead > 0)
     if window and not (fault == "window-needs-mask" and mask is None):
         hidden = hidden | (ahead <= -(window + (1 if fault == "window-plus-one" else 0)))
     if fault == "forgets-first":
@@ -84,8 +84,6 @@ def eager(  # noqa: C901
     elif mask is not None:
         if fault == "float-as-bool":
             hidden = hidden | (mask != 0)
-        elif fault == "mask-twice":
-            scores = scores + 2 * mask
         else:
             scores = scores + mask
     fill = {"small-fill": -1e-9, "finfo": torch.finfo(scores.dtype).min}.get(fault, -math.inf)
