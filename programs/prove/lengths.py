@@ -31,6 +31,7 @@ NEIGHBOURS = (1, 0, -1)
 POWERS = tuple(1 << k for k in range(3, 11))  # of two, for which there is often code of its own
 # Other lengths, and how the call is made: twice, so that what is kept of one call is given again.
 AT_EACH = ((1, "plain"), (2, "trained"), (2, "trained"), (2, "one"))
+AT_MADE = ((2, "trained"), (2, "trained"), (3, ""), (2, "one"))  # of lengths made of such
 
 
 def named(
@@ -55,7 +56,7 @@ def named(
         if n not in told:
             yield from (
                 ({letter: n if letter in tokens else others for letter in letters}, way)
-                for others, way in ((2, "trained"), (2, "trained"), (3, ""))
+                for others, way in (AT_MADE if several else AT_MADE[:3])
             )
 
 
