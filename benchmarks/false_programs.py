@@ -7,8 +7,8 @@ one length, one place or from one length on, behind a branch that tracing does n
 (``length_faults``).  Whether a law still holds is judged by torch alone, in float64, at lengths on
 both sides of the branch; no reading of ours takes part in that.  Then the law is put to the proof.
 A law that is proved of lengths at which torch finds it false, or at which code of ours fails, is
-printed with the program; exit code 1 if there is one.  What was judged is kept in FILE as it is
-found, and not judged again.
+printed with the program; exit code 1 if there is one.  What was judged is kept in FILE, if one is
+given, as it is found, and not judged again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import gc
 import importlib.util
 import json
 import operator
+import os
 import re
 import sys
 import tempfile
@@ -343,9 +344,8 @@ def main() -> int:
     parser.add_argument("--family", choices=FAMILIES, default="changes")
     parser.add_argument("--into", type=Path, help="where results are kept; read first")
     asked = parser.parse_args()
-    told = f"attnproof_false_programs_{asked.family}_{asked.seed}.jsonl"
-    into = asked.into or Path(tempfile.gettempdir()) / told
-    known = dict(map(json.loads, into.read_text().splitlines())) if into.exists() else {}
+    into = asked.into or Path(os.devnull)  # of other code of ours other results are kept
+    known = dict(map(json.loads, into.read_text().splitlines())) if into.is_file() else {}
     counts: Counter[str] = Counter()
     laws: Counter[str] = Counter()
     gc.freeze()  # the libraries have a million objects, which are not gone through again

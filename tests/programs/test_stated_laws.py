@@ -194,3 +194,11 @@ def test_a_former_id_is_that_of_no_law_and_stands_for_one() -> None:
     known = {law.id for law in LAWS}
     assert set(FORMER.values()) <= known
     assert not known & set(FORMER)
+
+
+def test_what_a_formula_does_not_have_is_refused_where_it_is_told() -> None:
+    law = next(one for one in LAWS if one.about == ("rotary",))
+    with pytest.raises(TypeError, match="wanted what shwon is in words, such as 'positions n', or"):
+        law.of("rotary", "rotate", x="B H n D", shwon=lambda x: (x, x))
+    with pytest.raises(ValueError, match="not of mask code"):
+        law.of("mask", "rotate")

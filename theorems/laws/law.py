@@ -212,6 +212,11 @@ class Law:
             raise ValueError(f"{self.id} is a law of {self.kinds}, not of {kind} code")
         own = {one.name for one in fields(Formula)}
         given = {name: told.pop(name) for name in [*told] if name not in own}
+        if strange := [name for name, kind in given.items() if not isinstance(kind, str)]:
+            raise TypeError(
+                f"wanted what {', '.join(strange)} is in words, such as 'positions n', or a field "
+                f"of a formula: {', '.join(sorted(own))}"
+            )
 
         def wrap(sides: Callable[..., Sides]) -> Callable[..., Sides]:
             self.formulas.append(Formula(self.id, kind, call, given, sides, **told))
