@@ -83,7 +83,12 @@ def require_target(target: str) -> None:
             raise CannotLoad(f"wanted {WANTED}, got {target!r}; {_names_in(path)}")
     elif not name:
         file, colon, rest = place.rpartition(".py:")
-        told = f"write {file}.py::{rest}" if colon and rest else "write ::NAME behind it"
+        within, _, last = place.rpartition(".")
+        if colon and rest:
+            told = f"write {file}.py::{rest}"
+        else:
+            told = "write ::NAME behind it"
+            told += f", or {within}::{last} if {last} is what it names" if within and last else ""
         raise CannotLoad(f"wanted {WANTED}, got {target!r}; {told}")
 
 

@@ -71,7 +71,9 @@ def test_a_subject_needs_no_call(tmp_path: Path) -> None:
         ("folder/f::f", "got folder/f, which is not there"),
         ("./notes.txt::f", "which is not a Python file"),
         ("code_under_test.py", "write ::NAME behind it, such as ::angles, ::rope"),
-        ("some.module", "write ::NAME behind it"),
+        ("some.module", "write ::NAME behind it, or some::module if module is what it names"),
+        ("torch.nn.Linear", "or torch.nn::Linear if Linear is what it names"),
+        ("module", "got 'module'; write ::NAME behind it"),
         ("::f", "wanted FILE.py::NAME, package.module::NAME or MODEL.onnx, got '::f'"),
     ],
 )
