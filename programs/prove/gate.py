@@ -372,7 +372,7 @@ class _Ran:
 
     run: _Run
     executed: Executed = field(default_factory=lambda: Executed(is_own))
-    found: tuple[int, list[float]] = (-1, [])  # the numbers of so many codes
+    _functions: tuple[int, list[FunctionType]] = (-1, [])  # of so many codes
 
     @contextmanager
     def heard(self) -> Iterator[None]:
@@ -386,17 +386,17 @@ class _Ran:
 
     @property
     def functions(self) -> list[FunctionType]:
-        """The functions that ran."""
+        """The functions that ran; to look for one that nothing of the code holds takes long."""
         codes = self.executed.codes
-        return functions_of(codes, functions_in(self.run.graph.call.roots, ran=codes))
+        if self._functions[0] != len(codes):
+            held = functions_in(self.run.graph.call.roots, ran=codes)
+            self._functions = len(codes), functions_of(codes, held)
+        return self._functions[1]
 
     def constants(self) -> list[float]:
         """The numbers that what ran has and names."""
-        codes = self.executed.codes
-        if self.found[0] != len(codes):
-            roots = (*self.run.graph.call.roots, *self.functions)
-            self.found = len(codes), constants_in(roots, ran=codes)
-        return self.found[1]
+        roots = (*self.run.graph.call.roots, *self.functions)
+        return constants_in(roots, ran=self.executed.codes)
 
 
 def _named(run: _Run, letters: list[str], ran: _Ran) -> Iterator[tuple[Lengths, str]]:
