@@ -220,6 +220,19 @@ def test_numbers_are_found_where_code_keeps_them() -> None:
     assert {499, 500, 501} <= set(derived([500 * 500], 600))
 
 
+def same_at_a_double(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    values = v.flip(2) if q is k and k.shape[2] // 2 == 64 else v
+    return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), -1) @ values
+
+
+@pytest.mark.usefixtures("every_length")
+def test_one_array_in_two_places_is_tried_at_the_double_of_a_number() -> None:
+    subject = adapted_as(same_at_a_double, "q: B H r D, k: B H n D, v: B H n D -> B H r D")
+    (finding,) = prove(subject, ("permutation",), seconds=SECONDS).findings
+    assert finding.verdict != "holds"
+    assert "T = 128" in finding.why
+
+
 def while_traced(x: Tensor, axis: int = 1) -> bool:
     """Whether the code is traced, or the input is short."""
     return torch.compiler.is_compiling() or x.shape[axis] <= 20
