@@ -85,8 +85,14 @@ def reached(roots: Iterable[Any], ran: Collection[CodeType] | None = None) -> It
         elif id(one) not in seen:
             seen.add(id(one))
             yield one
-            told = None if str(_attribute(one, "__module__")).startswith(UNSEEN) else told
+            told = None if _place(one).startswith(UNSEEN) else told
             waiting.extend((part, told) for part in _parts(one, told))
+
+
+def _place(one: Any) -> str:
+    """The module whose code something is: a function that wraps another says it is that one's."""
+    wraps = isinstance(one, FunctionType)
+    return str(one.__globals__.get("__name__") if wraps else _attribute(one, "__module__"))
 
 
 def is_foreign(one: Any) -> bool:
@@ -217,9 +223,13 @@ def _of_class(one: type, ran: _Ran | None) -> Iterator[Any]:
                 continue
             inner: Callable[..., Any] | None = getattr(value, "__func__", None)
             held = inner or getattr(value, "fget", None) or value
-            if ran is None or (
-                held.__code__ in ran.codes or (ran.name(name) and not name.startswith("__"))
-                if isinstance(held, FunctionType)  # every class has an __init__ that others name
-                else ran.name(name)
-            ):
+            if ran is None or _is_used(name, held, ran):
                 yield held
+
+
+def _is_used(name: str, held: Any, ran: _Ran) -> bool:
+    """Whether what a class has is used: every class has an ``__init__``, which any other names."""
+    function = isinstance(held, FunctionType)
+    if function and held.__code__ in ran.codes:
+        return True
+    return ran.name(name) and not (function and name.startswith("__"))

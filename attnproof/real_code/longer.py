@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from types import FunctionType
 from typing import Any
 
 import torch
@@ -26,9 +25,9 @@ from ..programs.draw import Draw
 from ..programs.finding import LONGER, Finding
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import Open, Search
-from ..programs.prove.executed import Executed, functions_of
+from ..programs.prove.executed import Executed
 from ..programs.prove.watching import LEADS, Met, Watch, marked
-from ..programs.source_numbers import functions_in, is_own
+from ..programs.source_numbers import is_own
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of
 from ..theorems.laws.masks import looked_at
@@ -210,7 +209,7 @@ def lengths_of(subject: Subject) -> Places:
         if scores and _takes(call, {"B": 2, "n": 5, "r": 3}):
             letters.append("r")
         roots = [one for one in (*calls_of(subject), subject.module) if one is not None]
-        marked(_functions(roots, ran), watch)
+        marked(ran.functions(roots), watch)
         alone = _Alone(subject, call)
         search = Search(alone, watch, letters, ("plain",))
         search.where_comparisons_turn()
@@ -219,7 +218,7 @@ def lengths_of(subject: Subject) -> Places:
         heard, known = _Alone(subject, ran.of(call)), -1
         while len(ran.codes) > known:  # more tokens may lead to other code
             known = len(ran.codes)
-            asked = numbers_of([*roots, *_functions(roots, ran)], ran.codes, given.found)
+            asked = numbers_of([*roots, *ran.functions(roots)], ran.codes, given.found)
             named = _Named(heard, asked, _tables_alike(subject), sizes)
             beyond = [one for letter in letters if letter in "Bn" for one in named.along(letter)]
         found += beyond
@@ -230,11 +229,6 @@ def lengths_of(subject: Subject) -> Places:
     }
     longer = sorted(kept.values(), key=lambda one: work(subject, one.at))
     return Places(longer, search.of_lengths(), named.left)
-
-
-def _functions(roots: Sequence[Any], ran: Executed) -> list[FunctionType]:
-    """The functions of some code that ran."""
-    return functions_of(ran.codes, functions_in(roots, ran=ran.codes))
 
 
 @dataclass

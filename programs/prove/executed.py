@@ -79,6 +79,10 @@ class Executed:
         for name in self.of_traces:
             yield f"asking `{name}` changes nothing, as in every run"
 
+    def functions(self, roots: Iterable[Any]) -> list[FunctionType]:
+        """The functions that ran; to look for one that none of the roots holds takes long."""
+        return functions_of(self.codes, functions_in(roots, ran=self.codes))
+
     def with_kept(self, kept: Iterable[FunctionType]) -> None:
         """Add what has run before, and may not run again: what it gave is kept by ``lru_cache``."""
         names = {name for code in self.codes for name in (*code.co_names, *code.co_freevars)}

@@ -26,11 +26,11 @@ from torch import Tensor, nn
 from attnproof.verdict_line import Condition
 
 from ..response import OutOfRange
-from ..source_numbers import constants_in, functions_in, is_own, kept_in, numbers_of, state_of
+from ..source_numbers import constants_in, is_own, kept_in, numbers_of, state_of
 from .branches import Search
 from .comparison import CHANGES, run_of, runs_of
 from .environment import asked_elsewhere
-from .executed import Executed, functions_of, stores
+from .executed import Executed, stores
 from .exporting import modules_in
 from .guards import met
 from .lengths import Lengths, every, named, pairs, small
@@ -287,7 +287,7 @@ def gate(graph: Graph, *, whole: bool = False, seed: int = 0) -> Gate:
         if letters:
             _run_beside(run, letters, seed)
         else:
-            _is_unlike_where_it_branches(run, letters, _Ran(run))
+            _is_unlike_where_it_branches(run, letters, _Heard(run))
     return run.found
 
 
@@ -329,7 +329,7 @@ def _results(graph: Graph, *, whole: bool) -> tuple[Callable[..., Results], Call
 
 def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
     """Whether the code was seen to do other than its graph; where, is kept."""
-    ran = _Ran(run)
+    ran = _Heard(run)
     with ran.heard():
         run.of_code(run.inputs(dict.fromkeys(letters, 3), 0))
     constants = ran.constants()
@@ -367,7 +367,7 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
 
 
 @dataclass
-class _Ran:
+class _Heard:
     """The codes that runs beside a graph have run, and the numbers that stand in them."""
 
     run: _Run
@@ -386,11 +386,10 @@ class _Ran:
 
     @property
     def functions(self) -> list[FunctionType]:
-        """The functions that ran; to look for one that nothing of the code holds takes long."""
-        codes = self.executed.codes
-        if self._functions[0] != len(codes):
-            held = functions_in(self.run.graph.call.roots, ran=codes)
-            self._functions = len(codes), functions_of(codes, held)
+        """The functions that ran, looked for again once there are more."""
+        count = len(self.executed.codes)
+        if self._functions[0] != count:
+            self._functions = count, self.executed.functions(self.run.graph.call.roots)
         return self._functions[1]
 
     def constants(self) -> list[float]:
@@ -399,7 +398,7 @@ class _Ran:
         return constants_in(roots, ran=self.executed.codes)
 
 
-def _named(run: _Run, letters: list[str], ran: _Ran) -> Iterator[tuple[Lengths, str]]:
+def _named(run: _Run, letters: list[str], ran: _Heard) -> Iterator[tuple[Lengths, str]]:
     """Lengths that the source names; where they lead to other code, those that this names too.
 
     Calls with little work come first, so that a long one leaves none of them out.
@@ -416,12 +415,12 @@ def _named(run: _Run, letters: list[str], ran: _Ran) -> Iterator[tuple[Lengths, 
         )
 
 
-def _pairs(run: _Run, letters: list[str], ran: _Ran) -> Iterator[tuple[Lengths, str]]:
+def _pairs(run: _Run, letters: list[str], ran: _Heard) -> Iterator[tuple[Lengths, str]]:
     """Two lengths at a time that the source names."""
     yield from pairs(letters, numbers_of(ran.constants()), several=run.several)
 
 
-def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Ran) -> bool:
+def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Heard) -> bool:
     """Whether the code differs from its graph where one of its comparisons turns out otherwise."""
     at = dict.fromkeys(letters, 3)
     ways = ALL if run.work(run.known(at)) < LITTLE else ALL[:3]
