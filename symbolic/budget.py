@@ -1,10 +1,11 @@
 """How long something may be looked for.
 
-The time is that of the thread that looks, so that a busy machine decides nothing.  A limit inside a
-limit ends with the outer one, so that one limit holds for a law, a cell or an equation as a whole:
-its proof, its witness, what is supposed for it and what is computed on the way.  Each loop
-that may be long asks :func:`spend`; what cannot ask (one operation on polynomials) is kept small by
-those who call it, and SymPy alone is interrupted.
+The time is that of the thread that looks, so that a busy machine decides nothing, and a slow one
+has the time for as many steps as another takes.  A limit inside a limit ends with the outer one, so
+that one limit holds for a law, a cell or an equation as a whole: its proof, its witness, what is
+supposed for it and what is computed on the way.  Each loop that may be long asks :func:`spend`;
+what cannot ask (one operation on polynomials) is kept small by those who call it, and SymPy alone
+is interrupted.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from time import perf_counter, thread_time
 from types import FrameType
 
 TORCH, SYMPY = (f"{os.sep}{name}{os.sep}" for name in ("torch", "sympy"))  # in paths of files
+STEPS = 10_000  # of a search in a second, on one core of an ordinary computer
+SLOWER = 4.0  # and so many times fewer on a slow or a shared one
 AGAIN = 0.01  # seconds until an interruption that would be lost is tried again
 
 
@@ -32,36 +35,60 @@ class OutOfTime(Exception):
 class Budget:
     """So many seconds of this thread, from now on; a part of another budget ends with it.
 
-    ``ends`` is read on the thread's clock.
+    A search asks here at each of its steps, ``STEPS`` in a second.  Where it has taken fewer when
+    the seconds are over it goes on until it has taken as many, unless it is more than ``SLOWER``
+    times slower: what can be proved does not depend on the machine.
 
     >>> Budget(10, whole=Budget(0)).over
     True
     """
 
     def __init__(self, seconds: float, whole: Budget | None = None) -> None:
-        own, wall = thread_time(), perf_counter()
-        outer = whole is not None and whole.ends < own + seconds  # that one ends it
-        self.seconds: float = whole.seconds if whole is not None and outer else seconds
-        self.ends: float = whole.ends if whole is not None and outer else own + seconds
-        self._wall = wall + (self.ends - own)
+        self.seconds, self.within = seconds, whole
+        self._start, self._steps = thread_time(), 0
+        self._wall = perf_counter() + seconds
 
     @property
     def over(self) -> bool:
-        """Whether the time is over.
+        """Whether the time is over, here or of what this is a part of."""
+        return self.ended is not None
+
+    @property
+    def ended(self) -> Budget | None:
+        """The outermost budget whose time is over, of this and of those of which it is a part."""
+        ended, wall = None, perf_counter()
+        part: Budget | None = self
+        while part is not None:
+            if part.ends(wall):
+                ended = part
+            part = part.within
+        return ended
+
+    def ends(self, wall: float) -> bool:
+        """Take a step at a time of the wall's clock; whether the time of this one is over.
 
         The thread's clock is dear, and never faster than the other: it is asked only when all that
         was left at the last look may have gone by.
         """
-        wall = perf_counter()
+        self._steps += 1
         if wall < self._wall:
             return False
-        self._wall = wall + (self.ends - thread_time())
-        return self._wall <= wall
+        left = self._left
+        self._wall = wall + left
+        return left <= 0
 
     @property
     def left(self) -> float:
         """Seconds of the thread that are left, of this budget and of what it is a part of."""
-        return max(0.0, self.ends - thread_time())
+        return max(0.0, min(self._left, inf if self.within is None else self.within.left))
+
+    @property
+    def _left(self) -> float:
+        """The seconds that are left; of a slow machine those in which the other steps are taken."""
+        spent = thread_time() - self._start
+        if spent < self.seconds or spent > SLOWER * self._steps / STEPS:
+            return self.seconds - spent
+        return self.seconds - self._steps / STEPS
 
 
 _now: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -107,8 +134,9 @@ def left(most: float = inf) -> float:
 def spend() -> None:
     """Stop the search if its time is over."""
     budget = _now.get()
-    if budget is not None and budget.over:
-        raise OutOfTime(f"no proof was found in {budget.seconds:g} seconds")
+    ended = None if budget is None else budget.ended
+    if ended is not None:
+        raise OutOfTime(f"no proof was found in {ended.seconds:g} seconds")
 
 
 @contextmanager

@@ -159,7 +159,7 @@ def decide(
     whole = Budget(effort.whole, now())
     for says, claim in statement.claims.items():
         try:
-            with within(whole.left):
+            with within(whole):
                 found, shown = _decide(says, claim, statement, known, effort)
         except OutOfTime as late:
             found, shown = ClaimDecision(says, claim, "undecided", why=str(late)), Shown()

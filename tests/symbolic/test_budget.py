@@ -64,6 +64,21 @@ def test_a_limit_inside_a_limit_ends_with_the_outer_one(clock: Clock) -> None:
     assert Budget(100, Budget(0)).over
 
 
+@pytest.mark.parametrize(
+    ("slower", "steps"),
+    [(0.5, 200), (1, 100), (2, 100), (3.5, 100), (5, 20), (100, 1)],
+)
+def test_a_slow_machine_has_the_time_for_as_many_steps(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, slower: float, steps: int
+) -> None:
+    monkeypatch.setattr(budget, "STEPS", 100)
+    made, taken = Budget(50, Budget(1)), 0
+    while not made.over and taken < 1000:
+        clock.seconds += slower / 100
+        taken += 1
+    assert abs(taken - steps) <= 1
+
+
 def test_the_clock_of_the_thread_is_asked_when_all_that_was_left_may_be_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
