@@ -377,11 +377,9 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
 
 def spare(code: Code, masks: tuple[Argument, ...]) -> set[str]:
     """The names of masks that code need not be given: it has a default, and does not refuse it."""
-    known = {one.name for one in parameters(code.call)}
-    needed = {one.name for one in parameters(code.call) if one.required}
-    text = code.text
-    needed |= {n for n in known if f"assert {n}" in text and re.search(rf"\bassert {n}\b", text)}
-    return {one.name for one in masks if one.name in known - needed}
+    spared = {one.name for one in parameters(code.call) if not one.required}
+    names = spared.intersection(one.name for one in masks)
+    return {name for name in names if not re.search(rf"\bassert {name}\b", code.text)}
 
 
 def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]) -> dict[str, str]:
