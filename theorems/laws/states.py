@@ -318,7 +318,7 @@ def layer_paths(f: Any, x: Any) -> Sides:
 def hidden_paths(f: Any, x: Any, keep: Any) -> Sides:
     """The same where rows are padded, of the tokens that count."""
     xp, kept = array_namespace(x), keep[..., None]
-    zero = 0 * x[..., :1]  # not of the result: that may be NaN where a token is hidden
+    zero = (0 * x[..., 0])[..., None]  # not of the result: that may be NaN where a token is hidden
     main = xp.where(kept, f.hide(x, keep), zero)
     return (
         [main] * len(f.hidden_paths),
