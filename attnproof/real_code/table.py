@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from rich.console import Console, ConsoleOptions, Group, OverflowMethod, RenderResult
@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..document import COLOURS, EMPTY, Line, Part, laid_out, short
+from ..verdict_line import Condition, clauses
 from .records import CodeRecord, IdentityRecord, LawOfCodeRecord
 from .words import (
     SIGNS,
@@ -27,6 +28,8 @@ from .words import (
 
 NARROW, WIDE = 80, 100
 FIRST = ("broken", "unchecked", "proved")  # these stand above the rest
+NOTE = "[1]"  # of the conditions that all proofs share, which is worth a line
+LONG = 60  # where they are longer than so many characters
 FEW = 4  # lines of what the code printed
 
 
@@ -48,7 +51,10 @@ def _code(record: CodeRecord, width: int, verbose: bool) -> Iterator[Part]:
     yield from _head(record)
     yield from _failed(record)
     if proved:
-        yield from (EMPTY, _rows(proved, width, whole=True))
+        shared = _shared(proved)
+        yield from (EMPTY, _rows(proved, width, whole=True, shared=shared))
+        if shared:
+            yield _line(f"  {NOTE} {', '.join(clauses(shared))}")
     if rest:
         yield from (EMPTY, _rows(rest, width, whole=verbose, header=not proved))
     yield from _below(record, verbose=verbose)
@@ -106,12 +112,18 @@ def _failed(record: CodeRecord) -> Iterator[Line]:
 
 
 def _rows(
-    laws: Iterable[LawOfCodeRecord], width: int, *, whole: bool, header: bool = True
+    laws: Iterable[LawOfCodeRecord],
+    width: int,
+    *,
+    whole: bool,
+    header: bool = True,
+    shared: Sequence[Condition] = (),
 ) -> Table:
     """One row a law: sign, law, verdict, how it is known, error and bound.
 
     Laws that hold under the same conditions stand one below the other beside them, joined by a
-    bar.  Not ``whole``: a line each, cut where it is long, but for what has conditions.
+    bar.  Not ``whole``: a line each, cut where it is long, but for what has conditions.  In the
+    place of conditions that are ``shared`` stands the number of the note that tells them.
     """
     shown = Table(
         box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", show_header=header
@@ -125,8 +137,9 @@ def _rows(
     shown.add_column("error", justify="right", no_wrap=True)
     shown.add_column("bound", justify="right", no_wrap=True)
     for told, group in _alike(laws):
+        line = _with_note(told, group[0], shared) if shared else told
         sign = SIGNS[group[0].verdict]
-        text = Text(told, overflow="fold", no_wrap=False) if group[0].assuming else Text(told)
+        text = Text(line, overflow="fold", no_wrap=False) if group[0].assuming else Text(line)
         shown.add_row(
             *(
                 Text("\n".join(cell), style)
@@ -136,7 +149,7 @@ def _rows(
                     ([law.verdict for law in group], COLOURS[sign]),
                 )
             ),
-            _Beside(told, len(group)) if len(group) > 1 else text,
+            _Beside(line, len(group)) if len(group) > 1 else text,
             Text("\n".join(short(law.error) for law in group)),
             Text("\n".join(short(law.bound) for law in group)),
         )
@@ -153,6 +166,20 @@ class _Beside:
         lines = list(Text(f"each {self.told}").wrap(console, options.max_width - 2))
         lines += [Text()] * (self.laws - len(lines))
         yield from (Text("│ ", "dim").append_text(line) for line in lines)
+
+
+def _shared(laws: Sequence[LawOfCodeRecord]) -> tuple[Condition, ...]:
+    """The conditions of all these laws, where they have others beside and these are long."""
+    if len({law.assuming for law in laws}) < 2:
+        return ()
+    found = tuple(one for one in laws[0].assuming if all(one in law.assuming for law in laws))
+    return found if len(", ".join(clauses(found))) > LONG else ()
+
+
+def _with_note(told: str, law: LawOfCodeRecord, shared: Sequence[Condition]) -> str:
+    """How a law is known, with a note in the place of the conditions that others share."""
+    own = clauses(condition for condition in law.assuming if condition not in shared)
+    return ", ".join((NOTE, *own)) + told.removeprefix(", ".join(clauses(law.assuming)))
 
 
 def _alike(laws: Iterable[LawOfCodeRecord]) -> Iterator[tuple[str, list[LawOfCodeRecord]]]:

@@ -311,12 +311,8 @@ def test_laws_that_are_not_proved_have_a_line_each(methods: Methods) -> None:
     assert "…" not in page(record, verbose=True)
 
 
-@pytest.mark.parametrize("width", [80, 100])
-def test_laws_with_the_same_conditions_stand_beside_them(methods: Methods, width: int) -> None:
-    methods.traced["*"] = "holds"
-    limits = [Condition("the table is made here " * 4, "where")]
-    other = [Condition("n ≥ 2", "for")]
-    conditions = {"relative": limits, "norm": other, "linear": limits, "composition": other}
+def proved_under(conditions: dict[str, list[Condition]]) -> CodeRecord:
+    """A record of laws that are proved, each under its own conditions."""
     record = recorded(*conditions)
     laws = tuple(
         law.model_copy(
@@ -327,7 +323,48 @@ def test_laws_with_the_same_conditions_stand_beside_them(methods: Methods, width
         )
         for law in record.laws
     )
-    told = page(record.model_copy(update={"laws": laws}), width).splitlines()
+    return record.model_copy(update={"laws": laws})
+
+
+LONG = [Condition("D = 8", "for"), Condition("the table is made here " * 4, "where")]
+OWN = [Condition("n ≥ 2", "for"), Condition("x ≠ 0", "if")]
+
+
+def test_conditions_that_all_proofs_share_are_told_once(methods: Methods) -> None:
+    methods.traced["*"] = "holds"
+    told = page(
+        proved_under({"relative": [*OWN, *LONG], "norm": LONG, "linear": [OWN[0], *LONG]}), 100
+    )
+    rows, _, note = told.partition("\n  [1] ")
+    assert note.startswith("for D = 8, where the table is made here the table")
+    lines = {
+        line.split()[1]: " ".join(line.split()[3:-2]) for line in rows.splitlines() if "✓" in line
+    }
+    assert lines == {
+        "relative": "[1], for n ≥ 2, if x ≠ 0",
+        "norm": "[1]",
+        "linear": "[1], for n ≥ 2",
+    }
+    assert "table" not in rows
+
+
+@pytest.mark.parametrize("lacks", [LONG[:1], []])
+def test_no_condition_is_shared_that_a_proof_has_not_or_that_is_short(
+    methods: Methods, lacks: list[Condition]
+) -> None:
+    methods.traced["*"] = "holds"
+    told = page(proved_under({"relative": LONG, "norm": LONG, "linear": lacks}), 100)
+    assert "[1]" not in told
+    assert told.count("for D = 8") == 1 + len(lacks)
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_laws_with_the_same_conditions_stand_beside_them(methods: Methods, width: int) -> None:
+    methods.traced["*"] = "holds"
+    limits = [Condition("the table is made here " * 4, "where")]
+    other = [Condition("n ≥ 2", "for")]
+    conditions = {"relative": limits, "norm": other, "linear": limits, "composition": other}
+    told = page(proved_under(conditions), width).splitlines()
     start = next(at for at, line in enumerate(told) if line.startswith("✓"))
     told = told[start : told.index("", start)]
     assert [line.split()[1] for line in told if line.startswith("✓")] == [
