@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
@@ -71,9 +72,19 @@ def from_one_or_two(
 
 
 def _as_bound(condition: Any) -> Any:
-    """That the least of two is one of them, as torch.export may say it, as a bound."""
+    """That the least of two is one of them, as torch.export may say it, as a bound.
+
+    It may say so of the least times other lengths, which are 1 or more.
+
+    >>> n, m = sympy.symbols("n m", integer=True, positive=True)
+    >>> _as_bound(sympy.Eq(16 * m * sympy.Min(n, 12), 16 * m * n))
+    n <= 12
+    """
     if isinstance(condition, sympy.Eq):
-        for least, one in ((condition.lhs, condition.rhs), (condition.rhs, condition.lhs)):
+        sides = [Counter(sympy.Mul.make_args(side)) for side in condition.args]
+        shared = Counter({one: k for one, k in (sides[0] & sides[1]).items() if one.is_positive})
+        here, there = (sympy.Mul(*(side - shared).elements()) for side in sides)
+        for least, one in ((here, there), (there, here)):
             if isinstance(least, LEAST) and len(least.args) == 2 and one in least.args:
                 (other,) = (n for n in least.args if n != one)
                 return sympy.Le(one, other)
