@@ -28,8 +28,7 @@ from .words import (
 
 NARROW, WIDE = 80, 100
 FIRST = ("broken", "unchecked", "proved")  # these stand above the rest
-NOTE = "[1]"  # of the conditions that all proofs share, which is worth a line
-LONG = 60  # where they are longer than so many characters
+LONG = 60  # characters of conditions that are worth a note, where rows share them
 FEW = 4  # lines of what the code printed
 
 
@@ -50,13 +49,15 @@ def _code(record: CodeRecord, width: int, verbose: bool) -> Iterator[Part]:
     rest = sorted((law for law in laws if law.verdict not in FIRST), key=_order)
     yield from _head(record)
     yield from _failed(record)
-    if proved:
-        shared = _shared(proved)
-        yield from (EMPTY, _rows(proved, width, whole=True, shared=shared))
+    notes = 0
+    for part in filter(None, (proved, rest)):
+        shared = _shared(part)
+        notes += bool(shared)
+        whole, note = verbose or part is proved, f"[{notes}]"
+        header = part is proved or not proved
+        yield from (EMPTY, _rows(part, width, whole=whole, header=header, noted=shared, note=note))
         if shared:
-            yield _line(f"  {NOTE} {', '.join(clauses(shared))}")
-    if rest:
-        yield from (EMPTY, _rows(rest, width, whole=verbose, header=not proved))
+            yield _line(f"  {note} {', '.join(clauses(shared))}")
     yield from _below(record, verbose=verbose)
     if record.laws:
         told = f"{counted(record)}. {record.seconds:.1f} s"
@@ -117,13 +118,14 @@ def _rows(
     *,
     whole: bool,
     header: bool = True,
-    shared: Sequence[Condition] = (),
+    noted: Sequence[Condition] = (),
+    note: str = "",
 ) -> Table:
     """One row a law: sign, law, verdict, how it is known, error and bound.
 
     Laws that hold under the same conditions stand one below the other beside them, joined by a
     bar.  Not ``whole``: a line each, cut where it is long, but for what has conditions.  In the
-    place of conditions that are ``shared`` stands the number of the note that tells them.
+    place of conditions that are ``noted`` stands the number of their ``note``.
     """
     shown = Table(
         box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", show_header=header
@@ -136,10 +138,10 @@ def _rows(
     shown.add_column("how it is known", ratio=1, overflow=cut, no_wrap=not whole)
     shown.add_column("error", justify="right", no_wrap=True)
     shown.add_column("bound", justify="right", no_wrap=True)
-    for told, group in _alike(laws):
-        line = _with_note(told, group[0], shared) if shared else told
+    for told, group in _alike(laws, noted, note):
         sign = SIGNS[group[0].verdict]
-        text = Text(line, overflow="fold", no_wrap=False) if group[0].assuming else Text(line)
+        own = set(group[0].assuming) - set(noted)
+        text = Text(told, overflow="fold", no_wrap=False) if own else Text(told)
         shown.add_row(
             *(
                 Text("\n".join(cell), style)
@@ -149,7 +151,7 @@ def _rows(
                     ([law.verdict for law in group], COLOURS[sign]),
                 )
             ),
-            _Beside(line, len(group)) if len(group) > 1 else text,
+            _Beside(told, len(group)) if len(group) > 1 else text,
             Text("\n".join(short(law.error) for law in group)),
             Text("\n".join(short(law.bound) for law in group)),
         )
@@ -169,25 +171,25 @@ class _Beside:
 
 
 def _shared(laws: Sequence[LawOfCodeRecord]) -> tuple[Condition, ...]:
-    """The conditions of all these laws, where they have others beside and these are long."""
-    if len({law.assuming for law in laws}) < 2:
+    """The conditions that all of some laws have which have any, where they are long.
+
+    Of laws in one row they are told once anyway.
+    """
+    under = [group[0].assuming for _, group in _alike(laws) if group[0].assuming]
+    if len(under) < 2:
         return ()
-    found = tuple(one for one in laws[0].assuming if all(one in law.assuming for law in laws))
+    found = tuple(one for one in under[0] if all(one in conditions for conditions in under))
     return found if len(", ".join(clauses(found))) > LONG else ()
 
 
-def _with_note(told: str, law: LawOfCodeRecord, shared: Sequence[Condition]) -> str:
-    """How a law is known, with a note in the place of the conditions that others share."""
-    own = clauses(condition for condition in law.assuming if condition not in shared)
-    return ", ".join((NOTE, *own)) + told.removeprefix(", ".join(clauses(law.assuming)))
-
-
-def _alike(laws: Iterable[LawOfCodeRecord]) -> Iterator[tuple[str, list[LawOfCodeRecord]]]:
+def _alike(
+    laws: Iterable[LawOfCodeRecord], noted: Sequence[Condition] = (), note: str = ""
+) -> Iterator[tuple[str, list[LawOfCodeRecord]]]:
     """How laws are known, and the laws; those of one verdict under the same conditions together."""
     found: dict[tuple[str, ...], list[LawOfCodeRecord]] = {}
     for law in laws:
         alone = () if law.assuming else (law.law,)
-        found.setdefault((how(law), law.verdict, *alone), []).append(law)
+        found.setdefault((how(law, noted, note), law.verdict, *alone), []).append(law)
     return ((told, group) for (told, *_), group in found.items())
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, get_args
 
 from .. import document
 from ..errors import FAULT, internal_errors
 from ..programs import as_read
 from ..programs.finding import UNLIKE
-from ..verdict_line import clauses
+from ..verdict_line import Condition, clauses, verdict_line
 from .records import (
     CardRecord,
     CodeRecord,
@@ -54,19 +54,26 @@ def exit_code(record: CodeRecord, *, identifying: bool = False) -> int:
     return int(bool(record.unchecked or record.unfinished or (record.strict and record.undecided)))
 
 
-def how(law: LawOfCodeRecord) -> str:
-    """How the verdict of a law is known: of a proof its whole line, of others a first clause."""
+def how(law: LawOfCodeRecord, noted: Collection[Condition] = (), note: str = "") -> str:
+    """How the verdict of a law is known: of a proof its whole line, of others a first clause.
+
+    Conditions that are ``noted`` elsewhere, if the law has all of them, are told by the ``note``.
+    """
+    apart = bool(noted) and set(noted) <= set(law.assuming)
+    limits = clauses(one for one in law.assuming if not (apart and one in noted))
+    told = note if apart else ""
     if law.verdict == "proved":
-        return law.why.removeprefix("proved, ")
-    method = {"proved": "traced", "exact": "exact", "measured": "measured"}.get(law.verdict, "")
+        rest = law.why.removeprefix(verdict_line("proved", law.assuming))
+        return ", ".join(filter(None, (told, *limits))) + rest or law.why
+    method = {"exact": "exact", "measured": "measured"}.get(law.verdict, "")
     good = [one for one in law.findings if one.method == method and one.verdict == "holds"]
     if not good:
         return law.why
     open_ = [one for one in law.findings if one.verdict == "undecided" and one.method != "traced"]
     doubt = f"; undecided in {open_[0].dtype}: {open_[0].why}" if open_ else ""
     doubt += "".join(f"; not proved: {why}" for why in unlike(law.findings)[:1])
-    limits = "".join(f", {clause}" for clause in clauses(law.assuming))
-    return (good[0].why.partition("; ")[0] or "holds") + limits + doubt
+    first = " ".join(filter(None, (told, good[0].why.partition("; ")[0] or "holds")))
+    return first + "".join(f", {clause}" for clause in limits) + doubt
 
 
 def unlike(findings: Iterable[FindingRecord]) -> list[str]:

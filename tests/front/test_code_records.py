@@ -348,6 +348,23 @@ def test_conditions_that_all_proofs_share_are_told_once(methods: Methods) -> Non
     assert "table" not in rows
 
 
+def test_conditions_that_all_measured_laws_share_are_told_once(methods: Methods) -> None:
+    methods.measured["*"] = "holds"
+    methods.traced["norm"] = "holds"
+    record = recorded("relative", "norm", "linear", "composition")
+    under = {"relative": (*OWN, *LONG), "linear": tuple(LONG), "composition": ()}
+    laws = tuple(
+        law.model_copy(update={"assuming": under.get(law.law, law.assuming)}) for law in record.laws
+    )
+    told = page(record.model_copy(update={"laws": laws}), 100)
+    rows, _, note = told.partition("\n  [1] ")
+    assert note.startswith("for D = 8, where the table is made here the table")
+    lines = {line.split()[1]: line.split()[3:] for line in rows.splitlines() if "✓" in line}
+    assert [name for name, words in lines.items() if "[1]" in words] == ["relative", "linear"]
+    assert {*"≥≠"} <= {*" ".join(lines["relative"])}  # what is its own is not cut
+    assert "table" not in rows
+
+
 @pytest.mark.parametrize("lacks", [LONG[:1], []])
 def test_no_condition_is_shared_that_a_proof_has_not_or_that_is_short(
     methods: Methods, lacks: list[Condition]
