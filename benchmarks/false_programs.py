@@ -135,6 +135,8 @@ def _layer(code: Code, at: At) -> Said:
 def _attention(code: Code, at: At) -> Said:
     draw = Draws(at)
     f, b, h, t, r = draw.given(code), at.rows, at.heads, at.tokens, at.queries or at.tokens
+    if at.how == "one":  # there are as many keys as queries
+        at, t = at._replace(tokens=r), r
     own = _lengths(at, r)
     q = draw(b, h, r, WIDTH)
     k, v = (q, q) if at.how == "one" else (draw(b, h, t, WIDTH, salt=s) for s in (1, 2))

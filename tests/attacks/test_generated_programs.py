@@ -184,6 +184,8 @@ def test_a_prover_that_believes_all_is_caught(
 def test_the_references_obey_their_laws(reference: Reference) -> None:
     code = getattr(reference_programs, reference.name)
     assert broken_at(code, reference, false_programs.TRIED) == {}
+    one = (At(2, 3, queries=7, how="one"), At(2, 5, how="one"))  # its keys are its queries
+    assert broken_at(code, reference, one) == {}
 
 
 def test_a_condition_excludes_the_lengths_that_it_names() -> None:
