@@ -141,3 +141,15 @@ def test_nan_of_numbers_out_of_range_is_rounding_and_no_condition(scale: float) 
     found = causal(code)
     assert found.verdict == "holds"
     assert not any(c.text.startswith(NOWHERE) for c in found.assuming)
+
+
+@pytest.mark.parametrize("relation", [torch.eq, torch.ne, torch.ge, torch.isnan])
+def test_what_is_compared_with_itself_is_tested_for_nan(relation: Callable[..., Tensor]) -> None:
+    def sums(x: Tensor) -> Tensor:
+        own = relation(x) if relation is torch.isnan else relation(x, x)
+        none = own if relation in (torch.isnan, torch.ne) else ~own
+        return torch.where(none, x.sum(1, keepdim=True), x)
+
+    found = causal(sums)
+    assert found.verdict == "holds", found.why
+    assert "nothing that is tested for NaN is NaN" in [one.text for one in found.assuming]

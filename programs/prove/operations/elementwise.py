@@ -136,11 +136,14 @@ def _compared(name: str, rule: Callable[[Array, Array], Any]) -> None:
             x, y = numeric(x), numeric(y)
         if not (x.term.finite and y.term.finite) and (_is_low(a) or _is_low(b)):
             raise Unread(FILLED)
+        if x.term is y.term:  # a NaN is not equal to itself
+            assume(NO_NONE, "if")
         return as_array(rule(x, y))
 
     entrywise(f"aten.{name}.Tensor", f"aten.{name}.Scalar")(reading)
 
 
+NO_NONE = "nothing that is tested for NaN is NaN"
 FILLED = "a mask compared with the number that it is filled with"
 
 
@@ -200,7 +203,7 @@ def infinite(x: Any) -> Array:
 @entrywise("aten.isnan.default")
 def undefined(x: Any) -> Array:
     """Nowhere: a NaN is none of the numbers, which is a condition."""
-    assume("nothing that is tested for NaN is NaN", "if")
+    assume(NO_NONE, "if")
     return xp.broadcast_to(constant(False), constant(x).axes)
 
 
