@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
@@ -23,12 +23,16 @@ from attnproof.symbolic.array import as_array
 from attnproof.symbolic.givens import Given, boolean, real
 
 from ..response import leaves
+from ..source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
+from .blocks import Place
+from .executed import Executed, functions_of
 from .from_one import FromOne
 from .guards import conditions_of, from_one_or_two, is_cut_short, tells_one
 from .in_place import written_as_new
 from .nodes import is_silent, live, nodes_of, unread_of
 from .tables import Pattern, pattern_of, small_of
+from .watching import Watch, marked
 
 aten = torch.ops.aten
 # Read as they are: their decompositions merge axes, or choose a kernel.
@@ -112,7 +116,8 @@ class Exported:
     of them that may be written out as they are, with what has to hold for that.  ``conditions`` are
     those of the branches on lengths that were taken, as sympy has them.
 
-    ``wider``: the ranges of lengths of which more is known than the program says.
+    ``wider``: the ranges of lengths of which more is known than the program says.  ``blocks``:
+    those of the code that ran while it was traced.
 
     ``place``: of two results of two first inputs, it is the graph of this one, and its own input
     is named first; None where the graph has one result.
@@ -128,6 +133,7 @@ class Exported:
     place: int | None = None
     small: dict[str, Pattern] = field(default_factory=dict)
     wider: Mapping[str, Any] = field(default_factory=dict)
+    blocks: frozenset[Place] = frozenset()
 
     def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The inputs of its call in the order in which the graph takes them, and the other way."""
@@ -210,13 +216,14 @@ def exported(
 class Trace:
     """A program, the storages that are trained, and the constants that the code writes down.
 
-    ``from_one``: lengths are 1 or more, and not 2 or more.
+    ``from_one``: lengths are 1 or more, and not 2 or more.  ``blocks``: those of the code that ran.
     """
 
     program: ExportedProgram
     trained: frozenset[int]
     literals: frozenset[str]
     from_one: bool = False
+    blocks: frozenset[Place] = frozenset()
 
 
 def traced(
@@ -254,11 +261,16 @@ def _traced(
     dynamic = tuple(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths
     )
+    watch = _blocks_of(call, inputs, found.values())
     try:
         with _tracing(), nullcontext() if one is None else one.lengths():
-            program = export(
-                wrapped, tuple(inputs), strict=False, dynamic_shapes=(dynamic,) if dynamic else ()
-            )
+            with watch.run({}, "traced"):
+                program = export(
+                    wrapped,
+                    tuple(inputs),
+                    strict=False,
+                    dynamic_shapes=(dynamic,) if dynamic else (),
+                )
             literals = _literals(program)
             if written_as_new(program.graph):
                 program.graph_module.recompile()
@@ -274,7 +286,20 @@ def _traced(
     except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     trained = frozenset(storages_of_trained(call, inputs))
-    return Trace(program, trained, literals, one is not None)
+    return Trace(program, trained, literals, one is not None, frozenset(watch.blocks))
+
+
+def _blocks_of(
+    call: Callable[..., Any], inputs: Sequence[Tensor], modules: Iterable[nn.Module]
+) -> Watch:
+    """A watch that sees which blocks of the code of a call are reached."""
+    ran, watch = Executed(is_own), Watch()
+    with torch.no_grad(), suppress(Exception):  # tracing tells what it raises
+        ran.of(call)(*(x.clone() for x in inputs))
+    near = functions_in((call, *modules), ran=ran.codes)
+    own = [one for one in near if is_own(one.__globals__) and one.__code__ not in ran.codes]
+    marked((*functions_of(ran.codes, near), *own), watch, compared=False)
+    return watch
 
 
 @contextmanager
@@ -406,6 +431,7 @@ def read(trace: Trace, place: int | None = None) -> Exported:
         place,
         small,
         wider,
+        trace.blocks,
     )
     return replace(found, shapes=found.taken(shapes))
 

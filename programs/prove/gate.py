@@ -445,12 +445,22 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Heard) -> 
         *search.told(),
         *watch.told(),
         *ran.executed.told(),
+        *_untraced(run, watch),
         *unseen,
         *asked_elsewhere(codes),
         *_counted(run, codes, at),
     )
     run.found.where = [Condition(one, "where") for one in told]
     return False
+
+
+def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
+    """That what runs, and did not while it was traced, changes nothing."""
+    traced = run.graph.exported.blocks
+    beyond = [text for place, text in watch.blocks.items() if place not in traced]
+    if beyond:
+        told = f"what runs and was not traced, such as `{beyond[0]}`,"
+        yield f"{told} changes nothing, as in every run"
 
 
 def _counted(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]:

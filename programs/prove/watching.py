@@ -10,31 +10,32 @@ does what theirs does; what is compared with the graph is their own.
 from __future__ import annotations
 
 import ast
+import builtins
 import linecache
 import re
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..reach import codes_in
-from .executed import compares
+from .blocks import MARK, REACHED, Blocks, Place, put, shortened
+from .environment import SETTINGS
+from .executed import OF_TRACES, compares
 
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]
 DIGITS = re.compile(r"\d+")
-MARK = "attnproof: what is compared"  # a constant that stands for the function that writes it down
 SIDES = 8  # numbers of a side that are looked at
 TEXT = 200  # characters of a text that are looked at
 VISITS, LAST = 3, -1  # of one place in one run that are kept, beside the last
 WITHIN = 32  # entries of a container that are looked at
-SHORT = 60  # characters of a comparison that is printed
 SIGNS: dict[type, str] = {
     ast.Lt: "<",
     ast.LtE: "<=",
@@ -54,9 +55,21 @@ OF_STATE = (
     *("send", "get_nowait", "read", "readline", "readlines"),
 )
 # What answers otherwise of a length while it is traced, which is no int then, or of a tensor.
-OF_KIND = ("isinstance", "type", "str", "repr", "format", "hash", "hasattr", "getattr", "vars")
-OF_OTHERS = ("hasattr", "getattr", "vars", "type")  # of these of a tensor as well
+OF_KIND = (
+    *("isinstance", "type", "str", "repr", "format", "hash", "hasattr", "getattr", "vars", "dir"),
+)
+OF_OTHERS = ("hasattr", "getattr", "vars", "type", "dir")  # of these of a tensor as well
 PARTS_OF_KIND = ("__class__", "__dict__")
+# What is asked of arrays and of torch is a question, but for these, which a graph is of.
+FIXED = frozenset(
+    (
+        *("is_floating_point", "is_complex", "is_signed", "is_tensor", "is_scripting"),
+        *("is_cuda", "is_cpu", "is_mps", "is_xpu", "is_meta"),
+        *("is_autocast_enabled", "is_autocast_cpu_enabled"),
+        *SETTINGS,
+        *OF_TRACES,
+    )
+)
 TRY, CAUGHT = 1, 2  # what is written down of a place where errors are caught
 # What is no question by itself: it says only where other numbers come out.
 LEADS = ("//", "item", "min")
@@ -90,6 +103,8 @@ class Watch:
     was (LAST: the last of more), what was met there.  ``taken``: where something is taken from what
     was there in the run before as well.  ``kinds``: of what it is asked which kind it is: the
     numbers, or None of a tensor.  ``tried``: what came of the places where errors are caught.
+    ``empty``: what was looked for where there is nothing.  ``blocks``: those that were reached, by
+    place, with their texts.
     """
 
     functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
@@ -98,6 +113,8 @@ class Watch:
     taken: dict[int, None] = field(default_factory=dict)
     kinds: dict[int, set[float | None]] = field(default_factory=dict)
     tried: dict[int, Counter[int]] = field(default_factory=dict)
+    empty: dict[int, set[Numbers]] = field(default_factory=dict)
+    blocks: dict[Place, str] = field(default_factory=dict)
     _held: dict[int, Any] = field(default_factory=dict)
     _from: dict[int, list[Any]] = field(default_factory=dict)
     _before: dict[int, list[Any]] = field(default_factory=dict)
@@ -138,6 +155,10 @@ class Watch:
                 yield f"`{self.sites[site].text}` gives what it gave in every run"
             elif len(met) > 1:
                 yield f"asking `{self.sites[site].text}` changes nothing, as in every run"
+        somewhere = {site for site, *_ in self.met}
+        for site, looked_for in self.empty.items():
+            if len(looked_for) > 1 and site not in somewhere:
+                yield f"`{self.sites[site].text}` finds nothing, as in every run"
         for site, came in self.tried.items():
             if not came[CAUGHT]:
                 yield f"`{self.sites[site].text}` catches nothing, as in every run"
@@ -146,6 +167,11 @@ class Watch:
 
     def write(self, site: int, place: int, value: Any) -> Any:
         """Write a value down that stands on one side of a comparison, and give it back."""
+        if place == REACHED:
+            if self._run is not None:
+                here = self.sites[site]
+                self.blocks.setdefault(here.targets, here.text)
+            return value
         if self._run is not None:
             try:
                 self._write(site, place, value)
@@ -162,6 +188,9 @@ class Watch:
             return
         if self.sites[site].sign == "try":
             self.tried.setdefault(site, Counter())[place] += 1
+            return
+        if self.sites[site].sign == "asks":
+            self._answer(site, place, value)
             return
         if place == -1:
             self._ask(site, value)
@@ -189,10 +218,29 @@ class Watch:
                 self._kind(site, one)
         text = self.sites[site].text
         other = text.startswith(OF_OTHERS) or text.endswith(PARTS_OF_KIND)
+        if isinstance(value, type):  # of what else it may be, a plain array is none in any run
+            own = issubclass(value, Tensor) and value not in (Tensor, nn.Parameter)
+            if own and self._held.get(site):
+                self.kinds.setdefault(site, set()).add(None)
+        elif text.startswith("isinstance"):
+            self._held[site] = isinstance(value, Tensor)
         if isinstance(value, Tensor) and other:
             self.kinds.setdefault(site, set()).add(None)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             self.kinds.setdefault(site, set()).add(float(value))
+
+    def _answer(self, site: int, place: int, value: Any) -> None:
+        """An array, or torch, is asked something (place 0), and answers with a truth value.
+
+        None is one as well, where it was the answer before.
+        """
+        if place == 0:
+            self._held[site] = isinstance(value, Tensor) or _is_of_torch(value)
+        elif self._held.get(site):
+            if isinstance(value, bool) or value is None:
+                self._add(site, (), (), bool(value))
+            elif any(key[0] == site for key in self.met):
+                self._add(site, (), (), True)
 
     def _ask(self, site: int, value: Any) -> None:
         """A value is asked whether it is true."""
@@ -210,6 +258,10 @@ class Watch:
 
     def _pair(self, site: int, left: Any, right: Any) -> None:
         sign = self.sites[site].sign
+        if sign == "is":
+            if isinstance(left, Tensor) or isinstance(right, Tensor):
+                self._add(site, (), (), left is right)
+            return
         if sign in ("get", "item"):  # the container comes first
             left, right = right, left
         if sign in ("in", "not in", "get", "item", "case"):
@@ -218,6 +270,8 @@ class Watch:
             plain = numbers_of(left)
             if plain is None or (sign == "item" and not isinstance(right, Mapping)):
                 return
+            if sign in ("in", "not in") and isinstance(right, Sized) and not right:
+                self.empty.setdefault(site, set()).add(plain)
             for k, target in zip(range(WITHIN), right, strict=False):
                 other = numbers_of(target)
                 if other is not None and len(other) == len(plain):
@@ -255,6 +309,12 @@ ANSWERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def _is_of_torch(one: Any) -> bool:
+    """Whether something is a module, or a function, of torch."""
+    name = one.__name__ if isinstance(one, ModuleType) else getattr(one, "__module__", None)
+    return isinstance(name, str) and name.split(".")[0] == "torch" and not isinstance(one, type)
+
+
 def numbers_of(value: Any) -> Numbers | None:
     """The numbers that a value is: of a text its digits, of a shape its lengths; None of others.
 
@@ -280,28 +340,24 @@ class _Marking(ast.NodeTransformer):
 
     def __init__(self, sites: list[Site]) -> None:
         self.sites = sites
+        self.called: set[int] = set()  # functions, by id
 
     def _site(self, node: ast.AST, sign: str, targets: tuple[Any, ...] = ()) -> int:
-        text = " ".join(ast.unparse(node).split())
-        short = text if len(text) <= SHORT else text[: SHORT - 3] + "..."
-        self.sites.append(Site(sign, short, targets))
+        self.sites.append(Site(sign, shortened(ast.unparse(node)), targets))
         return len(self.sites) - 1
-
-    @staticmethod
-    def _put(site: int, place: int, node: ast.expr) -> ast.expr:
-        call = ast.Call(ast.Constant(MARK), [ast.Constant(site), ast.Constant(place), node], [])
-        for one in (call, call.func, *call.args[:2]):
-            ast.copy_location(one, node)
-        return call
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         signs = [SIGNS.get(type(op), "") for op in node.ops]
-        if not all(signs):
+        if isinstance(node.ops[0], ast.Is | ast.IsNot) and not any(
+            isinstance(one, ast.Constant) for one in (node.left, *node.comparators)
+        ):
+            signs = ["is"] * (len(signs) == 1 and _is_attribute(node))
+        if not signs or not all(signs):
             return self.generic_visit(node)
         first, *_ = [self._site(node, sign) for sign in signs]
         self.generic_visit(node)
         sides = [node.left, *node.comparators]
-        node.left, *node.comparators = (self._put(first, k, one) for k, one in enumerate(sides))
+        node.left, *node.comparators = (put(first, k, one) for k, one in enumerate(sides))
         return node
 
     def _asked(self, node: ast.expr) -> ast.expr:
@@ -309,7 +365,7 @@ class _Marking(ast.NodeTransformer):
         if isinstance(node, ast.Compare | ast.BoolOp | ast.Constant | ast.UnaryOp):
             return self.visit(node)  # type: ignore[no-any-return]
         site = self._site(node, "if")
-        return self._put(site, -1, self.visit(node))
+        return put(site, -1, self.visit(node))
 
     def visit(self, node: ast.AST) -> Any:
         if not isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
@@ -329,7 +385,7 @@ class _Marking(ast.NodeTransformer):
         kept = isinstance(node.iter, ast.Name | ast.Attribute)
         site = self._site(node.iter, "taken") if kept else 0
         self.generic_visit(node)
-        node.iter = self._put(site, -1, node.iter) if kept else node.iter
+        node.iter = put(site, -1, node.iter) if kept else node.iter
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
@@ -348,11 +404,11 @@ class _Marking(ast.NodeTransformer):
         if isinstance(node.left, ast.Constant) and isinstance(node.left.value, str):
             site = self._site(node, "kind")
             self.generic_visit(node)
-            node.right = self._put(site, 0, node.right)
+            node.right = put(site, 0, node.right)
             return node
         site = self._site(node, "//")
         self.generic_visit(node)
-        node.left, node.right = self._put(site, 0, node.left), self._put(site, 1, node.right)
+        node.left, node.right = put(site, 0, node.left), put(site, 1, node.right)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
@@ -361,67 +417,89 @@ class _Marking(ast.NodeTransformer):
             return self.generic_visit(node)
         site = self._site(node, "item")
         self.generic_visit(node)
-        node.value, node.slice = self._put(site, 0, node.value), self._put(site, 1, node.slice)
+        node.value, node.slice = put(site, 0, node.value), put(site, 1, node.slice)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         plain = node.args and not any(isinstance(one, ast.Starred) for one in node.args)
         attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        self.called.add(id(node.func))
         if attribute in OF_NUMBERS or name in OF_NUMBERS:
             site = self._site(node, "bool")
-            return self._put(site, -1, self.generic_visit(node))  # type: ignore[arg-type]
+            return put(site, -1, self.generic_visit(node))  # type: ignore[arg-type]
         if name == "bool" and len(node.args) == 1:
             node.args = [self._asked(node.args[0])]
             return node
         asks = name in OF_KIND and (name != "getattr" or len(node.args) > 2)
+        if isinstance(node.func, ast.Attribute) and attribute.strip("_") in ("str", "repr", "hash"):
+            site = self._site(node, "kind")
+            self.generic_visit(node)
+            node.func.value = put(site, 0, node.func.value)
+            return node
         if plain and (asks or attribute == "format"):
             site = self._site(node, "kind")
             self.generic_visit(node)
-            asked = node.args[:1] if asks else node.args
-            node.args[: len(asked)] = [self._put(site, 0, one) for one in asked]
+            asked = node.args[: 1 + (name == "isinstance")] if asks else node.args
+            node.args[: len(asked)] = [put(site, 0, one) for one in asked]
             return node
         if name == "next" and plain:
             site = self._site(node, "taken")
-            node.args[0] = self._put(site, -1, self.visit(node.args[0]))
+            node.args[0] = put(site, -1, self.visit(node.args[0]))
             return node
         if attribute in OF_STATE or (attribute == "get" and not node.args):
             site = self._site(node, "taken")
             self.generic_visit(node)
             assert isinstance(node.func, ast.Attribute)
-            node.func.value = self._put(site, 0, node.func.value)
+            node.func.value = put(site, 0, node.func.value)
             return node
         get = attribute in ("get", "setdefault")
         if not plain or not (get or name in ("min", "max", "range")):
-            return self.generic_visit(node)
+            return self._answered(node, node.func)
         if get:
             site = self._site(node, "get")
             self.generic_visit(node)
             assert isinstance(node.func, ast.Attribute)
-            node.func.value = self._put(site, 0, node.func.value)
-            node.args[0] = self._put(site, 1, node.args[0])
+            node.func.value = put(site, 0, node.func.value)
+            node.args[0] = put(site, 1, node.args[0])
         elif name == "range" and len(node.args) == 1:
             site = self._site(node, "range")
             self.generic_visit(node)
-            node.args[0] = self._put(site, -1, node.args[0])
+            node.args[0] = put(site, -1, node.args[0])
         else:
             first, *_ = [self._site(node, "min") for _ in node.args]
             self.generic_visit(node)
-            node.args = [self._put(first, k, one) for k, one in enumerate(node.args)]
+            node.args = [put(first, k, one) for k, one in enumerate(node.args)]
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        if node.attr not in PARTS_OF_KIND or not isinstance(node.ctx, ast.Load):
+        if id(node) in self.called or not isinstance(node.ctx, ast.Load):
             return self.generic_visit(node)
+        if node.attr not in PARTS_OF_KIND:
+            return self._answered(node, node)
         site = self._site(node, "kind")
         self.generic_visit(node)
-        node.value = self._put(site, 0, node.value)
+        node.value = put(site, 0, node.value)
         return node
+
+    def _answered(self, node: ast.expr, asked: ast.expr) -> ast.AST:
+        """What an array, or torch, is asked, with the answer written down."""
+        name = asked.attr if isinstance(asked, ast.Attribute) else getattr(asked, "id", "")
+        known = not isinstance(asked, ast.Name | ast.Attribute) or hasattr(builtins, name)
+        if known or name in FIXED:
+            return self.generic_visit(node)
+        site = self._site(node, "asks")
+        self.generic_visit(node)
+        if isinstance(asked, ast.Attribute):
+            asked.value = put(site, 0, asked.value)
+        elif isinstance(node, ast.Call):
+            node.func = put(site, 0, asked)
+        return put(site, -1, node)
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         site = self._site(ast.JoinedStr([node]), "kind")
         self.generic_visit(node)
-        node.value = self._put(site, 0, node.value)
+        node.value = put(site, 0, node.value)
         return node
 
     def visit_Try(self, node: ast.Try) -> ast.AST:
@@ -432,7 +510,7 @@ class _Marking(ast.NodeTransformer):
         site = self._site(ast.Name(f"except {told}" if told else "except"), "try")
         self.generic_visit(node)
         for body, came in ((node.body, TRY), *((one.body, CAUGHT) for one in node.handlers)):
-            marked = ast.Expr(self._put(site, came, ast.copy_location(ast.Constant(None), body[0])))
+            marked = ast.Expr(put(site, came, ast.copy_location(ast.Constant(None), body[0])))
             body.insert(0, ast.copy_location(marked, body[0]))
         return node
 
@@ -449,10 +527,15 @@ class _Marking(ast.NodeTransformer):
         of_kind = self._site(ast.Name(f"match {told.id}"), "kind") if kinds else None
         self.generic_visit(node)
         if of_kind is not None:
-            node.subject = self._put(of_kind, 0, node.subject)
+            node.subject = put(of_kind, 0, node.subject)
         if site is not None:
-            node.subject = self._put(site, 0, node.subject)
+            node.subject = put(site, 0, node.subject)
         return node
+
+
+def _is_attribute(node: ast.Compare) -> bool:
+    """Whether what an array has is compared, and not the arrays: two may be one in some runs."""
+    return any(isinstance(one, ast.Attribute) for one in (node.left, *node.comparators))
 
 
 Key = tuple[str, int, tuple[str, ...], tuple[str, ...]]
@@ -485,21 +568,32 @@ class _Source:
     names: Mapping[str, Any]
 
     @cached_property
+    def lines(self) -> list[str]:
+        return linecache.getlines(self.name, dict(self.names))
+
+    @cached_property
     def tree(self) -> ast.Module | None:
-        lines = linecache.getlines(self.name, dict(self.names))
         try:
-            return ast.parse("".join(lines)) if lines else None
+            return ast.parse("".join(self.lines)) if self.lines else None
         except SyntaxError:
             return None
 
-    def marked(self, codes: Collection[CodeType], watch: Watch) -> dict[Key, CodeType]:
-        """These codes compiled again, with their comparisons marked."""
+    def marked(
+        self, codes: Collection[CodeType], watch: Watch, *, compared: bool
+    ) -> dict[Key, CodeType]:
+        """These codes compiled again, with their blocks marked, and their comparisons."""
         if self.tree is None:
             return {}
         wanted = {code.co_firstlineno for code in codes}
         kept = [_pruned(one, wanted) for one in self.tree.body]
         told = [one for one in kept if one is not None]
-        tree = ast.Module([_Marking(watch.sites).visit(one) for one in told], [])
+
+        def site(place: tuple[int, int], text: str) -> int:
+            watch.sites.append(Site("block", text, (self.name, *place)))
+            return len(watch.sites) - 1
+
+        told = [_Marking(watch.sites).visit(one) for one in told] if compared else told
+        tree = ast.Module([Blocks(self.lines, site).visit(one) for one in told], [])
         self.__dict__.pop("tree")  # it was changed
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -530,13 +624,17 @@ def _pruned(node: ast.stmt, wanted: Collection[int]) -> ast.stmt | None:
     return node
 
 
-def marked(functions: Iterable[FunctionType], watch: Watch) -> None:
-    """Have a watch see what some functions compare, in the files where their source is found."""
+def marked(functions: Iterable[FunctionType], watch: Watch, *, compared: bool = True) -> None:
+    """Have a watch see what some functions compare, in the files where their source is found.
+
+    Not ``compared``: which of their blocks are reached, and no more.
+    """
     files: dict[str, list[FunctionType]] = {}
     for one in functions:
         files.setdefault(one.__code__.co_filename, []).append(one)
     for name, group in files.items():
-        made = _Source(name, group[0].__globals__).marked([f.__code__ for f in group], watch)
+        codes = [one.__code__ for one in group]
+        made = _Source(name, group[0].__globals__).marked(codes, watch, compared=compared)
         watch.functions += [
             (one, one.__code__, made[_key(one.__code__)])
             for one in group

@@ -22,6 +22,7 @@ HOW = {
     "apart": "with inputs that are not contiguous",
     "inference": "in inference mode",
     "one": "with one parameter, which is not contiguous, for all inputs of its shape",
+    "shared": "with one array for all inputs of its shape but the first",
     "repeated": "with one row repeated without copies",
     "int32": "with int32 positions",
     "enabled": "with gradients enabled",
@@ -43,14 +44,21 @@ def given_in(way: str, inputs: Sequence[Tensor], rows: Sequence[int | None]) -> 
     ``rows``: the axis of each input along which the rows of a batch lie, if it has one.
     """
     if way == "one":  # those of one shape are one array, as in self-attention
-        first: dict[torch.Size, Tensor] = {}
-        return tuple(first.setdefault(x.shape, x) if x.is_floating_point() else x for x in inputs)
+        return _as_one(inputs)
+    if way == "shared":  # as keys and values may be
+        return (*inputs[:1], *_as_one(inputs[1:]))
     if way == "repeated":
         return tuple(
             x if row is None else x.narrow(row, 0, 1).expand(x.shape)
             for x, row in zip(inputs, rows, strict=True)
         )
     return tuple(inputs)
+
+
+def _as_one(inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """One array for all inputs of a shape."""
+    first: dict[torch.Size, Tensor] = {}
+    return tuple(first.setdefault(x.shape, x) if x.is_floating_point() else x for x in inputs)
 
 
 def called_in(

@@ -80,8 +80,15 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
         if anew * graph.exported.operations > TRACED_ANEW:
             continue
         count = anew
-        if all(_is_alike_at_one(graph, traced, ones, merged) for ones in also):
+        alike: list[Graph] = []
+        for ones in also:
+            other = _alike_at_one(graph, traced, ones, merged)
+            if other is None:
+                break
+            alike.append(other)
+        else:
             shown.append(symbol)
+            graph = _with_blocks(graph, *alike)
     return _of_ranges(graph, {s: ValueRanges(1, own[s].upper) for s in shown})
 
 
@@ -106,13 +113,13 @@ def _from_one(graph: Graph) -> set[str]:
     return {letters[s] for s in letters.keys() & ranges.keys() if ranges[s].lower < TRACED}
 
 
-def _is_alike_at_one(
+def _alike_at_one(
     graph: Graph, traced: Traces, ones: Sequence[str], merged: Sequence[Lengths]
-) -> bool:
-    """Whether the code is the same function where these lengths are 1, whatever the others are."""
+) -> Graph | None:
+    """The graph where these lengths are 1, if it is the same function, whatever the others are."""
     letters, ranges = letters_of(graph), graph.exported.ranges
     if any(ranges[s].lower > TRACED for s in ones):
-        return False
+        return None
     alone = {letters[s]: 1 for s in ones}
     first = {letters[s]: n for _, s, n in graph.axes if isinstance(s, str)}
     other = _traced_at(graph, {**first, **alone}, traced, from_one=False)
@@ -121,8 +128,15 @@ def _is_alike_at_one(
             other = _beyond_a_branch(other, {**at, **alone}, traced)
     there = None if other is None else _there(graph, other)
     if there is None or {s for s, n in there.lengths.items() if isinstance(n, int)} != set(ones):
-        return False
-    return _stands(there, graph.exported.conditions, ranges) and _is_same(there)
+        return None
+    alike = _stands(there, graph.exported.conditions, ranges) and _is_same(there)
+    return other if alike else None
+
+
+def _with_blocks(graph: Graph, *others: Graph) -> Graph:
+    """The graph, also of the blocks that ran while these were traced."""
+    blocks = graph.exported.blocks.union(*(one.exported.blocks for one in others))
+    return replace(graph, exported=replace(graph.exported, blocks=blocks))
 
 
 def _of_ranges(graph: Graph, ranges: Mapping[str, Any]) -> Graph:
@@ -178,7 +192,7 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
     for s, beyond in there.ranges.items():  # what was traced there from 2 on is shown from 2 on
         wider.setdefault(s, ValueRanges(max(both[s].lower, beyond.lower), both[s].upper))
     one = replace(graph, exported=replace(graph.exported, conditions=others))
-    return _of_ranges(one, wider)
+    return _of_ranges(_with_blocks(one, there.other), wider)
 
 
 def _ends(condition: Any, symbol: Any) -> tuple[Any, Any]:
