@@ -18,6 +18,7 @@ T = TypeVar("T")
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr"))
 # Functions of torch that say whether code is traced.
 OF_TRACES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
+COMPILING = ("_dynamo", "_higher_order_ops")  # where torch has what reads the code of functions
 
 
 def compares(code: CodeType) -> bool:
@@ -73,6 +74,11 @@ class Executed:
             self._others.add(code)
         elif frame.f_back is not None and self.is_own(frame.f_back.f_globals):
             self.of_traces[code.co_name] = None
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether torch compiled some of it, and read its functions instead of running them."""
+        return any(part in code.co_filename for code in self._others for part in COMPILING)
 
     def told(self) -> Iterator[str]:
         """That the code does the same while it is traced, if it asks for that."""

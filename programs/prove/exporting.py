@@ -117,7 +117,7 @@ class Exported:
     those of the branches on lengths that were taken, as sympy has them.
 
     ``wider``: the ranges of lengths of which more is known than the program says.  ``blocks``:
-    those of the code that ran while it was traced.
+    those of the code that ran while it was traced, where that is known.
 
     ``place``: of two results of two first inputs, it is the graph of this one, and its own input
     is named first; None where the graph has one result.
@@ -133,7 +133,7 @@ class Exported:
     place: int | None = None
     small: dict[str, Pattern] = field(default_factory=dict)
     wider: Mapping[str, Any] = field(default_factory=dict)
-    blocks: frozenset[Place] = frozenset()
+    blocks: frozenset[Place] | None = None
 
     def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """The inputs of its call in the order in which the graph takes them, and the other way."""
@@ -223,7 +223,7 @@ class Trace:
     trained: frozenset[int]
     literals: frozenset[str]
     from_one: bool = False
-    blocks: frozenset[Place] = frozenset()
+    blocks: frozenset[Place] | None = None
 
 
 def traced(
@@ -261,7 +261,7 @@ def _traced(
     dynamic = tuple(
         {k: Dim.AUTO for k, free in enumerate(axes) if free} or None for axes in lengths
     )
-    watch = _blocks_of(call, inputs, found.values())
+    watch, known = _blocks_of(call, inputs, found.values())
     try:
         with _tracing(), nullcontext() if one is None else one.lengths():
             with watch.run({}, "traced"):
@@ -286,20 +286,26 @@ def _traced(
     except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     trained = frozenset(storages_of_trained(call, inputs))
-    return Trace(program, trained, literals, one is not None, frozenset(watch.blocks))
+    blocks = frozenset(watch.blocks) if known else None
+    return Trace(program, trained, literals, one is not None, blocks)
 
 
 def _blocks_of(
     call: Callable[..., Any], inputs: Sequence[Tensor], modules: Iterable[nn.Module]
-) -> Watch:
-    """A watch that sees which blocks of the code of a call are reached."""
+) -> tuple[Watch, bool]:
+    """A watch that sees which blocks of the code of a call are reached, and whether it can.
+
+    What torch compiles itself, as the functions of flex_attention, has to be as it was written.
+    """
     ran, watch = Executed(is_own), Watch()
     with torch.no_grad(), suppress(Exception):  # tracing tells what it raises
         ran.of(call)(*(x.clone() for x in inputs))
+    if ran.is_compiled:
+        return watch, False
     near = functions_in((call, *modules), ran=ran.codes)
     own = [one for one in near if is_own(one.__globals__) and one.__code__ not in ran.codes]
     marked((*functions_of(ran.codes, near), *own), watch, compared=False)
-    return watch
+    return watch, True
 
 
 @contextmanager

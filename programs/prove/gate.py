@@ -457,6 +457,8 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Heard) -> 
 def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
     """That what runs, and did not while it was traced, changes nothing."""
     traced = run.graph.exported.blocks
+    if traced is None:
+        return
     beyond = [text for place, text in watch.blocks.items() if place not in traced]
     if beyond:
         told = f"what runs and was not traced, such as `{beyond[0]}`,"

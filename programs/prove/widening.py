@@ -26,6 +26,7 @@ from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, substitute
 
+from .blocks import Place
 from .calls import Call
 from .comparison import given_for
 from .exporting import Exported, NotTraced
@@ -135,7 +136,9 @@ def _alike_at_one(
 
 def _with_blocks(graph: Graph, *others: Graph) -> Graph:
     """The graph, also of the blocks that ran while these were traced."""
-    blocks = graph.exported.blocks.union(*(one.exported.blocks for one in others))
+    told = [one.exported.blocks for one in (graph, *others)]
+    known = [one for one in told if one is not None]
+    blocks = frozenset[Place]().union(*known) if len(known) == len(told) else None
     return replace(graph, exported=replace(graph.exported, blocks=blocks))
 
 
