@@ -70,7 +70,7 @@ class Blocks(ast.NodeTransformer):
             found.append(one)
         return found
 
-    def generic_visit(self, node: N) -> N:  # type: ignore[override]
+    def generic_visit(self, node: N) -> N:
         if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
             self.asked.update(map(id, ast.walk(node.test)))
         super().generic_visit(node)

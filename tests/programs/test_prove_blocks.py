@@ -49,7 +49,7 @@ def text_of(x: Tensor) -> Tensor:
 
 def kind_by_map(x: Tensor) -> Tensor:
     (kind,) = map(type, x[:, 0, 0].shape)
-    found = {True: late, False: lambda y: 2 * y}
+    found: dict[bool, Callable[[Tensor], Tensor]] = {True: late, False: lambda y: 2 * y}
     return found[kind is int](x)
 
 
@@ -86,8 +86,8 @@ CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "a method": (lambda x: x.cumsum(1) if x.is_neg() else x, "`x.is_neg()` is false"),
     "an attribute": (lambda x: x.cumsum(1) if x._backward_hooks else x, "`x._backward_hooks` is"),
     "a setting": (
-        lambda x: x.cumsum(1) if torch.jit.is_tracing() else x,
-        "`torch.jit.is_tracing()` is false",
+        lambda x: x.cumsum(1) if torch.distributed.is_initialized() else x,
+        "`torch.distributed.is_initialized()` is false",
     ),
     "a subclass": (lambda x: x.cumsum(1) if isinstance(x, Marked) else x, "`isinstance(x, Marked)"),
     "names of it": (lambda x: x.cumsum(1) if "flag" in dir(x) else x, "`dir(x)` gives"),
@@ -144,7 +144,7 @@ class Correct(nn.Module):
             y = y.contiguous()
         if x.dtype is torch.float16 or not x.is_floating_point() or not torch.is_tensor(x):
             raise ValueError
-        return 2 * y if isinstance(x, Tensor | nn.Parameter) and not self.training else y
+        return 2 * y if not self.training and x.dim() == 3 else y
 
 
 def test_copies_are_no_condition() -> None:
