@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -280,3 +281,34 @@ def test_a_body_runs_with_exact_lengths() -> None:
     (entry,) = (e for e in ran.conclusions[""].left.entries[:1])
     assert entry.has(sp.sqrt(2))
     assert not entry.has(sp.Float)
+
+
+SOFTMAX = sp.exp(x) + sp.exp(y)
+FACTORS = (
+    sp.S.Zero,
+    sp.Integer(-2),
+    sp.oo,
+    sp.nan,
+    sp.zoo,
+    x,
+    x**2,
+    x + y,
+    2 * x + 2 * y,
+    sp.exp(x),
+    sp.exp(y) / SOFTMAX,
+    x * sp.exp(-x) / (x + y),
+    sp.Pow(SOFTMAX, -1, evaluate=False),
+    1 + sp.sqrt(2),
+    sp.Pow(1 + sp.I, -1, evaluate=False),
+    sp.log(SOFTMAX),
+    sp.Pow(0, x, evaluate=False) + sp.oo,
+)
+
+
+def test_products_are_those_of_sympy() -> None:
+    for a, b in product(FACTORS, repeat=2):
+        made, wanted = (Expressions(a) * Expressions(b)).item(), a * b
+        assert (made, made.args) == (wanted, wanted.args), (a, b)
+        assert (Expressions([a]) @ Expressions([b])).item() == wanted
+    for a in FACTORS:
+        assert (Expressions(a) / Expressions(SOFTMAX)).item() == a / SOFTMAX
