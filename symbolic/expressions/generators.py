@@ -33,8 +33,8 @@ Parts = dict[sp.Expr, sp.Rational]
 """Monomials with their coefficients."""
 
 
-def symbols_of(expressions: Iterable[Any]) -> set[sp.Symbol]:
-    """The symbols in some expressions, each part of which is looked at once."""
+def parts_of(expressions: Iterable[Any]) -> set[Any]:
+    """All that some expressions are made of, each looked at once."""
     seen: set[Any] = set()
     waiting = list(expressions)
     while waiting:
@@ -42,7 +42,12 @@ def symbols_of(expressions: Iterable[Any]) -> set[sp.Symbol]:
         if e not in seen:
             seen.add(e)
             waiting += e.args
-    return {e for e in seen if e.is_Symbol}
+    return seen
+
+
+def symbols_of(expressions: Iterable[Any]) -> set[sp.Symbol]:
+    """The symbols in some expressions."""
+    return {e for e in parts_of(expressions) if e.is_Symbol}
 
 
 class Unreadable(ValueError):
@@ -189,12 +194,12 @@ class Generators:
             return self._symbol("pi", sp.pi, "pi", positive=True)
         if e is sp.E:
             return self._exponential(sp.S.One)
-        if e in (sp.oo, -sp.oo, sp.zoo, sp.nan, sp.I):
-            raise Unreadable(f"{e} is no real number")
         if e.is_Add or e.is_Mul:
             return e.func(*map(self.lower, e.args))
         if e.is_Pow:
             return self._power(e.base, e.exp)
+        if e in (sp.oo, -sp.oo, sp.zoo, sp.nan, sp.I):
+            raise Unreadable(f"{e} is no real number")
         if isinstance(e, AppliedUndef):
             return self._value(e)
         method = getattr(self, "_" + type(e).__name__.lower(), None)

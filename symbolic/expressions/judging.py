@@ -16,7 +16,7 @@ from ..budget import spend
 from ..concrete import ConcreteClaim
 from .array import Expressions, as_expressions
 from .fractions import Undefined
-from .generators import Finer, Generators, Unreadable, symbols_of
+from .generators import Finer, Generators, Unreadable, parts_of, symbols_of
 from .signs import ABOVE, AT_LEAST, certain_sign, certainly_not_zero, certified_value, defined_with
 
 # What hypotheses give: values of symbols where they are linear, relations elsewhere
@@ -144,10 +144,10 @@ def refusal(
             judge = _Judge(generators, tuple(hypotheses))
             for says, claim in claims.items():
                 # What is false is mostly seen to be so at the first numbers, and long to normalise.
-                gap = "" if judge.assumed else _gap(claim, SEEDS[:1])
+                gap = "" if judge.assumed else judge.gap(claim, SEEDS[:1])
                 why = "" if gap else judge.why_not(claim)
                 if why and not judge.assumed:
-                    gap = _gap(claim, SEEDS[1:])
+                    gap = judge.gap(claim, SEEDS[1:])
                 if gap:
                     return f"{says}: {gap}" if says else gap
                 if not why:
@@ -168,7 +168,7 @@ class _Judge:
     assumed: bool = False
     equations: list[sp.Expr] = field(default_factory=list)
     signs: dict[sp.Expr, int] = field(default_factory=dict)
-    taken: list[tuple[Any, Any]] = field(default_factory=list)
+    gaps: dict[int, tuple[ConcreteClaim, list[sp.Expr]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for h in self.hypotheses:
@@ -219,6 +219,19 @@ class _Judge:
             return self._signs[form]
         ratios = ((form / other, strength) for other, strength in self._signs.items())
         return next((s for r, s in ratios if r.is_Rational and r.is_positive), 0)
+
+    def differences(self, claim: ConcreteClaim) -> list[sp.Expr]:
+        """Left − right, entry by entry, of a claim that is asked several times."""
+        if id(claim) not in self.gaps:
+            right = 0 if claim.right is None else claim.right
+            self.gaps[id(claim)] = claim, _differences(claim.left, right)
+        return self.gaps[id(claim)][1]
+
+    def gap(self, claim: ConcreteClaim, seeds: Iterable[int]) -> str:
+        """Numbers at which a conclusion certainly fails, in words; "" if none are found."""
+        if claim.relation not in ("=", ">", ">="):
+            return ""
+        return _gap(claim.relation, self.differences(claim), seeds)
 
     def why_not(self, claim: ConcreteClaim) -> str:
         """Why a conclusion is not derived; "" if it is."""
@@ -275,7 +288,7 @@ class _Judge:
         return f"a conclusion with {claim.relation} is not of a kind that SymPy is asked for"
 
     def _equal(self, claim: ConcreteClaim) -> str:
-        differences = _differences(claim.left, claim.right)
+        differences = self.differences(claim)
         if claim.by == "squares":
             differences = [sp.Add(*(e**2 for e in differences))]
         defined = 0
@@ -292,7 +305,7 @@ class _Judge:
         return ""
 
     def _ordered(self, claim: ConcreteClaim) -> str:
-        differences = _differences(claim.left, 0 if claim.right is None else claim.right)
+        differences = self.differences(claim)
         if not differences:
             raise Vacuous
         forms = differences
@@ -373,7 +386,13 @@ def _differences(left: Any, right: Any) -> list[sp.Expr]:
     x, y = as_expressions(left), as_expressions(right)
     if any(isinstance(e, sp.Expr) is False for a in (x, y) for e in a.entries.flat):
         raise Unreadable("a conclusion compares truth values")
-    return [e for e in (x - y).entries.flat if not e.has(sp.nan, sp.zoo)]
+    entries = list((x - y).entries.flat)
+    if _NO_VALUE.isdisjoint(parts_of(entries)):
+        return entries
+    return [e for e in entries if _NO_VALUE.isdisjoint(parts_of([e]))]
+
+
+_NO_VALUE = frozenset((sp.nan, sp.zoo))
 
 
 def _entries(form: Any, like: Sequence[sp.Expr]) -> list[sp.Expr]:
@@ -381,13 +400,10 @@ def _entries(form: Any, like: Sequence[sp.Expr]) -> list[sp.Expr]:
     return entries * len(like) if len(entries) == 1 else entries
 
 
-def _gap(claim: ConcreteClaim, seeds: Iterable[int]) -> str:
+def _gap(relation: str, differences: Sequence[sp.Expr], seeds: Iterable[int]) -> str:
     """Numbers at which a conclusion certainly fails, in words; "" if none are found."""
     from flint import fmpq
 
-    if claim.relation not in ("=", ">", ">="):
-        return ""
-    differences = _differences(claim.left, 0 if claim.right is None else claim.right)
     symbols = sorted(symbols_of(differences), key=str)
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -403,7 +419,7 @@ def _gap(claim: ConcreteClaim, seeds: Iterable[int]) -> str:
                 told = _sign(e, exact)
             except FAILED:
                 continue
-            if told and (claim.relation == "=" or told < 0):
+            if told and (relation == "=" or told < 0):
                 where = ", ".join(f"{s} = {v}" for s, v in islice(values.items(), 6))
                 more = ", .." if len(values) > 6 else ""
                 return f"left - right is not as said at {where}{more}" if where else "it fails"
