@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -27,19 +28,19 @@ def a_recurrent_cell_at_two_equal_tokens() -> list[Row]:
         after_third_block.randn(3, 2)
     states, later = _states(seeded), _states(after_third_block)
     starts = 2000
-    differ = sum(_differ(_states(np.random.RandomState(seed))) for seed in range(starts))
+    differ = sum(_differ(*_states(np.random.RandomState(seed), (0, 3))) for seed in range(starts))
     return [
         Row("seed 42, state 0", states[0], (-0.0234, -0.0234), digits=4),
         Row("seed 42, state 3", states[3], (-0.0259, -0.0404), digits=4),
         Row("after the third block, state 0", later[0], (0.0068, -0.1415), digits=4),
         Row("after the third block, state 3", later[3], (0.0573, -0.1247), digits=4),
-        Row("the states differ", _differ(states), printed=True),
+        Row("the states differ", _differ(states[0], states[3]), printed=True),
         Row(f"seeds below {starts} for which they differ", differ),
     ]
 
 
-def _states(random: np.random.RandomState) -> np.ndarray:
-    """The six states, of weights drawn in the page's order."""
+def _states(random: np.random.RandomState, places: Iterable[int] = range(6)) -> np.ndarray:
+    """The states at some of the six tokens, of weights drawn in the page's order."""
     to_state, to_input = random.randn(2, 2) * 0.1, random.randn(2, 1) * 0.1
     tokens = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])[:, None]
 
@@ -47,11 +48,11 @@ def _states(random: np.random.RandomState) -> np.ndarray:
         new: np.ndarray = recurrent_cell(state, token, to_state, to_input, np.zeros(2))
         return new
 
-    return np.stack([state_after(t + 1, np.zeros(2), cell, tokens) for t in range(6)])
+    return np.stack([state_after(t + 1, np.zeros(2), cell, tokens) for t in places])
 
 
-def _differ(states: np.ndarray) -> bool:
-    return not np.allclose(states[0], states[3])
+def _differ(first: np.ndarray, fourth: np.ndarray) -> bool:
+    return not np.allclose(first, fourth)
 
 
 # Document 001, fourth code block: a convolution, and attention, at repeated tokens
