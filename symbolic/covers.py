@@ -8,14 +8,14 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from .rules.base import need, refusing
+from .rules.base import Refusing, need
 from .scalars import ZERO, add, always_less, integer, is_count, mul, num, number_of, subtract
 from .terms import Term, opened
 
 Cover = tuple[tuple[object, ...], ...]
 
 
-@refusing("cover")
+@Refusing("cover")
 def cover_patterns(length: Term, cover: tuple[object, ...], name: str, *of: Term) -> list[Term]:
     """Index patterns that together reach every index below ``length``, opened of some terms.
 

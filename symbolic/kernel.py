@@ -47,7 +47,7 @@ from .derivation import (
 from .formed import formed
 from .ranges import outside, sides_of
 from .rules import ON_SIGNS, RULES, applied
-from .rules.base import Assumption, Facts, Refused, need, refusing
+from .rules.base import Assumption, Facts, Refused, Refusing, need
 from .rules.inequalities import inhabited, known_after
 from .rules.signs import BY_FORM, Signs
 from .scalars import ONE, ZERO, add, always_less, entry, integer, num, power, subtract
@@ -129,9 +129,9 @@ def replay(d: Derivation) -> Proof:
     def follow(part: Derivation) -> Proof:
         proof = known.get(id(part))
         if proof is None:
-            with refusing("replay"):
+            with Refusing("replay"):
                 need(type(part) in _REPLAY, f"no derivation: {type(part).__name__}")
-            with refusing(_words(type(part).__name__)):
+            with Refusing(_words(type(part).__name__)):
                 proof = known[id(part)] = _REPLAY[type(part)](part, follow)
                 for side in (formed(proof.left), formed(proof.right)):
                     need(not side.loose, "an index is bound outside of the term", side)
@@ -323,7 +323,7 @@ def _witness(d: Witness, follow: Follow) -> Proof:
     return Proof(_KEY, "exists", part.left, part.right, part.assumes, d)
 
 
-@refusing("law")
+@Refusing("law")
 def law(left: Term, right: Term, variables: tuple[Term, ...] = ()) -> Term:
     """What is assumed when left = right is, for all values of the variables.
 
@@ -448,7 +448,7 @@ def _sign(d: Sign, follow: Follow) -> Proof:
     return Proof(_KEY, ">" if least == 2 else ">=", array, ZERO, assumed)
 
 
-@refusing("close")
+@Refusing("close")
 def close(
     proof: Proof, granted: Facts, claimed: tuple[object, ...], signs: tuple[SignStep, ...] = ()
 ) -> Proof:

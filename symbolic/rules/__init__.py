@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..terms import Term
 from . import conditions, entries, functions, maps, sums
-from .base import Result, refusing
+from .base import Refusing, Result
 from .polynomials import ring
 from .signs import BY_FORM, Signs
 
@@ -75,5 +75,5 @@ ON_SIGNS = frozenset(name for name, rule in RULES.items() if "signs" in (rule.__
 
 def applied(rule: str, t: Term, arguments: tuple[object, ...], signs: Signs = BY_FORM) -> Result:
     """What a rule makes of a term, where these signs are known."""
-    with refusing(rule):
+    with Refusing(rule):
         return RULES[rule](t, *arguments, **({"signs": signs} if rule in ON_SIGNS else {}))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 
 from ..terms import Term
 
@@ -46,11 +45,14 @@ def compared(t: Term, *ops: str) -> tuple[str, Term, Term]:
     return t.args[0].op, a, b
 
 
-@contextmanager
-def refusing(rule: str) -> Iterator[None]:
+class Refusing(ContextDecorator):
     """What is refused inside is refused by this rule, unless one within it did."""
-    try:
-        yield
-    except Refused as refused:
-        refused.rule = refused.rule or rule
-        raise
+
+    def __init__(self, rule: str) -> None:
+        self.rule = rule
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, Refused):
+            error.rule = error.rule or self.rule

@@ -24,7 +24,7 @@ from ..scalars import (
     unary,
 )
 from ..terms import Term, free, instantiate, make, names, substitute
-from .base import NOTHING, Assumption, Facts, need, refusing
+from .base import NOTHING, Assumption, Facts, Refusing, need
 from .polynomials import same_polynomial
 from .signs import Signs
 
@@ -43,7 +43,7 @@ def known_after(
     """
     signs = Signs(dict(known or {}), over)
     for step in steps:
-        with refusing(step.rule):
+        with Refusing(step.rule):
             fact, rests = _shown(step, signs)
         signs = Signs({fact: rests, **signs.known}, over)
     return signs

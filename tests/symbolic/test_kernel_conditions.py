@@ -31,7 +31,7 @@ from attnproof.symbolic.derivation import (
     Witness,
 )
 from attnproof.symbolic.kernel import Assumption, Proof, Refused, close, law, replay, squares
-from attnproof.symbolic.rules.base import refusing
+from attnproof.symbolic.rules.base import Refusing
 from attnproof.symbolic.scalars import MINUS_INFINITY, ONE, ZERO, add, entry, index, integer, mul
 from attnproof.symbolic.terms import Term, bind, free, make, substitute
 from tests.symbolic.vocabulary import (
@@ -85,7 +85,7 @@ def shown(left: Term, right: Term, *assumes: Assumption, relation: str = "=") ->
 
 
 def followed(d: Any) -> Proof:
-    with refusing(kernel._words(type(d).__name__)):
+    with Refusing(kernel._words(type(d).__name__)):
         proof: Proof = kernel._REPLAY[type(d)](d, lambda part: part)
     return proof
 
