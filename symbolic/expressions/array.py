@@ -111,7 +111,7 @@ def _times(x: sp.Expr, y: sp.Expr) -> sp.Expr:
     """
     if x is sp.S.Zero or y is sp.S.Zero:
         other = y if x is sp.S.Zero else x
-        return x * y if not other.is_Symbol and other.atoms(*_NOT_FINITE) else sp.S.Zero
+        return x * y if _holds_infinity(other) else sp.S.Zero
     factors = (*_factors(x), *_factors(y))
     if any(isinstance(factor, sp.exp) for factor in factors):
         bases = [_base(factor) for factor in factors]
@@ -121,6 +121,11 @@ def _times(x: sp.Expr, y: sp.Expr) -> sp.Expr:
 
 
 _NOT_FINITE = tuple(map(type, (sp.oo, sp.S.NegativeInfinity, sp.zoo, sp.nan)))
+
+
+@lru_cache(1 << 12)
+def _holds_infinity(x: sp.Expr) -> bool:
+    return bool(x.atoms(*_NOT_FINITE))
 
 
 def _factors(x: sp.Expr) -> tuple[sp.Expr, ...]:
