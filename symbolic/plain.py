@@ -18,6 +18,7 @@ _INFIX = {"equal": " = ", "less": " < ", "less_equal": " ≤ ", "and": " and ", 
 _LETTERS = "jkabcuvwxyz"
 
 
+@lru_cache(1 << 14)  # where one step of a proof ends the next begins
 def plain(t: Term) -> str:
     """A readable line, cut if longer than a page; bound indices get letters not used elsewhere.
 
@@ -42,7 +43,7 @@ def _letter(taken: frozenset[Term], letters: str = _LETTERS) -> str:
     )
 
 
-@lru_cache(1 << 14)  # the steps of a proof have most of their parts in common
+@lru_cache(1 << 14)  # and most of their parts are common
 def _text(t: Term, level: int) -> str:
     """The text of a term; level 1 needs parentheses around sums, 2 around products too."""
     if t.op in _FORMS:
