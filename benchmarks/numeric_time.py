@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import nan
 from time import perf_counter, process_time
 from typing import Any
 
@@ -30,7 +31,7 @@ class InForwards:
     """Seconds of one forward and of one check, each the least of the rounds, and their ratio.
 
     ``cpu_ratio`` is the same ratio in processor time, which a busy machine disturbs less; it
-    says nothing on a GPU.
+    says nothing on a GPU, and is NaN where the clock did not move in a whole forward.
     """
 
     forward: float
@@ -52,7 +53,7 @@ def in_forwards(
     (wall, cpu), (check_wall, check_cpu) = (
         map(min, zip(*times[work], strict=True)) for work in works
     )
-    return InForwards(wall, check_wall, check_wall / wall, check_cpu / cpu)
+    return InForwards(wall, check_wall, check_wall / wall, check_cpu / cpu if cpu else nan)
 
 
 def _timed(work: Callable[[], object], device: torch.device) -> tuple[float, float]:

@@ -6,6 +6,7 @@ see :mod:`attnproof.numeric.calibration`; the rest follows from the dtype.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -109,7 +110,7 @@ FULL_BLOCK = 32
 
 
 def _two(u: float) -> str:
-    return f"2^{torch.tensor(u, dtype=torch.float64).log2().round().int().item()}"
+    return f"2^{round(math.log2(u))}"
 
 
 def profile_of(dtype: torch.dtype, device: torch.device) -> Profile:

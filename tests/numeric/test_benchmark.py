@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import pytest
 import torch
 
 from attnproof.numeric.at_scale.call import Call, kernel_named
 from attnproof.theorems.definitions.attention import attention
+from benchmarks import numeric_time
 from benchmarks.numeric_time import benchmark_equivariance
 from benchmarks.scale_time import at_scale, exactly
 
@@ -20,6 +23,15 @@ def test_a_check_is_measured_in_forwards() -> None:
     assert cost.ratio > 1
     assert cost.check > cost.forward > 0
     assert 0 < difference < 1e-5
+
+
+def test_a_forward_in_which_the_clock_stands_still_has_no_ratio(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(numeric_time, "process_time", lambda: 1.0)
+    cost = numeric_time.in_forwards(lambda: None, lambda: None, CPU, rounds=1)
+    assert isnan(cost.cpu_ratio)
+    assert cost.ratio > 0
 
 
 def test_code_that_is_not_equivariant_shows() -> None:
