@@ -168,7 +168,7 @@ class _Judge:
     assumed: bool = False
     equations: list[sp.Expr] = field(default_factory=list)
     signs: dict[sp.Expr, int] = field(default_factory=dict)
-    gaps: dict[int, tuple[ConcreteClaim, list[sp.Expr]]] = field(default_factory=dict)
+    subtracted: dict[int, tuple[ConcreteClaim, list[sp.Expr]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for h in self.hypotheses:
@@ -222,10 +222,10 @@ class _Judge:
 
     def differences(self, claim: ConcreteClaim) -> list[sp.Expr]:
         """Left − right, entry by entry, of a claim that is asked several times."""
-        if id(claim) not in self.gaps:
+        if id(claim) not in self.subtracted:
             right = 0 if claim.right is None else claim.right
-            self.gaps[id(claim)] = claim, _differences(claim.left, right)
-        return self.gaps[id(claim)][1]
+            self.subtracted[id(claim)] = claim, _differences(claim.left, right)
+        return self.subtracted[id(claim)][1]
 
     def gap(self, claim: ConcreteClaim, seeds: Iterable[int]) -> str:
         """Numbers at which a conclusion certainly fails, in words; "" if none are found."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -11,7 +10,8 @@ from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
-from attnproof.programs.subjects import Attention, Layer
+from attnproof.programs.subjects import Attention
+from tests.programs.test_prove_branches import of_layer, told
 
 SECONDS = 3.0
 FAR = 70_000  # tokens that are never run
@@ -95,17 +95,6 @@ CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
 }
 
 
-def told(finding: Finding) -> str:
-    return "; ".join(condition.text for condition in finding.assuming)
-
-
-def of_layer(call: Any) -> Finding:
-    (found,) = prove(
-        Layer(name="l", call=call, embed=4), ("permutation",), seconds=SECONDS
-    ).findings
-    return found
-
-
 @pytest.mark.parametrize("name", CONDITIONS)
 def test_what_no_graph_is_of_is_a_condition(name: str) -> None:
     code, condition = CONDITIONS[name]
@@ -126,7 +115,8 @@ def of_attention(same: Callable[[Tensor, Tensor, Tensor], bool]) -> Finding:
 
 def test_parts_of_one_array_are_a_condition() -> None:
     finding = of_attention(lambda q, k, _: q._base is not None and q._base is k._base)
-    assert finding.verdict != "holds" or "`q._base is k._base` is false" in told(finding)
+    assert finding.verdict == "holds", finding.why
+    assert "`q._base is k._base` is false" in told(finding)
 
 
 def test_keys_may_be_values_while_queries_are_others() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .law import KEYS, QUERIES, SOME, THREE, TOKENS, Inputs, Law, Sides
+from .law import KEYS, QUERIES, SOME, THREE, TOKENS, Inputs, Law, Sides, zero_of_each
 from .masks import FAR, looked_at
 
 TRUE_MEANS = Law(
@@ -292,7 +292,7 @@ def rows_of_padding(f: Any, x: Any, keep: Any) -> Sides:
     xp = array_namespace(x)
     blind = xp.arange(x.shape[0])[:, None] == 0
     found, beside = f.hide(x, keep & ~blind), f.hide(x, keep)
-    shown, zero = keep & ~blind, (0 * x[..., 0])[..., None]
+    shown, zero = keep & ~blind, zero_of_each(x)
     left = [xp.where(blind[..., None], 0 * found, zero), xp.where(shown[..., None], found, zero)]
     return left, [0 * x, xp.where(shown[..., None], beside, zero)]
 
@@ -326,7 +326,7 @@ def hidden_tokens(f: Any, x: Any, y: Any, keep: Any) -> Sides:
     """Other tokens where a row is padded change nothing of those that count."""
     xp, kept = array_namespace(x), keep[..., None]
     one, other = f.hide(x, keep), f.hide(xp.where(kept, x, y), keep)
-    zero = (0 * x[..., 0])[..., None]  # what padding itself becomes may be NaN: nobody reads it
+    zero = zero_of_each(x)  # what padding itself becomes may be NaN: nobody reads it
     return xp.where(kept, one, zero), xp.where(kept, other, zero)
 
 

@@ -350,3 +350,8 @@ def each_alone(
 def along(x: Any, axis: int, index: Any) -> Any:
     """``x[index]`` along one axis."""
     return x[(*[slice(None)] * axis, index)]
+
+
+def zero_of_each(x: Any) -> Any:
+    """0 for each token, for channels of any number; no slice, as at one its channels are cut."""
+    return (0 * x[..., 0])[..., None]

@@ -9,7 +9,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .law import THREE, TOKENS, VECTORS, Inputs, Law, Sides, each_alone
+from .law import THREE, TOKENS, VECTORS, Inputs, Law, Sides, each_alone, zero_of_each
 
 EVERY = "rotary attention bias additive mask layer"
 # Two rows of one token, or as many tokens as rows: what mixes rows up may show there alone.
@@ -318,7 +318,7 @@ def layer_paths(f: Any, x: Any) -> Sides:
 def hidden_paths(f: Any, x: Any, keep: Any) -> Sides:
     """The same where rows are padded, of the tokens that count."""
     xp, kept = array_namespace(x), keep[..., None]
-    zero = (0 * x[..., 0])[..., None]  # not of the result: that may be NaN where a token is hidden
+    zero = zero_of_each(x)  # not of the result: that may be NaN where a token is hidden
     main = xp.where(kept, f.hide(x, keep), zero)
     return (
         [main] * len(f.hidden_paths),
