@@ -66,7 +66,7 @@ LAYERS = (
     "bitnet.BitNetAttention",
 )
 OF_ALL = (
-    "this is said of values, not of gradients",
+    "this covers values, not gradients",
     "every float32 call in evaluation without autocast runs this graph",
 )
 ROTARY = ("rope:layout=half", "rope:layout=interleaved")

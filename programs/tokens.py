@@ -576,7 +576,7 @@ def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:
     own = [one.name for one in on.padding]
     if not own:
         return ""
-    told = [f"the mask that is given is {CAUSAL}, and hides padding as well"] if causal else []
+    told = [f"the mask is {CAUSAL}, and hides padding as well"] if causal else []
     own += [one.name for one in masks if causal and telling(one)]
     return "; ".join(told + beside_masks(on.code, own, masks, on.spare))
 

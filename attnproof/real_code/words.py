@@ -184,13 +184,13 @@ def declaring(record: CodeRecord) -> str:
         return ""
     told = as_read.declared_as_read(record.kind, record.identity.parts)
     if not asked:
-        meant = f"if this is what it is meant to be, --declare {told} asks the laws that compare"
-        return f"nothing is declared of it: {meant}" if told else ""
+        meant = f"if this is what it is meant to be, --declare {told} checks it against that"
+        return f"nothing was declared: {meant}" if told else ""
     were = "was" if len(asked) == 1 else "were"
     holds = f"; --declare {told} holds it to that mask" if told else ""  # else of no simple rule
     return (
-        f"nothing is declared of it: {', '.join(asked)} {were} asked of the mask that was read"
-        f"{holds}"
+        f"nothing was declared: {', '.join(asked)} {were} checked against the mask that was "
+        f"identified{holds}"
     )
 
 

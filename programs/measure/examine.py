@@ -49,7 +49,8 @@ def examine(
     """
     for name in MODULES:
         import_module(f"{__package__}.{name}")
-    if isinstance(subject, CAST) and subject.beyond is None:  # its code is gone through once
+    if isinstance(subject, CAST) and subject.beyond is None and not subject.run_at:
+        # its code is gone through once; at given lengths it is not asked
         subject = replace(subject, beyond=beyond_numbers(subject))
     found: list[Finding] = []
     for draw in draws:

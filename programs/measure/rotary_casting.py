@@ -106,7 +106,7 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
     worst = max((one for _, one in tried), key=lambda one: one.error or 0.0)
     casts = " and to ".join(dict.fromkeys(name for name, _ in tried))
     return held(
-        f"the frequencies are what they were after a cast to {casts}",
+        f"the frequencies are unchanged after a cast to {casts}",
         worst.error,
         worst.bound,
         D=subject.width,

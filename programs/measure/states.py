@@ -201,7 +201,7 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
             return written
     if not count:
         return not_asked("its inputs are numbers")
-    return held(f"{count} inputs are what they were", 0.0, 0.0)
+    return held(f"{count} inputs are unchanged", 0.0, 0.0)
 
 
 def _changed(
@@ -456,7 +456,7 @@ def training_returns(subject: Any, draw: Draw) -> Outcome:
                 seen,
                 sizes={"B": b, "T": t},
             )
-        found = held("training after an evaluation drops at random again", B=b, T=t)
+        found = held("dropout is random again in training after an evaluation", B=b, T=t)
     return found
 
 

@@ -206,7 +206,7 @@ def _beside(subject: Subject, *, padded: bool = False) -> tuple[Condition, ...]:
         told.append(given.get("padding", ""))
         return tuple(Condition(one, "where") for one in told if one)
     if given.get("mask"):
-        told.append(f"the mask that is given is {given['mask']}")
+        told.append(f"the mask is {given['mask']}")
     told += given.get("full mask", "").split("; ")
     if "left out" in given:
         told.append(f"nothing is given for {given['left out']}")

@@ -42,10 +42,10 @@ from .stating import LIKE, Axes, Graph, reorders
 # under autocast, which code can ask for.
 ONE_CALL = Condition("every float32 call in evaluation without autocast runs this graph", "where")
 # A graph says nothing of derivatives: what is detached is in it by its value.
-ON_CPU = Condition("calls are on the CPU: the code asks for the device", "where")
-BY_VALUE = Condition("this is said of values, not of gradients", "where")
+ON_CPU = Condition("calls run on the CPU (the code checks the device)", "where")
+BY_VALUE = Condition("this covers values, not gradients", "where")
 ORDERED = ("composition", "identity-at-zero")  # laws that rotate what was rotated
-IN_ORDER = Condition("its channels are put back in the order in which they went in", "where")
+IN_ORDER = Condition("its channels are returned in the order in which they came", "where")
 NO_NAN = "the code gives no NaN"
 SHORT = 60  # characters of a formula that stands in a line
 
@@ -57,9 +57,9 @@ def defined(told: str, short: int = SHORT) -> Condition:
     if told.endswith("≠ 0"):
         return Condition("no denominator is 0", "if")
     if told.endswith("≥ 0"):
-        return Condition("no root is of a negative number", "if")
+        return Condition("no root of a negative number is taken", "if")
     if told.endswith("> 0"):
-        return Condition("every logarithm is of a number above 0", "if")
+        return Condition("every logarithm is of a positive number", "if")
     return Condition(told, "if")
 
 
@@ -266,8 +266,8 @@ def widths_told(exported: Exported) -> tuple[Condition, ...]:
         return ()
     low = bisect_left(range(1, MOST), True, key=lambda n: bool(_wraps(exported, nodes, n)))
     if low < 2:
-        return (Condition(f"no whole number wraps round in {wrong}", "if"),)
-    return (Condition(f"positions and lengths stay below {low + 1}, from where {wrong} wraps"),)
+        return (Condition(f"no integer overflows in {wrong}", "if"),)
+    return (Condition(f"positions and lengths stay below {low + 1}, where {wrong} overflows"),)
 
 
 def _wraps(exported: Exported, nodes: Iterable[Node], most: int) -> str:

@@ -83,7 +83,7 @@ class Executed:
     def told(self) -> Iterator[str]:
         """That the code does the same while it is traced, if it asks for that."""
         for name in self.of_traces:
-            yield f"asking `{name}` changes nothing, as in every run"
+            yield f"asking `{name}` has no effect, as in every run"
 
     def functions(self, roots: Iterable[Any]) -> list[FunctionType]:
         """The functions that ran; to look for one that none of the roots holds takes long."""

@@ -485,7 +485,7 @@ def _table(
     number = value.ndim == 0 and value.dtype != torch.bool and not value.is_complex()
     if number and held:
         whole = as_array(int(value))
-        told = f"{held} is as it is now, {whole!r}"
+        told = f"{held} keeps its value, {whole!r}"
         return ("pattern", Pattern(whole, lambda _: whole, told)), None
     return ("constant", as_array(int(value)) if number else _NoTerm(target, value)), None
 

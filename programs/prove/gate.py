@@ -461,8 +461,8 @@ def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
         return
     beyond = [text for place, text in watch.blocks.items() if place not in traced]
     if beyond:
-        told = f"what runs and was not traced, such as `{beyond[0]}`,"
-        yield f"{told} changes nothing, as in every run"
+        told = f"code that ran untraced, such as `{beyond[0]}`,"
+        yield f"{told} has no effect, as in every run"
 
 
 def _counted(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]:
@@ -474,7 +474,7 @@ def _counted(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]
     before = state_of(roots)
     run.of_code(given)
     if state_of(roots) != before:
-        yield "what the code counts from call to call changes nothing, as in every run"
+        yield "what the code counts from call to call has no effect, as in every run"
 
 
 def _memory() -> int:

@@ -330,14 +330,14 @@ class Proofs:
                 lengths = clauses(c for c in found.assuming if c.kind == "for")
                 told.append(
                     Condition(
-                        f"other code runs elsewhere, of which it is proved {', '.join(lengths)}",
+                        f"other code runs elsewhere, for which it is proved {', '.join(lengths)}",
                         "where",
                     )
                 )
             else:
                 told.append(
                     Condition(
-                        f"other code runs elsewhere, as at {where}, of which it is not proved",
+                        f"other code runs elsewhere, as at {where}, for which it is not proved",
                         "where",
                     )
                 )

@@ -258,7 +258,7 @@ def pattern_of(value: Tensor, target: str = "table", held: str = "") -> Pattern 
         return None
     plain = value.detach().to("cpu")
     values: Tensor = plain.unique()  # type: ignore[no-untyped-call]
-    told = f"{held} is as it is now" if held else ""
+    told = f"{held} keeps its value" if held else ""
     if len(values) == 1:
         said = f"{told}, {_said(values[0].item())} everywhere" if told else ""
         return _made(plain, lambda shape: xp.broadcast_to(_number(values[0]), shape), said)
@@ -297,7 +297,7 @@ def small_of(value: Tensor, held: str = "") -> Pattern | None:
             found = [xp.stack(found[k : k + length]) for k in range(0, len(found), length)]
         return found[0]
 
-    told = f"{held} is as it is now{_listed(value)}" if held else ""
+    told = f"{held} keeps its value{_listed(value)}" if held else ""
     with noted(Notes()):
         return Pattern(made(()), made, told)
 

@@ -149,12 +149,12 @@ class Watch:
     def told(self) -> Iterator[str]:
         """What was as it was in every run, and may be otherwise in a trace or in another call."""
         for site in self.taken:
-            yield f"`{self.sites[site].text}` gives what it gave in every run"
+            yield f"`{self.sites[site].text}` returns the same as in every run"
         for site, met in self.kinds.items():
             if None in met:
-                yield f"`{self.sites[site].text}` gives what it gave in every run"
+                yield f"`{self.sites[site].text}` returns the same as in every run"
             elif len(met) > 1:
-                yield f"asking `{self.sites[site].text}` changes nothing, as in every run"
+                yield f"asking `{self.sites[site].text}` has no effect, as in every run"
         somewhere = {site for site, *_ in self.met}
         for site, looked_for in self.empty.items():
             if len(looked_for) > 1 and site not in somewhere:

@@ -29,7 +29,7 @@ ONCE_PROVED = [
     ("branches.py::typed", "layer", "permutation", None),
     ("branches.py::cached", "layer", "permutation", None),
     ("branches.py::compiled", "layer", "permutation", None),
-    ("flag.py::flagged", "layer", "permutation", "the buffer flag is as it is now"),
+    ("flag.py::flagged", "layer", "permutation", "the buffer flag keeps its value"),
     ("wrap.py::rotate", "rotary", "relative", "positions and lengths stay below 8388608"),
     ("fill_added.py::late", "layer", "permutation", None),
     ("length.py::alibi_bias", "bias", "offset-only", None),

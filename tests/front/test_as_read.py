@@ -78,7 +78,7 @@ def test_a_layer_is_asked_what_was_read_of_it(rule: str, found: dict[str, str]) 
     record = check_attention(Tokens(RULES[rule]), methods=FEW)
     assert verdicts(record) == found
     assert exit_code(record) == 0
-    assert ("asked of the mask that was read" in declaring(record)) == (found != NONE)
+    assert ("checked against the mask that was identified" in declaring(record)) == (found != NONE)
     assert ("holds it to that mask" in declaring(record)) == (found not in (NONE, CAUSAL))
 
 
@@ -143,7 +143,7 @@ def test_what_is_asked_by_name_is_not_told_as_read() -> None:
     record = check(Tokens(RULES["all"]), laws=["causal"])
     assert record.law("causal").verdict == "broken"
     assert "were asked" not in declaring(record)
-    assert "asked of the mask that was read" not in declaring(record)
+    assert "checked against the mask that was identified" not in declaring(record)
 
 
 def test_what_is_declared_comes_first() -> None:

@@ -87,7 +87,7 @@ def test_the_line_of_a_proof_has_every_condition() -> None:
         {"text": "every query sees a key", "kind": "if"},
         {"text": "no mask is given", "kind": "where"},
     )
-    rest = ({"text": "the buffer flag is as it is now", "kind": "where"},)
+    rest = ({"text": "the buffer flag keeps its value", "kind": "where"},)
     row = combined(
         NORM,
         [found("traced", "holds", assuming=conditions), found("traced", "holds", assuming=rest)],
@@ -95,7 +95,7 @@ def test_the_line_of_a_proof_has_every_condition() -> None:
     )
     assert row.why == (
         "proved, for T ≥ 2 and T mod 97 ≠ 0, if every query sees a key, "
-        "where no mask is given and the buffer flag is as it is now"
+        "where no mask is given and the buffer flag keeps its value"
     )
     assert how(row) == row.why.removeprefix("proved, ")
 

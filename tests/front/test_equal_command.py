@@ -52,7 +52,7 @@ def test_a_proof_is_printed_with_its_conditions_and_written(code: Path, capsys: 
     assert main(["equal", f"{code}::once", f"{code}::again", "--json", str(file)]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "✓ proved: one function" in told
-    assert "steps, where this is said of values, not of gradients" in told
+    assert "steps, where this covers values, not gradients" in told
     text = file.read_text(encoding="utf-8")
     conforms(text, "--equal")
     record = EqualRecord.model_validate_json(text)

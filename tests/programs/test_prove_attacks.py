@@ -495,7 +495,7 @@ def test_both_sides_of_a_branch_on_the_heads_of_keys_are_proved() -> None:
 
     told = only(prove(adapted_as(code, BOTH), ("linear",), seconds=SECONDS), "linear")
     assert {"G ≤ 21", "H ≤ 21"} <= set(told)
-    assert sum("of which it is proved" in one for one in told) == 2
+    assert sum("for which it is proved" in one for one in told) == 2
 
 
 def test_beyond_a_branch_on_heads_of_keys_their_own_code_is_traced() -> None:
@@ -505,7 +505,7 @@ def test_beyond_a_branch_on_heads_of_keys_their_own_code_is_traced() -> None:
     one, other = sorted(found.findings, key=lambda finding: finding.law)
     assert other.verdict == "broken", other.why
     assert one.verdict == "holds", one.why
-    assert "of which it is not proved" not in "; ".join(told.text for told in one.assuming)
+    assert "for which it is not proved" not in "; ".join(told.text for told in one.assuming)
 
 
 def test_lengths_that_are_equal_wherever_both_are_rotated_are_told() -> None:

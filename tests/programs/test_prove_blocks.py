@@ -74,7 +74,7 @@ class Marked(Tensor):
 
 
 KNOWN: set[int] = set()
-UNTRACED = "was not traced"
+UNTRACED = "ran untraced"
 CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "gradients": (with_gradients, UNTRACED),
     "a loop": (loop, UNTRACED),
@@ -90,7 +90,7 @@ CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
         "`torch.distributed.is_initialized()` is false",
     ),
     "a subclass": (lambda x: x.cumsum(1) if isinstance(x, Marked) else x, "`isinstance(x, Marked)"),
-    "names of it": (lambda x: x.cumsum(1) if "flag" in dir(x) else x, "`dir(x)` gives"),
+    "names of it": (lambda x: x.cumsum(1) if "flag" in dir(x) else x, "`dir(x)` returns"),
     "nothing": (lambda x: x.cumsum(1) if id(x) in KNOWN else x, "`id(x) in KNOWN` finds nothing"),
 }
 

@@ -120,7 +120,7 @@ def test_padding_and_hidden_tokens_do_nothing_for_every_mask(name: str) -> None:
     found = prove(layer(KEPT[name]), [HIDDEN, PADDING]).findings
     assert {(one.law, one.verdict) for one in found} == {(HIDDEN, "holds"), (PADDING, "holds")}
     hidden = {c.text for one in found if one.law == HIDDEN for c in one.assuming}
-    assert "the numbers that are hidden are finite" in hidden
+    assert "the hidden numbers are finite" in hidden
     assert {"every query sees a key", "no denominator is 0"} & hidden
 
 

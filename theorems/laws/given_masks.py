@@ -28,7 +28,7 @@ MASK_ADDS = _law("mask-adds", says="a mask of numbers adds exactly these to the 
 HIDDEN_ROWS = _law(
     "hidden-rows", says="a query that sees no key reads zeros or what is declared, and never NaN"
 )
-FINITE = "the numbers that are hidden are finite"
+FINITE = "the hidden numbers are finite"
 DOCUMENTS = _law("documents-apart", says="documents packed into one row do not see each other")
 
 

@@ -558,6 +558,6 @@ LAWS = (
         "survives-casting",
         "rotary",
         "precision",
-        "after .bfloat16() or .half() the frequencies are what they were, within float32",
+        "after .bfloat16() or .half() the frequencies are unchanged, within float32",
     ),
 )

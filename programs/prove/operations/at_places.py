@@ -252,7 +252,7 @@ def rows_of(a: Array, axis: int, where: Array, *, inside: bool = False) -> Array
 
 def _angles(angles: Angles, where: Array) -> Array:
     """The cosines and sines that a stored table has for these positions."""
-    told = "stored cosines and sines are as they are now, and read as exact ones"
+    told = "stored cosines and sines keep their values, and are read as exact ones"
     assume(f"{told} (they are within {angles.off:.1g})")
     notes().givens[angles.name] = angles.given
     notes().constants[angles.name] = torch.tensor(angles.frequencies, dtype=torch.float64)
