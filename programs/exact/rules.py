@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..aten import ROWS
-from .residues import KnownAlone, Residues, Value, axes_of, plain, shape_of
+from .residues import KnownAlone, Residues, Value, axes_of, is_number, plain, shape_of
 from .session import Field, Lost, NoMeaning, Pair, Payload, Session
 
 Rule = Callable[..., Any]
@@ -176,11 +176,21 @@ def _new(*_: Any, **__: Any) -> Any:
 
 @rule("index_put")
 def _index_put(xp: Residues, x: Any, places: Any, value: Any, accumulate: bool = False) -> Value:
-    def how(parts: list[Tensor]) -> Tensor:
-        put: Tensor = torch.ops.aten.index_put(parts[0], places, parts[1], accumulate)
-        return put  # the operator takes None for a whole axis, torch.index_put does not
+    def put(base: Tensor, values: Tensor) -> Tensor:  # None, a whole axis, is the operator's alone
+        found: Tensor = torch.ops.aten.index_put(base, places, values, accumulate)
+        return found
 
-    return xp.joined([x, value], how)
+    if not accumulate:
+        return xp.joined([x, value], lambda parts: put(*parts))
+    if is_number(plain(x)) and is_number(plain(value)):
+        raise KnownAlone
+    fields, zeros = xp.session.fields, torch.zeros(shape_of(x), dtype=torch.float64)
+    times = put(zeros, torch.ones(shape_of(value), dtype=torch.float64)).amax()
+    added = xp.number(value).field.at_levels(
+        lambda level, values: fields[level].reduced(put(zeros, values)),
+        lambda degree: degree.summed(max(1, int(times))),
+    )
+    return xp.number(x) + xp.number(added)
 
 
 @rule("slice_scatter", "select_scatter")

@@ -154,7 +154,9 @@ def test_what_another_tensor_holds_is_told_as_a_buffer_is(
 ) -> None:
     (finding,) = prove(layer(Attributes(gate, how)), (ROWS,)).findings
     assert finding.verdict == "holds"
-    texts = [condition.text for condition in finding.assuming if "keeps its value" in condition.text]
+    texts = [
+        condition.text for condition in finding.assuming if "keeps its value" in condition.text
+    ]
     assert texts == [told] * bool(told)
 
 
