@@ -1,4 +1,4 @@
-"""Programs that torch.export traced, read as terms: laws proved of the code itself."""
+"""Proofs about programs: graphs traced by torch.export are read as terms, and laws proved of them."""
 
 from __future__ import annotations
 

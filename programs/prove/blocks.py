@@ -1,7 +1,7 @@
-"""Which blocks of some code run: a proof is of those that ran while it was traced, of no other.
+"""Record which blocks of code run: a proof is about the blocks that ran during tracing alone.
 
-What runs only with gradients wanted, or where a length is a plain number, is in no graph.  A run
-beside the graph shows that it gave the same there, and of other lengths it shows nothing.
+What runs only if gradients are wanted, or if a length is a plain number, is in no graph.  A run
+beside the graph shows that code and graph agree there, and shows nothing about other lengths.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-MARK = "attnproof: what is compared"  # a constant that stands for the function that writes it down
-REACHED = -2  # what is written down of a block, in place of a side
+MARK = "attnproof: what is compared"  # a constant that stands for the recording function
+REACHED = -2  # recorded for a block, in place of a side
 SHORT = 60  # characters of a text that is printed
-COPIES = ("contiguous", "clone", "detach")  # the same numbers
+COPIES = ("contiguous", "clone", "detach")  # methods that return the same numbers
 Place = tuple[str, int, int]
 N = TypeVar("N", bound=ast.AST)
 
 
 def put(site: int, place: int, node: ast.expr) -> ast.expr:
-    """An expression, put through the function that writes it down."""
+    """Return an expression passed through the recording function."""
     call = ast.Call(ast.Constant(MARK), [ast.Constant(site), ast.Constant(place), node], [])
     for one in (call, call.func, *call.args[:2]):
         ast.copy_location(one, node)
@@ -27,21 +27,21 @@ def put(site: int, place: int, node: ast.expr) -> ast.expr:
 
 
 def shortened(text: str) -> str:
-    """A text in one line that is not long."""
+    """Return a text on one line, cut to ``SHORT`` characters."""
     text = " ".join(text.split())
     return text if len(text) <= SHORT else text[: SHORT - 3] + "..."
 
 
 class Blocks(ast.NodeTransformer):
-    """Has each block write down that it was reached: of a branch, a loop, a handler, a function.
+    """Make each block record that it was reached: of a branch, a loop, a handler, a function.
 
-    Where errors may be caught each statement is one.  ``lines``: of the source; ``site`` numbers a
-    place, with its text.
+    Inside ``try`` and ``with``, where errors may be caught, each statement is a block.  ``lines``
+    are those of the source; ``site`` numbers a place, given its text.
     """
 
     def __init__(self, lines: Sequence[str], site: Callable[[tuple[int, int], str], int]) -> None:
         self.lines, self.site = lines, site
-        self.asked: set[int] = set()  # the tests, by id: what they ask is seen where they turn
+        self.asked: set[int] = set()  # tests, by id: their outcomes are watched elsewhere
 
     def _number(self, node: ast.stmt | ast.expr) -> int:
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
@@ -55,12 +55,12 @@ class Blocks(ast.NodeTransformer):
         return node if isinstance(node, ast.Constant) else put(self._number(node), REACHED, node)
 
     def _statement(self, node: ast.stmt) -> ast.stmt:
-        """That a statement is reached, as one before it."""
+        """Return a statement that records that this one is reached."""
         told = put(self._number(node), REACHED, ast.copy_location(ast.Constant(None), node))
         return ast.copy_location(ast.Expr(told), node)
 
     def _body(self, body: list[ast.stmt], *, each: bool) -> list[ast.stmt]:
-        """A block: its first statement that does something is marked, or each."""
+        """Return a block with its first effective statement marked, or each of them."""
         found: list[ast.stmt] = []
         marked = False
         for one in body:
@@ -102,7 +102,7 @@ class Blocks(ast.NodeTransformer):
 
 
 def _does_nothing(node: ast.stmt) -> bool:
-    """Whether a statement changes no number: it raises, or says something, or copies an array."""
+    """Whether a statement changes no number: it raises, declares, documents or copies an array."""
     if isinstance(node, ast.Raise | ast.Pass | ast.Global | ast.Nonlocal):
         return True
     if isinstance(node, ast.Expr):
@@ -111,12 +111,12 @@ def _does_nothing(node: ast.stmt) -> bool:
 
 
 def _is_one(a: ast.expr, b: ast.expr) -> bool:
-    """Whether two expressions are one but for copies: then it is the same which is taken."""
+    """Whether two expressions are equal up to copies."""
     return ast.unparse(_uncopied(a)) == ast.unparse(_uncopied(b))
 
 
 def _uncopied(node: ast.expr) -> ast.expr:
-    """What an expression copies, and what is marked there as it was."""
+    """Return an expression without copying methods and recording calls around it."""
     while isinstance(node, ast.Call):
         if isinstance(node.func, ast.Constant):
             node = node.args[2]

@@ -1,4 +1,4 @@
-"""What code asks of the world around it, which is in no graph and not among its inputs."""
+"""What code asks of its environment, which is in no graph and not among its inputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import CodeType, ModuleType
 from typing import Any
 
-# Modules that answer otherwise at another time, on another machine, in another process.
+# Modules whose answers depend on the time, the machine or the process.
 STATE = frozenset(
     (
         "_contextvars",
@@ -41,8 +41,8 @@ STATE = frozenset(
 )
 
 
-OUTSIDE = ("open", "input")  # functions of Python that ask beyond the process
-# What torch is asked of how it is set, and tensors of what they are beside their numbers.
+OUTSIDE = ("open", "input")  # builtins that read from outside the process
+# Settings of torch, and properties of tensors other than their numbers.
 SETTINGS = frozenset(
     (
         "FakeTensor",
@@ -81,7 +81,7 @@ SETTINGS = frozenset(
 
 
 def asked_elsewhere(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str]:
-    """What some code was told by what is around it, as conditions; with the names of its module.
+    """Yield a condition on what codes read from their environment, given their globals.
 
     >>> import os
     >>> code = eval("lambda x: x if os.environ.get('FAST') else -x").__code__
@@ -104,11 +104,11 @@ def asked_elsewhere(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str
 def _is_state(one: Any) -> bool:
     if one is None:
         return False
-    if isinstance(one, Iterator):  # of which each call leaves less for the next
+    if isinstance(one, Iterator):  # each call consumes part of it
         return True
     if isinstance(one, ModuleType):
         return one.__name__ in STATE
-    if hasattr(one, "registry") and hasattr(one, "dispatch"):  # by the kinds of what it is given
+    if hasattr(one, "registry") and hasattr(one, "dispatch"):  # dispatches on argument types
         return True
     module = getattr(one, "__module__", None) or type(one).__module__
     return str(module).split(".")[0] in STATE or type(one).__name__ == "ContextVar"
