@@ -1,9 +1,9 @@
-"""What both programs are given: arrays of what they are for, and tables that are of angles.
+"""The inputs of both programs: arrays according to their roles, and tables computed from angles.
 
-Most arrays are any numbers.  A mask lets every row see a key, positions are whole, and cosines and
-sines may have to belong together: code that reads one half of a table is no other function than
-code that reads both, where the halves are alike.  At which lengths, and on which unusual numbers,
-both are run stands below.
+Most arrays have arbitrary numbers.  A mask lets every row see a key, positions are integers, and
+cosines and sines may have to be related: code that reads one half of a table is the same function
+as code that reads both, if the halves are equal.  The lengths, and the unusual numbers, on which
+both are run are also defined here.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .sides import LENGTH, Shared
 if TYPE_CHECKING:
     from .pair import Two
 
-OTHERS = (6, 9, 11, 13, 10, 12, 15, 17)  # of letters that have no size of their own: all differ
+OTHERS = (6, 9, 11, 13, 10, 12, 15, 17)  # lengths of letters without a usual size, all different
 MOST_POSITION, WORDS = 40, 10
 
 
 @dataclass(frozen=True)
 class Table:
-    """How tables of cosines and sines belong together; ``says`` is a condition, empty for any."""
+    """How tables of cosines and sines are related; ``says`` is a condition, empty if unrelated."""
 
     says: str
 
@@ -41,13 +41,13 @@ PAIRS = Table("cosines and sines are those of angles, each twice side by side")
 
 
 def tables_for(shared: Sequence[Shared]) -> tuple[Table, ...]:
-    """The ways in which these arrays can belong together, the most general first."""
+    """Return the ways in which these arrays can be related, the most general first."""
     both = {one.kind for one in shared} >= {"cos", "sin"}
     return (ANY, HALVES, PAIRS) if both else (ANY,)
 
 
 def of_angles(shared: Sequence[Shared], table: Table) -> tuple[Shared, ...]:
-    """What is shared where cosines and sines are made: angles in their place, half as many."""
+    """Replace cosines and sines by the angles they are computed from, half as many."""
     if table is ANY:
         return tuple(shared)
     found = []
@@ -63,7 +63,7 @@ def of_angles(shared: Sequence[Shared], table: Table) -> tuple[Shared, ...]:
 def with_tables(
     shared: Sequence[Shared], table: Table, values: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """The shared arrays, cosines and sines among them, of arrays with angles in their place."""
+    """Return the shared arrays, with cosines and sines computed from the angles in their place."""
     if table is ANY:
         return tuple(values)
     given = iter(values)
@@ -84,7 +84,7 @@ def with_tables(
 
 
 def size_of(letter: str, lengths: Mapping[str, int]) -> int:
-    """The length of an axis by its letter, which may be a number, a quotient or a sum.
+    """Return the length of an axis from its letter, which may be a number, quotient or sum.
 
     >>> size_of("D/2", {"D": 8}), size_of("(n+m)", {"n": 2, "m": 3})
     (4, 5)
@@ -96,7 +96,7 @@ def size_of(letter: str, lengths: Mapping[str, int]) -> int:
 
 
 def lengths_for(shared: Sequence[Shared], known: Mapping[str, int]) -> dict[str, int]:
-    """A length for every letter, all different but for those that are known."""
+    """Return a length for every letter, all different except those that are known."""
     names = [c for one in shared for letter in one.letters for c in _letters_of(letter)]
     free = iter(n for n in OTHERS if n not in known.values())
     found: dict[str, int] = {}
@@ -119,7 +119,7 @@ def drawn(
     *,
     small: bool = False,
 ) -> tuple[Tensor, ...]:
-    """An array for each that is shared; ``small``: few small whole numbers, as a witness has."""
+    """Return an array for each shared one; ``small``: of small integers, for a readable witness."""
     generator = torch.Generator().manual_seed(seed)
 
     def one(what: Shared) -> Tensor:
@@ -153,17 +153,17 @@ def _whole(kind: str, shape: list[int], lengths: Mapping[str, int], generator: A
     return torch.randint(0, WORDS, shape, generator=generator)
 
 
-LONG = (16, 33, 70)  # tokens; code may do otherwise from a length on
-NAMED, LONGEST = 24, 600  # lengths of the source that are tried
-HEADS = 64  # of which code may have some of its own
+LONG = (16, 33, 70)  # numbers of tokens; code may change its path at some length
+NAMED, LONGEST = 24, 600  # number and bound of lengths from the source that are tried
+HEADS = 64  # numbers of heads up to which lengths of the source are tried
 NUMBERS, MOST_INPUT = 8, 1e30  # numbers of the source that are tried as inputs
 TOKENS = "nrm"
-FILLS = (1e3, 1e6)  # what hides keys as long as no score is as large
+FILLS = (1e3, 1e6)  # fills that hide keys as long as no score is as large
 LARGE, ZEROS = "large inputs", "inputs that are 0"
 
 
 def lengths_tried(both: Two) -> list[dict[str, int]]:
-    """Lengths at which both are run: as they stand, small, equal, and long; short ones first."""
+    """Return the lengths at which both are run: as given, small, equal, long; shortest first."""
     base = dict(both.lengths)
     letters = [c for c in base if any(c in one.letters for one in both.given)]
     tokens = [c for c in letters if c in TOKENS]
@@ -193,18 +193,18 @@ def lengths_tried(both: Two) -> list[dict[str, int]]:
 
 
 def _constants(both: Two) -> list[float]:
-    """The numbers of the source of either program."""
+    """Return the numbers in the source of either program."""
     return constants_in([side.program.call for side in (both.first, both.second)])
 
 
 def _named(both: Two) -> list[int]:
-    """Lengths that the source of either program names, and their neighbours."""
+    """Return lengths named in the source of either program, and their neighbours."""
     named = dict.fromkeys(n + k for n in numbers_of(_constants(both)) for k in (-1, 0, 1))
     return [n for n in named if 3 < n <= LONGEST][:NAMED]
 
 
 def unusual(both: Two, given: Sequence[Tensor]) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
-    """Inputs of which code may do otherwise, and what they are, where they are no ordinary ones."""
+    """Yield unusual inputs, which code may treat specially, each with its description or ""."""
     yield ZEROS, scaled(given, 0.0)
     for place, x in enumerate(given):
         if x.is_floating_point():
@@ -229,5 +229,5 @@ def unusual(both: Two, given: Sequence[Tensor]) -> Iterator[tuple[str, tuple[Ten
 
 
 def scaled(values: Sequence[Tensor], scale: float) -> tuple[Tensor, ...]:
-    """The numbers among some arrays times a number; positions and masks as they are."""
+    """Return the floating-point arrays times a number; positions and masks unchanged."""
     return tuple(x * scale if x.is_floating_point() else x for x in values)

@@ -1,4 +1,4 @@
-"""Proofs about programs: graphs traced by torch.export are read as terms, and laws proved of them."""
+"""Prove laws of programs: graphs traced by torch.export are read as terms."""
 
 from __future__ import annotations
 
