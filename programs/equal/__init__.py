@@ -1,1 +1,1 @@
-"""Decide whether two programs are the same function: proved for all sizes, or a counterexample."""
+"""Decide whether two programs are the same function, by proof or by counterexample."""

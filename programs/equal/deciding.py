@@ -209,7 +209,7 @@ def ways(both: Two) -> Sequence[str]:
 
 
 def _conditions(both: Two, *, proved: bool = False) -> tuple[Condition, ...]:
-    """Return what both share besides the arrays: weights (if proved, any weights), and tables."""
+    """Return conditions on what both share besides the arrays: a proof covers any weights."""
     found = []
     if both.table is not ANY:
         found.append(Condition(both.table.says, "where"))

@@ -46,10 +46,10 @@ class Looked:
 
     ``how``: the way of calling there, or the choice of weights, if not ordinary.  ``tried``: the
     number of calls that were compared, ``formats``: in which dtypes.  ``raises``: lengths at which
-    only one program raises, and the error.  ``overflows``: which program alone gives non-finite
-    results on large inputs, which does not count as a difference.  ``kinds``: for inputs of each
-    format, the dtypes of the results, if they differ.  ``cancels``: a difference was met that only
-    the observed effect of rounding explains, since numbers cancel.
+    only one program raises, and the error.  ``overflows``: where results are non-finite at
+    different entries on large inputs, which does not count as a difference.  ``kinds``: for inputs
+    of each format, the dtypes of the results, if they differ.  ``cancels``: a difference was met
+    that only the observed effect of rounding explains, since numbers cancel.
     """
 
     error: float = 0.0

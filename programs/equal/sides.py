@@ -257,7 +257,7 @@ def _begun(state: Argument) -> Any:
 
 
 def _placed(own: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """Return the letters for the axes of another order: its own if they agree, else by position."""
+    """Return the own letter of each axis of another order; by position if the letters differ."""
     if Counter(own) == Counter(theirs) or len(own) != len(theirs):
         return list(theirs)
     return list(own)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 MARK = "attnproof: what is compared"  # a constant that stands for the recording function
 REACHED = -2  # recorded for a block, in place of a side
-SHORT = 60  # characters of a text that is printed
+SHORT = 60  # most characters of a printed text
 COPIES = ("contiguous", "clone", "detach")  # methods that return the same numbers
 Place = tuple[str, int, int]
 N = TypeVar("N", bound=ast.AST)

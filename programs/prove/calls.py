@@ -79,7 +79,7 @@ class Call:
 
 
 def calls_of(subject: Subject) -> tuple[Call, ...]:
-    """Return the calls of this code that can be traced; of a window, the bias of its size."""
+    """Return the calls of this code that can be traced, or those that make a window's bias."""
     used = () if subject.module is None else (subject.module,)
     if isinstance(subject, Rotary):
         return _rotary(subject, used)

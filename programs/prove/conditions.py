@@ -65,11 +65,11 @@ def defined(told: str, short: int = SHORT) -> Condition:
 
 @dataclass
 class Conditions:
-    """Formulates conditions on the calls of a subject, in the letters of their lengths."""
+    """The wording of conditions on the calls of a subject, by the letters of their lengths."""
 
     subject: Subject
     letters: Axes
-    asking: dict[int, tuple[Call, bool]] = field(default_factory=dict)  # keeps the call alive
+    asking: dict[int, tuple[Call, bool]] = field(default_factory=dict)  # keeps each call alive
 
     def guards(self, graphs: Sequence[Graph]) -> tuple[str, ...]:
         """Return the ranges of the lengths of the calls, and what is fixed in them."""
@@ -219,7 +219,7 @@ def _always_alike(graph: Graph, met: Sequence[Binding]) -> tuple[str, ...]:
 
 
 MOST = 1 << 31  # positions and lengths below this are not worth a condition
-# By name of an operation: how large its result may be, from its operands and the longest length.
+# By operation: a bound on its result, from those on its operands and the one on lengths.
 RULES: dict[str, Callable[[list[int], int], int]] = {
     "add": lambda given, _: sum(given),
     "sub": lambda given, _: sum(given),

@@ -80,7 +80,7 @@ WHOLE = (
     aten.logcumsumexp.default,
     aten.log_sigmoid.default,
 )
-WRITES_NOTHING = (aten.detach_.default,)  # in place, but only as part of every torch.tensor(2.0)
+WRITES_NOTHING = (aten.detach_.default,)  # in place; part of every torch.tensor(2.0)
 LIFTED = ("lifted_tensor_", "_tensor_constant")  # names that torch.export gives
 WIDE = (torch.int32, torch.int64)  # integers taken not to wrap around
 
@@ -136,7 +136,7 @@ class Exported:
     blocks: frozenset[Place] | None = None
 
     def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the inputs of the call in the order of the graph, or the reverse."""
+        """Return the inputs of the call in the order of the graph, or vice versa."""
         return in_order(inputs, self.place)
 
     @cached_property
@@ -206,8 +206,8 @@ def exported(
     """Return the graph of a call on inputs like these.
 
     ``lengths`` tells for each axis of each input whether its length is to be symbolic, if the code
-    allows that; ``from_one``: symbolic lengths may be 1, where :func:`traced` permits it. Raises
-    :class:`NotTraced`.
+    allows that; ``from_one``: symbolic lengths may be 1, where :func:`traced` permits it.
+    Raises :class:`NotTraced`.
     """
     return read(traced(call, inputs, lengths, modules, from_one=from_one))
 
@@ -284,7 +284,7 @@ def _traced(
             any(map(tells_one, conditions_of(program))) or is_cut_short(program)
         ):
             raise NotTraced("what its lengths are at 1 is asked of several, or of a part that ends")
-    except Exception as error:  # noqa: BLE001 (export raises anything that the code raises)
+    except Exception as error:  # noqa: BLE001 (export passes on errors of the code)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     trained = frozenset(storages_of_trained(call, inputs))
     blocks = frozenset(watch.blocks) if known else None
@@ -299,7 +299,7 @@ def _blocks_of(
     It cannot if torch compiles functions itself, as flex_attention does: they must stay as written.
     """
     ran, watch = Executed(is_own), Watch()
-    with torch.no_grad(), suppress(Exception):  # tracing tells what it raises
+    with torch.no_grad(), suppress(Exception):  # tracing reports its errors
         ran.of(call)(*(x.clone() for x in inputs))
     if ran.is_compiled:
         return watch, False
@@ -311,7 +311,7 @@ def _blocks_of(
 
 @contextmanager
 def _tracing() -> Iterator[None]:
-    """Trace quietly, and layers as they are written, without fast paths.
+    """Trace quietly, with layers as they are written and no fast paths.
 
     The cache of fake tensors is off: with symbolic lengths it takes more time than it saves.  Nor
     are stack traces recorded for each operation.

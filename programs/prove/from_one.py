@@ -96,7 +96,7 @@ class FromOne(TorchFunctionMode):
     def hear(self, call: Callable[..., Any], inputs: Sequence[Tensor]) -> None:
         """Run a call as it is, and inspect the functions that it runs."""
         ran = Executed(is_own)
-        with torch.no_grad(), suppress(Exception):  # tracing tells what it raises
+        with torch.no_grad(), suppress(Exception):  # tracing reports its errors
             ran.of(call)(*(x.clone() for x in inputs))
         for code in ran.codes:
             names = {*code.co_names}

@@ -56,7 +56,7 @@ class Hook:
 
     @property
     def values(self) -> dict[str, Any]:
-        """The numbers that these have in the code; functions of rows have none."""
+        """The values of the givens in the code; functions of rows have none."""
         tables = {
             told: self.graph.exported.values[name].detach().double().numpy()
             for name, told in self.graph.tables.items()

@@ -2,7 +2,7 @@
 
 ``torch.zeros_like(mask).masked_fill_(mask, -inf)`` is ``masked_fill`` of the same zeros, at any
 lengths.  An array that may be a view of another, or is read again later, is left to torch, which
-decomposes the whole graph to functionalize it.
+decomposes the whole graph to functionalise it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _new(node: Node) -> OpOverload | None:
     target = node.target
     if not isinstance(target, OpOverload) or target.namespace != "aten":
         return None
-    schema = target._schema  # noqa: SLF001 (torch has no other name for it)
+    schema = target._schema  # noqa: SLF001 (torch has no public name for it)
     name = schema.name.removeprefix("aten::")
     written = [k for k, one in enumerate(schema.arguments) if one.is_write]
     if written != [0] or not name.endswith("_") or name.endswith("__"):

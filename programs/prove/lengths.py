@@ -63,7 +63,7 @@ def named(
 def pairs(
     letters: list[str], numbers: Sequence[int], *, several: bool
 ) -> Iterator[tuple[Lengths, str]]:
-    """Yield lengths with two named in the source, or one more than those; tokens may equal keys."""
+    """Yield pairs of lengths that the source names, or one more; with as many queries as keys."""
     named = [n for n in numbers if 1 < n <= LONG][:FEW]
     tokens = [letter for letter in letters if letter in "rn"]
     groups = [tokens, *([letter] for letter in letters if letter not in tokens)]
@@ -86,7 +86,7 @@ def _tokens_first(letters: list[str]) -> list[str]:
 
 
 def every(letters: list[str], seed: int) -> Iterator[Lengths]:
-    """Yield all middle lengths with small others; then all up to ``LONG`` in random order.
+    """Yield all middle lengths with small others; all up to ``LONG`` in random order; a few longer.
 
     Of three successive lengths one is small, one middle and one large, while there are such.
     """

@@ -334,7 +334,7 @@ def _of_row(operation: str, args: Sequence[Any], *, of_tables: bool) -> Array | 
 
 
 def _epsilon(operation: str, args: Sequence[Any]) -> float:
-    """Return the epsilon of a norm, which keeps rows of zeros from division by 0; 1 otherwise."""
+    """Return the epsilon given to a norm, which keeps it from dividing by 0; 1 if none is given."""
     place = {"aten.layer_norm.default": 4, "aten.rms_norm.default": 3}.get(operation)
     found = args[place] if place is not None and len(args) > place else None
     return found if isinstance(found, int | float) else 1.0

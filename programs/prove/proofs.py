@@ -119,7 +119,7 @@ class Proofs:
         return {name: self.graphs[name] for name in names}
 
     def drop(self, name: str, why: str = CHANGES) -> None:
-        """Drop the graph of code that gives other results later, or that differ from its term."""
+        """Drop the graph of code whose results change, or differ from those of its term."""
         self.graphs.pop(name, None)
         self.dropped.append(f"`{name}` is not read: {why}")
 

@@ -72,8 +72,8 @@ def prove(
     """Trace a program and prove the named laws of its kind (all laws, if none is named).
 
     ``tell`` is called with each finding as soon as it is made, ``begin`` with the name of each law
-    before it is tried; ``seconds`` limits the search for one proof; ``fixed`` lists letters whose
-    lengths to fix, of which the first choice that can be read is used.
+    before it is tried; ``seconds`` limits the search for one proof; ``fixed`` lists choices of
+    letters whose lengths to fix, of which the first that can be read is used.
     """
     made = calls_of(subject)
     with _evaluated(made):

@@ -396,7 +396,7 @@ def _has(node: Node, rows: Sequence[object]) -> bool:
 class Cuts:
     """The values at the cuts of a program in each call, each wrapped under a name of its own.
 
-    A wrapped array is a single argument of the terms computed from it, not a sum they look into.
+    A wrapped array enters the terms computed from it as a single argument, not as its summands.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:

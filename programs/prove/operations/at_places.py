@@ -1,7 +1,7 @@
 """Entries at indices that are arrays: lookups in stored tables, and in arrays that are computed.
 
 ``table[ids]`` of a table that the code computes, cos(arange(n) ω), is cos(ids ω): every operation
-that acts row by row along the axis takes the rows of its operands, down to the range itself. This
+that acts row by row along the axis takes the rows of its operands, down to the range itself.  This
 holds for indices within the axis, 0 to n - 1, which is a condition of the proof.
 """
 
@@ -299,7 +299,7 @@ def _gathered(a: Array, axis: int, where: Array) -> Array:
 
 
 def _if_stored(a: Array, axis: int, where: Array) -> Array | None:
-    """Return the rows of a stored table; the array computed from it bounds the places."""
+    """Return the rows of a stored table, else None; the caller has bounded the places."""
     if a.term not in notes().stored:
         return None
     found = rows_of(a, axis, where, inside=True)

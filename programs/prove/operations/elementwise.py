@@ -150,7 +150,7 @@ FILLED = "a mask compared with the number that it is filled with"
 def _beside_infinity(rule: Callable[[Any, Any], Any], x: Array, infinity: float) -> Array:
     """Compare an array with −∞ or +∞: its numbers lie between them, or are −∞ where masked.
 
-    This is a condition: overflow, or division by 0, would be neither.
+    This is assumed as a condition, which overflow or division by 0 would violate.
     """
     if not x.term.finite and notes().filled:
         raise Unread(FILLED)

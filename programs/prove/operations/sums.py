@@ -133,7 +133,7 @@ def flex_attention(
     """softmax of score(scale·q·k, b, h, i, j) over the keys that are visible(b, h, i, j), times V.
 
     A query that sees no key reads zeros, and a key head serves a group of query heads.  The lists
-    of blocks that a kernel may skip are not read: they are taken to agree with the mask. Only one
+    of blocks that a kernel may skip are not read: they are taken to agree with the mask.  Only one
     of the settings changes more than rounding: that rows without keys are not guarded.
     """
     if settings.get("ROWS_GUARANTEED_SAFE"):
