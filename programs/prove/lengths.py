@@ -63,7 +63,7 @@ def named(
 def pairs(
     letters: list[str], numbers: Sequence[int], *, several: bool
 ) -> Iterator[tuple[Lengths, str]]:
-    """Yield pairs of lengths that the source names, or one more; with as many queries as keys."""
+    """Yield pairs of lengths that the source names, or one more; queries and keys also as one."""
     named = [n for n in numbers if 1 < n <= LONG][:FEW]
     tokens = [letter for letter in letters if letter in "rn"]
     groups = [tokens, *([letter] for letter in letters if letter not in tokens)]

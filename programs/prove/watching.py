@@ -47,7 +47,7 @@ SIGNS: dict[type, str] = {
     ast.NotIn: "not in",
 }
 PARTS = {ast.FloorDiv, ast.Mod, ast.RShift, ast.Div}
-# Functions that return the numbers in a tensor, or a truth about them.
+# Functions that return the numbers in a tensor, or a truth value about them.
 OF_NUMBERS = ("item", "equal", "allclose", "is_nonzero")
 # Methods that remove or move what is kept, so that the next call finds something else.
 OF_STATE = (
