@@ -1,4 +1,4 @@
-"""What adds a table of positions to tokens, or makes the table, by a call that is told."""
+"""Additive positional encodings with a given call: code that adds a table to tokens or makes it."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from .supplied_inputs import ONE, ZERO, chosen, of_image, told
 from .token_axes import of_one_length, whole_of
 
 LONGEST = 4096
-GRID = ("t", "h", "w")  # the letters of a grid, the slowest first
+GRID = ("t", "h", "w")  # the letters of a grid, slowest axis first
 TOKENS, OFFSETS, SIGNED = parse("-> n (2 n - 1) (2 n)").results[0].axes or ()
 FEATURES = parse("-> E").results[0].axes or ()
 
 
 def feature_of(signature: Signature) -> str:
-    """The letter of the features of a token."""
+    """The letter of the feature axis of a token."""
     return "E" if "E" in signature.letters else "D"
 
 
 def grid_of(signature: Signature) -> tuple[str, ...]:
-    """The letters of the axes of a grid of tokens; none where tokens stand in a row.
+    """The letters of the axes of a grid of tokens; empty if the tokens form one sequence.
 
     >>> grid_of(parse("x: B E h w -> B E h w")), grid_of(parse("size = h -> (h h) E"))
     (('h', 'w'), ('h', 'h'))
@@ -58,7 +58,7 @@ def grid_of(signature: Signature) -> tuple[str, ...]:
 
 
 def fixed_of(signature: Signature) -> int:
-    """The number of tokens that the code takes, and no other; 0 where that is a letter.
+    """The only number of tokens that the code takes; 0 if the signature has a letter for it.
 
     >>> fixed_of(parse("x: B 5 E -> B 5 E")), fixed_of(parse("x: B n E -> B n E"))
     (5, 0)
@@ -68,12 +68,12 @@ def fixed_of(signature: Signature) -> int:
 
 
 def _of_grid(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
-    """Tokens (B, *sizes, E) in a grid -> what the code gives for them, (B or 1, *sizes, E)."""
+    """Return the code as a map of a grid of tokens, (B, *sizes, E) -> (B or 1, *sizes, E)."""
     run = runs(code, signature)
     back = returned(signature, ("out",))[0]
     axes, sides = result_axes(signature, back), grid_of(signature)
     here = ("B", *(c for c in GRID if c in sides), feature_of(signature))
-    if len(set(sides)) < len(sides):  # of squares the letters of rows and columns are told apart
+    if len(set(sides)) < len(sides):  # a square: give rows and columns letters of their own
         here, axes = ("B", "h", "w", here[-1]), _told_apart(axes)
 
     def call(x: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ def _of_grid(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
 
 
 def _told_apart(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """Axes of a square, such as (h h), as those of a grid, (h w)."""
+    """Return the axes of a square, such as (h h), as those of a grid, (h w)."""
     words = " ".join(map(str, axes)).split("h")
     return parse(f"-> {'h'.join(words[:2])}w{words[2]}").results[0].axes or ()
 
@@ -96,9 +96,10 @@ def _told_apart(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 def _in_rows(
     call: Callable[[Tensor], Tensor], sides: tuple[str, ...]
 ) -> Callable[[Tensor], Tensor]:
-    """The same of tokens (B, T, E) that fill a grid row by row, which is nearly a square.
+    """Return the same map for tokens (B, T, E), which fill a nearly square grid row by row.
 
-    Of code for squares they are the first of the least square that holds them.
+    For code that takes squares only, they are the first tokens of the smallest square that holds
+    them.
     """
 
     def rows(x: Tensor) -> Tensor:
@@ -119,10 +120,10 @@ def _in_rows(
 def _made(
     code: Code, signature: Signature, width: int, *, within: bool = False, another: bool = False
 ) -> Callable[[Tensor], Tensor]:
-    """Tokens (B, T, E) -> what the code gives for them, (B or 1, T, E).
+    """Return the code as a map of tokens, (B, T, E) -> (B or 1, T, E).
 
-    ``within``: its coordinates lie in [0, 1), as those of an image often do; ``another``: the first
-    token has another id than the others, if it takes ids.
+    ``within``: coordinates are scaled to [0, 1), as is common for images.  ``another``: if the code
+    takes ids, the first token has a different id from the others.
     """
     if grid_of(signature):
         return _in_rows(_of_grid(code, signature), grid_of(signature))
@@ -150,7 +151,7 @@ def _made(
             if within and role(one) == "coordinates":
                 arrays[one.name] = arrays[one.name] / count
         found, read = run(arrays, lengths)[back], list(axes)
-        if half is not None and axes[half] == SIGNED:  # from -n on: those from 0 on
+        if half is not None and axes[half] == SIGNED:  # offsets from -n: keep those from 0
             found, read[half] = found.narrow(half, count, count), TOKENS
         elif half is not None:
             found, read[half] = found.narrow(half, 0, count).flip(half), TOKENS
@@ -164,7 +165,7 @@ def _array(
 ) -> Tensor:
     axes, count = one.axes or (), x.shape[1]
     if role(one) in ROTATED and here[-1] not in one.letters:
-        return torch.zeros(one.shape(lengths), dtype=x.dtype, device=x.device)  # its size matters
+        return torch.zeros(one.shape(lengths), dtype=x.dtype, device=x.device)  # only shape matters
     if role(one) in ROTATED:
         return laid_out(x, here, axes, lengths)
     if role(one) in ("positions", "coordinates"):
@@ -189,7 +190,7 @@ def _array(
 
 
 def _handed(feature: str, one: Argument) -> str:
-    """What an array holds that no law draws, as :func:`_array` makes it."""
+    """What :func:`_array` puts into an array that no law draws; "" for the others."""
     if role(one) in ROTATED and feature not in one.letters:
         return ZERO
     return ONE if role(one) in ("constant", "scale") else ""
@@ -198,9 +199,10 @@ def _handed(feature: str, one: Argument) -> str:
 def additive(
     code: Code, signature: Signature, *, guessed: bool = False, within: bool = False
 ) -> Additive:
-    """What adds a table to tokens, or makes it: then it is added here.
+    """Return code that adds a table to tokens; if it only makes the table, it is added here.
 
-    Raises :class:`SignatureError` where the code cannot be called so, or adds nothing.
+    Raises :class:`SignatureError` if the code cannot be called in this way, if it returns a table
+    of rotations, or if it returns something other than scaled tokens plus a table.
     """
     for back in signature.results:
         if back.kind in TABLES:
@@ -274,7 +276,7 @@ def additive(
 
 
 def _require_places(code: Code, signature: Signature, width: int, found: Tensor) -> None:
-    """Raises :class:`SignatureError` where a token reads the id of another, as in a model."""
+    """Raise :class:`SignatureError` if a token depends on the id of another, as in a model."""
     try:
         other = _made(code, signature, width, another=True)(torch.zeros(*found.shape[:2], width))
     except Exception as error:
@@ -286,7 +288,7 @@ def _require_places(code: Code, signature: Signature, width: int, found: Tensor)
 
 
 def _rotates(code: Code, signature: Signature, what: str) -> str:
-    """Why a table of rotations is refused, and the line to write for it."""
+    """Return why a table of rotations is refused, and the line to write instead."""
     return (
         f"{code.name}, called as {signature}, gives {what}, and no table that is added; what "
         f"rotates by it stands behind a semicolon, as in '.. -> freqs: n D/2; then "
@@ -295,17 +297,17 @@ def _rotates(code: Code, signature: Signature, what: str) -> str:
 
 
 def _table(call: Callable[[Tensor], Tensor], width: int) -> Callable[[tuple[int, ...]], Tensor]:
-    """Sizes of a grid -> what is added to tokens that are 0."""
+    """Return the map from the sizes of a grid to what is added to tokens that are 0."""
     return lambda sizes: call(torch.zeros(1, *sizes, width))[0]
 
 
 def _most(code: Code, signature: Signature, width: int) -> int:
-    """How many positions the table has."""
+    """The number of positions in the table, at most ``LONGEST``, found by bisection."""
 
     def works(count: int) -> bool:
         try:
             _made(code, signature, width)(torch.zeros(1, count, width))
-        except Exception:  # noqa: BLE001 (past its end code may raise anything)
+        except Exception:  # noqa: BLE001 (beyond its table, code may raise anything)
             return False
         return True
 
@@ -319,7 +321,7 @@ def _most(code: Code, signature: Signature, width: int) -> int:
 
 
 def widths(code: Code) -> tuple[int, ...]:
-    """The features of a token: what is told, or it was built with, what it holds, some sizes."""
+    """The feature sizes to try: as set, else as built, as stored or by default, then a few more."""
     built = [n for n in code.built.values() if type(n) is int and n == SIZES["E"]]
     told = code.options.embed or code.options.width
     module: Any = code.module
@@ -331,9 +333,9 @@ def widths(code: Code) -> tuple[int, ...]:
 
 
 def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
-    """The features of a row, where nothing that goes in says how many they are."""
+    """The feature size read off the result of a call, if no input of the code fixes it; else ()."""
     letter, back = feature_of(signature), returned(signature, ("out",))[0]
-    axes = [parts(axis) for axis in result_axes(signature, back)]  # one of 1 has no label
+    axes = [parts(axis) for axis in result_axes(signature, back)]  # length 1 has no label
     letters = [c for one in (*signature.arguments, *signature.built) for c in one.lengths]
     letters += [c for one in signature.arrays for c in one.letters]
     if letter in letters or (letter,) not in axes:
@@ -349,7 +351,7 @@ def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
 
 
 def _of_features(signature: Signature) -> tuple[Signature, int]:
-    """The call with a letter for the features of a row, and how many these are where it is told."""
+    """Return the signature with a letter for the feature axis, and its size where that is given."""
     back = signature.results[0]
     last = str((back.axes or ("",))[-1])
     if not last.isdigit() or {"D", "E"} & set(signature.letters):
@@ -359,7 +361,10 @@ def _of_features(signature: Signature) -> tuple[Signature, int]:
 
 
 def _width(code: Code, signature: Signature) -> int:
-    """The first number of features with which it can be called, or that it gives by itself."""
+    """The first feature size with which the code can be called.
+
+    Raises :class:`SignatureError` if there is none.
+    """
     failed = ""
     for width in (*widths(code), *_own_width(code, signature)):
         try:

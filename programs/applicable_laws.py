@@ -1,7 +1,7 @@
-"""Whether a law is asked of some code: decided once, for every method.
+"""Which laws apply to a piece of code: decided here once, for every method.
 
-From the fields of the subject and what is declared; what a run of the code shows against a formula
-is seen in :mod:`attnproof.programs.identify.applicability`.
+The decision rests on the fields of the subject and on what is declared of it.  Whether a run of the
+code rules out a formula is decided in :mod:`attnproof.programs.identify.applicability`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NUMBERS_ALONE = (
     "for attention:hidden_row=zero"
 )
 
-# What code lacks of which a law speaks; the field of the subject that would hold it.
+# By law: the field of the subject that it needs, and what the code lacks if that field is empty.
 LACKS = {
     "rotated-once": (
         "all_three",
@@ -60,15 +60,15 @@ LACKS = {
 
 
 def declared_of(subject: Subject) -> DeclaredAttention:
-    """What is declared of code with a mask, else what was read of it; nothing, where neither is."""
+    """Return what is declared of code with a mask, else its mask as read, else an empty one."""
     said = getattr(subject, "declared", None) or getattr(subject, "as_read", None)
     return said if isinstance(said, DeclaredAttention) else DeclaredAttention()
 
 
 def not_asked(law: str, subject: Subject, *, named: bool = False) -> str:
-    """Why a law is not asked of this code; "" where it is.
+    """Return why a law does not apply to this code; "" if it does.
 
-    ``named``: who asks names the law, which says of code that declares nothing that it should hold.
+    ``named``: the user asks for this law by name, and so expects it even of undeclared code.
 
     >>> from attnproof.programs.subjects import Layer
     >>> not_asked("causal", Layer(name="f", call=lambda x: x, embed=4))
@@ -94,7 +94,7 @@ def _not_causal(subject: Subject, *, named: bool = False) -> str:
 
 
 def in_order(subject: Any) -> str:
-    """Why tokens, or keys, may have an order, as far as it is declared."""
+    """Return why the order of tokens or keys may matter, by declaration or by the mask as read."""
     declared = declared_of(subject)
     if declared.causal or declared.window:
         said = getattr(subject, "declared", None) is not None
@@ -209,7 +209,7 @@ def _no_padding(subject: Attention) -> str:
 
 
 def _undeclared(field: str, words: str) -> Callable[[Any], str]:
-    """Whether this field of what is declared of rotary code says nothing."""
+    """Return the rule that refuses rotary code whose declaration leaves this field open."""
 
     def rule(subject: Rotary) -> str:
         if subject.declared is None:
@@ -237,7 +237,7 @@ def _undeclared_length(subject: Rotary) -> str:
 
 
 def _of_bias(what: str, name: str) -> Callable[[Bias], str]:
-    """Why a bias is not asked for slopes or buckets that nobody declares."""
+    """Return the rule that refuses a bias whose slopes or buckets are not declared."""
 
     def why(subject: Bias) -> str:
         said = subject.declared
@@ -288,7 +288,10 @@ RULES: dict[str, Callable[[Any], str]] = {
 
 
 def promised(law: str, subject: Subject, *, named: bool = False) -> bool:
-    """Whether code that breaks a law is wrong: always, as declared, or as the law is named.
+    """Whether code that breaks this law is at fault.
+
+    The laws about the order of tokens require ``causal=false``, and ``products-of-offset`` requires
+    any declaration, unless the law is asked for by name (``named``).
 
     >>> from attnproof.programs.subjects import Layer
     >>> promised("permutation", Layer(name="f", call=lambda x: x, embed=4))
@@ -302,9 +305,10 @@ def promised(law: str, subject: Subject, *, named: bool = False) -> bool:
 
 
 def read_of_few(law: str, subject: Subject) -> str:
-    """Why code that breaks a law of the mask that was read of it is not at fault; "" where it is.
+    """Return why code that breaks a law about its mask as read is not at fault; "" if it is.
 
-    More keys may show a window that few do not; a later key that is seen shows a leak.
+    The mask was read off few keys, and more keys may reveal a window; but a query that sees a later
+    key is a leak in any case.
     """
     if law == "causal" or law not in as_read.LAWS or not getattr(subject, "as_read", None):
         return ""

@@ -1,4 +1,4 @@
-"""Attention on queries, keys and values whose call is told."""
+"""Attention on queries, keys and values, called by a given signature."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ from .supplied_inputs import HOLDS, held_by
 
 @dataclass(frozen=True)
 class OnHeads:
-    """A call on q (B, H, T, D), k and v (B, G, S, D), and truth values or numbers (B, 1, T, S).
+    """A call on q (B, H, T, D), k and v (B, G, S, D), and a boolean or additive mask (B, 1, T, S).
 
-    Raises :class:`SignatureError` for a signature that is no such call.
+    Raises :class:`SignatureError` if the signature does not describe such a call.
     """
 
     code: Code
     signature: Signature
     least: float = float("-inf")  # the number that hides a key
-    full: bool = False  # masks that may be left out are given, and show every key
-    heads: tuple[int, int] = (1, 1)  # of queries, and of keys
+    full: bool = False  # optional masks are passed too, and show every key
+    heads: tuple[int, int] = (1, 1)  # query heads, key heads
 
     @cached_property
     def program(self) -> Program:
-        """What is called."""
+        """The code with its signature, as a callable program."""
         return Program(self.code.call, self.signature, self.code.name)
 
     @cached_property
     def three(self) -> tuple[Argument, Argument, Argument]:
-        """Queries, keys and values."""
+        """The arguments for queries, keys and values."""
         by = {role(one): one for one in self.signature.arrays}
         missing = [name for name in ("query", "key", "value") if name not in by]
         if missing:
@@ -78,38 +78,38 @@ class OnHeads:
 
     @property
     def square(self) -> bool:
-        """Whether there are as many queries as keys."""
+        """Whether the signature has one length for queries and keys."""
         return "r" not in self.three[0].letters
 
     @cached_property
     def masks(self) -> tuple[Argument, ...]:
-        """Its masks of keys; the first is the one that is asked about."""
+        """The masks of keys; the laws are about the first."""
         return masks_in(self.signature)
 
     @cached_property
     def query_masks(self) -> tuple[Argument, ...]:
-        """Its masks of queries."""
+        """The masks of queries."""
         return tuple(filter(of_queries, self.signature.arrays))
 
     @cached_property
     def spare(self) -> set[str]:
-        """The masks that may be left out."""
+        """The names of the masks that are left out of a call unless one is given."""
         return set() if self.full else spare(self.code, (*self.masks, *self.query_masks))
 
     @property
     def shared(self) -> bool:
-        """Whether keys have no axis of heads, and are those of every head."""
+        """Whether keys have no head axis and are shared by all query heads."""
         q, k, _ = (one.letters for one in self.three)
         return "H" in q and not {"G", "H"} & set(k)
 
     @property
     def groups(self) -> str:
-        """The letter of the heads of keys."""
+        """The letter of the head axis of keys."""
         return "G" if "G" in self.three[1].letters or self.shared else "H"
 
     @cached_property
     def shown(self) -> tuple[str, tuple[Axis, ...]] | None:
-        """The name and the axes of the weights that it returns."""
+        """The name and the axes of the attention weights, if the code returns them."""
         first = self.first
         for k, one in enumerate(self.signature.results):
             axes = by_letters(one.axes or ())
@@ -120,7 +120,7 @@ class OnHeads:
 
     @property
     def shows_each_head(self) -> bool:
-        """Whether it returns weights, and not their mean over several heads."""
+        """Whether the code returns the weights of each head, not only their mean."""
         if self.shown is None:
             return False
         letters = {c for axis in self.shown[1] for c in axis.letters}
@@ -128,7 +128,7 @@ class OnHeads:
 
     @cached_property
     def first(self) -> str:
-        """The name of the result: of several the first with channels, where none is told."""
+        """The name of the output: the one named ``out``, else the first result with channels."""
         told = returned(self.signature, ("out",))[0]
         wide = [
             one.name or str(k)
@@ -139,13 +139,16 @@ class OnHeads:
 
     @property
     def packs(self) -> bool:
-        """Whether sequences of any lengths may stand one behind the other, as nothing else says."""
+        """Whether the call takes packed sequences of any lengths, given by bounds alone."""
         counted = any("B" in one.lengths for one in self.signature.arguments)
         packed = any(role(one) == "bounds" for one in self.signature.arrays)
         return packed and not counted and not self.masks and "H" in self.three[0].letters
 
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
-        """Tokens (B, T, H·D), which are all three, of documents that begin where ids are 0."""
+        """Attend within packed documents: tokens (B, T, H·D) serve as queries, keys and values.
+
+        A document begins wherever ``ids`` is 0.
+        """
         heads, groups = self.heads
         q = x.reshape(1, -1, heads, x.shape[-1] // heads).transpose(1, 2)
         arrays, lengths = self.given(q, q[:, :groups].flip(-1), q[:, :groups])
@@ -163,7 +166,7 @@ class OnHeads:
         seen: Tensor | None = None,
         counts: Tensor | None = None,
     ) -> dict[str, Tensor]:
-        """``out`` (B, H, T, D), and ``weights`` (B, H, T, S) where it shows them."""
+        """Return ``out`` (B, H, T, D), and ``weights`` (B, H, T, S) if the code returns them."""
         if self.square and a.shape[2] != b.shape[2]:
             return self._among(a, b, c, seen)
         arrays, lengths = self.given(a, b, c, seen, counts)
@@ -184,9 +187,9 @@ class OnHeads:
         seen: Tensor | None = None,
         counts: Tensor | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
-        """What the code is called with, and every length.
+        """Return the arguments of the call and the length of every letter.
 
-        A mask of queries goes together with one of keys, as code may multiply the two.
+        A mask of queries is passed together with one of keys, as code may multiply the two.
         """
         rows, heads, queries, width = a.shape
         keys = b.shape[2]
@@ -241,7 +244,7 @@ class OnHeads:
         return arrays, lengths
 
     def _among(self, a: Tensor, b: Tensor, c: Tensor, seen: Tensor | None) -> dict[str, Tensor]:
-        """Fewer queries than keys in the last places of as many, which are read."""
+        """Call code with one length on fewer queries than keys: they are put last, after zeros."""
         rows, heads, queries, width = a.shape
         keys = b.shape[2]
         if queries > keys:
@@ -263,7 +266,7 @@ class OnHeads:
         return {name: x[:, :, more:] for name, x in self.call(longer, b, c, seen).items()}
 
     def counting(self, a: Tensor, b: Tensor, c: Tensor, counts: Tensor) -> Tensor:
-        """The output where those queries count that a mask of queries (B, T) says."""
+        """Return the output under a mask of queries (B, T)."""
         return self.attend(a, b, c, None, counts)
 
     def attend(
@@ -274,7 +277,7 @@ class OnHeads:
         seen: Tensor | None = None,
         counts: Tensor | None = None,
     ) -> Tensor:
-        """The output; row by row, and head by head, for code that knows no batch, or no heads."""
+        """Return the output; code without a batch or head axis is called once per row or head."""
         if self.shared and b.shape[1] > 1:
             parts = zip(*(x.chunk(b.shape[1], 1) for x in (a, b, c)), strict=True)
             return torch.cat([self.attend(q, k, v, seen, counts) for q, k, v in parts], 1)
@@ -291,14 +294,14 @@ class OnHeads:
         return self._by_rows("out", a, b, c, seen, counts)
 
     def weights(self, a: Tensor, b: Tensor) -> Tensor:
-        """The weights that it shows."""
+        """Return the attention weights."""
         return self._by_rows("weights", a, b, b.clone(), None, None)
 
     def _by_rows(self, name: str, *given: Tensor | None) -> Tensor:
-        """The call; row by row, for code that knows no batch.
+        """Return one result of the call; code without a batch axis is called once per row.
 
-        Of a mask that knows none the one of each row is that of all rows of a call, which is read
-        in its row; of many rows some are called together.
+        If only a mask lacks the batch axis, each call passes the mask of one row together with
+        several rows of the batch, and the result is read in that row.
         """
         first, seen, counts = given[0], given[3], given[4]
         assert first is not None
@@ -326,7 +329,7 @@ class OnHeads:
 
 
 def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
-    """Attention on queries, keys and values.  Raises :class:`SignatureError`."""
+    """Return attention on queries, keys and values.  Raises :class:`SignatureError`."""
     on = OnHeads(code, signature)
     q, k, _ = on.three
     heads = (code.options.heads or SIZES["H"]) if "H" in q.letters else 1
@@ -376,16 +379,17 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
 
 
 def spare(code: Code, masks: tuple[Argument, ...]) -> set[str]:
-    """The names of masks that code need not be given: it has a default, and does not refuse it."""
+    """The names of optional masks: those with a default and no ``assert`` that demands them."""
     spared = {one.name for one in parameters(code.call) if not one.required}
     names = spared.intersection(one.name for one in masks)
     return {name for name in names if not re.search(rf"\bassert {name}\b", code.text)}
 
 
 def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]) -> dict[str, str]:
-    """What the code is given for a mask where nobody asks for one: "full mask", or "no mask".
+    """Describe what the code is given for its masks if the law sets none.
 
-    Of more masks than one some may be given and others not: "left out".
+    Keys: "full mask" if masks are passed that show every key, with "left out" naming those that are
+    not passed; "no mask" if none is passed.
     """
     handed = {one.name: held_by(one) for one in masks if one.name not in spare}
     taken = [one for one in parameters(code.call) if takes_mask(one) and one.name not in handed]
@@ -400,7 +404,7 @@ def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]
 def beside_masks(
     code: Code, own: Sequence[str], masks: tuple[Argument, ...], spare: AbstractSet[str]
 ) -> list[str]:
-    """What else is given, or left out, of a call that is given masks of its own, in clauses."""
+    """Describe in clauses which masks are passed or omitted beside the ones that a law sets."""
     shown = {one.name: held_by(one) for one in masks if one.name not in {*own, *spare}}
     taken = {one.name for one in parameters(code.call) if takes_mask(one)}
     told = [*shown.values()]
@@ -410,7 +414,7 @@ def beside_masks(
 
 
 def takes_mask(one: Parameter) -> bool:
-    """Whether a parameter is named like a mask, and is no flag or number.
+    """Whether a parameter is named like a mask and is not a flag, number or string.
 
     >>> [takes_mask(Parameter(name, "", True)) for name in ("kv_mask", "attn_bias", "x")]
     [True, True, False]
@@ -421,7 +425,7 @@ def takes_mask(one: Parameter) -> bool:
 
 
 def dropout_of(module: nn.Module | None) -> float:
-    """The largest dropout of a module's parts."""
+    """The largest dropout probability among the submodules of a module."""
     parts = module.modules() if module is not None else ()
     found = [m.p if isinstance(m, nn.Dropout) else getattr(m, "dropout", 0.0) for m in parts]
     return max((float(p) for p in found if isinstance(p, int | float)), default=0.0)

@@ -1,7 +1,7 @@
-"""Call forms of attention: how it is called where nobody says so, as a table.
+"""Call forms of attention: a table from which the call of undeclared code is guessed.
 
-Each form is a line of the signature language with roles in the place of names; it returns
-read off the shapes of one call with lengths that all differ.
+Each form is a line of the signature language with roles in place of parameter names.  The axes of
+the result are read off one call in which all lengths differ.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "<one>": ("B H n D", "B n H D", "B n (H D)", "B n D", "H n D", "n B H D", "n B D", "n D"),
     "<row>": ("B 1 r n", "B r n", "r n", "B H r n", "B 1 1 n", "B n"),
 }
-FORMS = {  # {braces} stand for the names of the three
+FORMS = {  # {braces} stand for the names of query, key and value
     "of heads": "{query}: <q>, {key}: <k>, {value}: <k>",
     "of heads, one length": "{query}: <one>, {key}: <one>, {value}: <one>",
     "of heads, one of keys": "{query}: <q>, {key}: <k>, {value}: <k>",
@@ -57,9 +57,9 @@ FORMS = {  # {braces} stand for the names of the three
 
 
 def fit_attention(code: Code) -> Attention:
-    """Attention by the form that fits it: on queries, keys and values, else on tokens.
+    """Return attention by the form that fits: on queries, keys and values, else on tokens.
 
-    Raises ``DoesNotFit``, and ``Ambiguous`` where two forms fit and differ in what they say.
+    Raises ``DoesNotFit``, and ``Ambiguous`` if two forms fit and differ in meaning.
     """
     return _with_its_mask(_fit_attention, _bound(code))
 
@@ -76,7 +76,7 @@ def _fit_attention(code: Code) -> Attention:
     except DoesNotFit:
         if not code.options.likely.get("causal"):
             raise
-        # its flag may only go with a mask: then it is called without, and asked all the same
+        # its causal flag may require a mask: then call it without, and still check causality
         line, more = tokens_line(_unsaid(code), known, failed, keeps=True)
     if not _speaks_of_attention(code):
         raise DoesNotFit("neither its name nor its source speaks of attention or softmax")
@@ -84,12 +84,12 @@ def _fit_attention(code: Code) -> Attention:
 
 
 def _unsaid(code: Code) -> Code:
-    """The same, of which nobody says that it is causal."""
+    """Return the same code without declared sizes or causality."""
     return replace(code, options=replace(code.options, likely={}))
 
 
 def fit_layer(code: Code) -> Layer:
-    """Any map of tokens by the form that fits it.  Raises ``DoesNotFit``."""
+    """Return any map of tokens by the form that fits.  Raises ``DoesNotFit``."""
     return _with_its_mask(_fit_layer, _bound(code))
 
 
@@ -99,7 +99,7 @@ def _fit_layer(code: Code) -> Layer:
 
 
 def _with_its_mask(fit: Callable[[Code], Found], code: Code) -> Found:
-    """What fits; where all calls raise without a mask that has a default, what fits with one."""
+    """Return what fits; if the calls raise without the optional masks, what fits with them."""
     try:
         return fit(code)
     except DoesNotFit as error:
@@ -112,7 +112,7 @@ def _with_its_mask(fit: Callable[[Code], Found], code: Code) -> Found:
 
 
 def _needing(code: Code, masks: AbstractSet[str]) -> Code:
-    """The code whose masks must be given."""
+    """Return the code with these masks as required parameters."""
     needs = partial(code.call)
     needs.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -135,7 +135,7 @@ def _needing(code: Code, masks: AbstractSet[str]) -> Code:
 
 
 def _bound(code: Code) -> Code:
-    """The code with the arguments that are told in Python, where these cannot be written down."""
+    """Return the code with those given arguments bound that cannot be written as a literal."""
     known = {one.name for one in parameters(code.call)}
     more = {k: v for k, v in code.options.arguments.items() if k in known and not literal(v)}
     if not more:
@@ -164,7 +164,7 @@ def _speaks_of_attention(code: Code) -> bool:
 
 
 def _named(known: tuple[Parameter, ...], roles: tuple[str, ...]) -> dict[str, str]:
-    """The parameters that stand for roles: by their names, else in their order."""
+    """Return the parameter for each role: by name, else by order."""
     by = {one.role: one.name for one in reversed(known)}
     if set(roles) <= set(by):
         return {one: by[one] for one in roles}
@@ -177,13 +177,13 @@ def _named(known: tuple[Parameter, ...], roles: tuple[str, ...]) -> dict[str, st
 def _heads_fit(
     code: Code, known: tuple[Parameter, ...], failed: dict[str, str]
 ) -> Attention | None:
-    """Attention on heads: the axes first, then what each mask means."""
+    """Fit attention on heads: first the axes, then the meaning of each mask."""
     names = _named(known, THREE)
     masks = [m.name for m in known if takes_mask(m) and m.name not in code.options.arguments]
     for full, form, counted in product(("", *masks[:1]), FORMS, counts_of(known)):
         lines = _heads_lines(code, known, names, form, counted=counted)
         square = form == "of heads, one length"
-        shown = f", {full}: B 1 {'n' if square else 'r'} n hide" * bool(full)  # where none raises
+        shown = f", {full}: B 1 {'n' if square else 'r'} n hide" * bool(full)  # if it needs one
         found = fitting(
             (f"{line}{shown}" for line in lines),
             lambda line, full=bool(full): _tried_on_heads(code, line, known, full=full),  # type: ignore[misc]
@@ -204,11 +204,11 @@ def _heads_fit(
 def _heads_lines(
     code: Code, known: tuple[Parameter, ...], names: Mapping[str, str], form: str, *, counted: bool
 ) -> Iterator[str]:
-    """What goes in, for each order of axes: that of the source first."""
+    """Yield the arguments for each order of axes, beginning with that of the source."""
     square = form == "of heads, one length"
     packed = [p.name for p in known if p.required and BOUNDS.fullmatch(p.name)]
     if packed and (square == any(name.endswith("q") for name in packed) or "one of keys" in form):
-        return  # queries have bounds of their own where they are as many as they like
+        return  # bounds of their own go with a number of queries of their own
     axes = CHOICES["<one>" if square else "<q>"]
     axes = ("(B n) H D" if square else "(B r) H D",) if packed else axes
     hinted = order_in(code.text).upper().replace("T", "r")
@@ -230,7 +230,7 @@ def _heads_lines(
 
 
 def _kinded(names: Mapping[str, str], part: re.Match[str]) -> str:
-    """A part of a form, with what the array is behind its axes where its name does not say so."""
+    """Return a part of a form, followed by the role of the array unless its name implies it."""
     said = role_of(names[part[1]]) == part[1]
     return part[0] if said else f"{part[0]} {part[1]}"
 
@@ -238,7 +238,7 @@ def _kinded(names: Mapping[str, str], part: re.Match[str]) -> str:
 def _tried_on_heads(
     code: Code, line: str, known: tuple[Parameter, ...], *, full: bool = False
 ) -> Fit[str]:
-    """The line with what comes back, and how well it fits: rows and heads are apart, tokens not."""
+    """Return the line with its result and its quality: rows and heads independent, tokens mixed."""
     q, k, v = _drawn(code, groups="G" in parse(f"{line} -> 1").letters)
     on = OnHeads(code.again(), parse(f"{line} -> 1"), full=full)
     if on.shared:
@@ -279,7 +279,7 @@ def _drawn(code: Code, *, groups: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _given(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values for a call."""
+    """Draw queries, keys and values for a call."""
     q, k, v = _drawn(on.code, groups=on.groups == "G")
     if "H" not in on.three[0].letters:
         q, k, v = q[:, :1], k[:, :1], v[:, :1]
@@ -287,7 +287,7 @@ def _given(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _heeds(code: Code, call: Signature, _: str) -> bool:
-    """Whether a mask of queries hides query 1, and no other."""
+    """Whether the mask of queries is read as written: it hides query 1 and no other."""
     on = OnHeads(code, call)
     q, k, v = _given(on)
     counts = torch.ones(q.shape[0], q.shape[2], dtype=torch.bool)
@@ -296,9 +296,10 @@ def _heeds(code: Code, call: Signature, _: str) -> bool:
 
 
 def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> str:
-    """Whether what the newest mask hides is hidden: key 1, which all causal rows but one can see.
+    """Return what the last mask of the call does with key 1, the only key set to False.
 
-    "hidden", "shown" (the rest is hidden), "leaks" (it does something), or "".
+    "hidden", "shown" (the other keys are hidden), "leaks" (the mask acts, but so does key 1), or "".
+    Only rows 2 and later are read: in causal code they all see key 1.
     """
     newest = call.arguments[-1].name
     on = OnHeads(

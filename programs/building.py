@@ -1,6 +1,7 @@
-"""From a function, a module, a class or a factory to `Code`: built, and built again.
+"""Turn a function, a module, a class or a factory into `Code` that can be built again.
 
-A function has memories of its own: what it keeps in its file, or in defaults, is copied.
+Each build is independent of the others.  Even a function gets state of its own: mutable globals of
+its file, caches, closures and defaults are copied.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from .names import parameters, role_of
 
 
 def code_of(thing: Any, name: str, options: Options) -> Code:
-    """Something callable, with a way to build it again.
+    """Return the thing as code that can be called and built again.
 
-    A class is built, and so is what a function of settings makes.  Raises ``DoesNotFit``.
+    A class is instantiated, and a function that builds a module is called.  Raises ``DoesNotFit``.
     """
     if inspect.isclass(thing) or makes_modules(thing):
         return _built(thing, name or thing.__name__, options)
@@ -47,13 +48,13 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
     raise DoesNotFit(f"an object of type {type(thing).__name__} cannot be called")
 
 
-DEEP = 3  # functions that hand on what another of them builds
+DEEP = 3  # nested factories: how many functions may return what another one builds
 
 
 def makes_modules(thing: Any, deep: int = DEEP) -> bool:
-    """Whether a function builds a module, by its annotation, or by all that its source returns.
+    """Whether a function builds a module: by its return annotation, or by all its returns.
 
-    What it takes are settings, as a constructor's are, and it is not called with arrays.
+    The parameters of such a function are settings, like those of a constructor, not arrays.
 
     >>> def language_model(width, words):
     ...     net = nn.Sequential(nn.Embedding(words, width), nn.Linear(width, words))
@@ -99,7 +100,7 @@ def _is_module(thing: Any) -> bool:
 
 
 def _own_nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function, without those of functions that stand in it."""
+    """Yield the nodes of a function, without those of nested functions and classes."""
     for one in ast.iter_child_nodes(tree):
         if not isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef):
             yield one
@@ -107,7 +108,7 @@ def _own_nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _thing(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
-    """What a name stands for in a file, such as nn.Module; None for anything else."""
+    """Return the object that a dotted name such as nn.Module denotes; None for anything else."""
     path = []
     while isinstance(node, ast.Attribute):
         path.append(node.attr)
@@ -133,13 +134,13 @@ def _built(cls: Callable[..., Any], name: str, options: Options) -> Code:
 
 
 NUMPY, TORCH = re.compile(r"\b(np|numpy)\."), re.compile(r"\b(torch|nn|F)\.")
-SPREAD = 0.2  # of weights that are drawn
-KEEPING = type(functools.lru_cache(len))  # a function that keeps what it gave
+SPREAD = 0.2  # standard deviation of drawn weights
+KEEPING = type(functools.lru_cache(len))  # a function that caches its results
 
 
 @contextmanager
 def _marked() -> Iterator[None]:
-    """For a while, memory that nobody writes is NaN, so that it is seen."""
+    """Fill uninitialised memory with NaN for the duration of a block, so that it is noticed."""
     before = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(True, warn_only=True)
@@ -150,10 +151,11 @@ def _marked() -> Iterator[None]:
 
 
 def _drawn(module: nn.Module) -> nn.Module:
-    """The module with random numbers where weights are not written, or a table, or a gate, is zero.
+    """Draw the weights that the constructor left uninitialised, and tables and gates that are zero.
 
-    As it is built such a layer adds nothing, or passes nothing on, and no law would say anything
-    of it; training moves them.  A table in which some rows alone are zero, as of padding, is kept.
+    As built, such a layer adds nothing or passes nothing on, so that every law would hold
+    vacuously; training changes these weights.  A table with only some zero rows, as for padding, is
+    kept.
     """
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -167,9 +169,9 @@ def _drawn(module: nn.Module) -> nn.Module:
 
 
 def _require_hashes(module: nn.Module) -> None:
-    """Raises ``DoesNotFit`` for a module in which torch does not find its weights.
+    """Raise ``DoesNotFit`` for a module with a part that is not hashable.
 
-    A class that says what ``==`` is, and no hash, has none.
+    Torch cannot traverse it: a class that defines ``__eq__`` without ``__hash__`` has no hash.
     """
     try:
         list(module.modules())
@@ -221,7 +223,7 @@ def _module(
 
 
 def _copy_of(module: nn.Module) -> nn.Module:
-    """A copy with its own tensors; configs are shared, as nothing is written to them."""
+    """Return a copy with its own tensors; configs are shared, as nothing writes to them."""
     shared = {
         id(held): held
         for part in module.modules()
@@ -259,7 +261,7 @@ def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] 
 
 
 def method_of(code: Code, method: str) -> Code:
-    """The same object, called by a method of that name."""
+    """Return the code that calls a method of the same object."""
 
     def again(**settings: Any) -> Code:
         return method_of(code.again(**settings), method)
@@ -271,7 +273,10 @@ def method_of(code: Code, method: str) -> Code:
 def _other(
     cls: Callable[..., Any], kept: Any, built: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The constructor's arguments with other settings; ``NoSetting`` where it takes none such."""
+    """Return the constructor's arguments with some settings changed.
+
+    Raises ``NoSetting`` if it does not take a setting or if its other arguments are not known.
+    """
     known = parameters(cls)
     given = dict(built)
     for one in known:
@@ -296,7 +301,7 @@ def _other(
 
 
 def _configured(given: dict[str, Any], name: str, value: Any) -> bool:
-    """Whether a config among the arguments has such a setting; it is copied and changed there."""
+    """Change a setting in a copy of the config that has it; return whether there is one."""
     for key, config in list(given.items()):
         if not hasattr(config, "__dict__"):
             continue
@@ -317,7 +322,7 @@ def _configured(given: dict[str, Any], name: str, value: Any) -> bool:
 
 
 def _of_function(function: types.FunctionType, name: str, options: Options) -> Code:
-    """A function with memories of its own: what it keeps in its file, or in defaults, is copied."""
+    """Return a function as code with state of its own: its globals and defaults are copied."""
     space = inspect.unwrap(function).__globals__
     kept = _apart(function)
     text, place = source_of(function), place_of(function)
@@ -357,7 +362,7 @@ def _of_function(function: types.FunctionType, name: str, options: Options) -> C
 
 
 def _of_tensors(function: types.FunctionType) -> Any:
-    """A function of numpy, with tensors for the arrays that come back, alone or in a tuple."""
+    """Wrap a numpy function so that the arrays it returns become tensors."""
 
     @functools.wraps(function)
     def called(*given: Any, **named: Any) -> Any:
@@ -376,7 +381,7 @@ def _tensor(value: Any) -> Any:
 def _with(
     function: types.FunctionType, values: Mapping[str, Any], hidden: Mapping[str, Any]
 ) -> Any:
-    """The function, given these values in every call; it is not seen to take the hidden ones."""
+    """Bind these values in every call; the hidden ones are removed from the signature."""
     known = {one.name for one in parameters(function)}
     fixed = {name: value for name, value in values.items() if name in known}
     if not fixed:
@@ -389,7 +394,7 @@ def _with(
     if hidden:
         told = inspect.signature(function)
         left = [one for name, one in told.parameters.items() if name not in hidden]
-        named = [  # by name alone: what stood before them is gone
+        named = [  # keyword-only, since parameters before them may be removed
             one.replace(kind=one.KEYWORD_ONLY) if one.kind == one.POSITIONAL_OR_KEYWORD else one
             for one in left
         ]
@@ -398,7 +403,7 @@ def _with(
 
 
 def _apart(function: types.FunctionType) -> types.FunctionType:
-    """The same function, in a copy of its file's names."""
+    """Return the same function with a copy of its globals."""
     if hasattr(function, "__wrapped__") or function.__globals__.get("__name__", "").startswith(
         ("torch", "transformers")
     ):
