@@ -298,7 +298,7 @@ def _heeds(code: Code, call: Signature, _: str) -> bool:
 def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> str:
     """Return what the last mask of the call does with key 1, the only key set to False.
 
-    "hidden", "shown" (the other keys are hidden), "leaks" (the mask acts, but so does key 1), or "".
+    "hidden", "shown" (the other keys are hidden), "leaks" (mask and key 1 both act), or "".
     Only rows 2 and later are read: in causal code they all see key 1.
     """
     newest = call.arguments[-1].name

@@ -240,7 +240,7 @@ def _write(before: Read) -> None:
 
 
 def _precision() -> tuple[str, tuple[str, ...]]:
-    """The precision of float32 products in both APIs; the older may raise once the newer is used."""
+    """The float32 matmul precision in both APIs; the older may raise once the newer is used."""
     try:
         older = torch.get_float32_matmul_precision()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Biases and masks whose call is told: made from lengths alone."""
+"""Biases and masks with a given call, as functions of lengths alone."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from .supplied_inputs import chosen, of_lengths, told
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"
 SHOWN = ("B", "H", "r", "n")
-START = parse("start = (n - r) -> 1").arguments[0]  # where the first of the last queries stands
+START = parse("start = (n - r) -> 1").arguments[0]  # position of the first of the last queries
 
 
 def _rows_and_keys(axes: Sequence[Axis], label: str) -> tuple[Axis, ...]:
-    """The first of two axes of this label as that of queries, r, and the second as that of keys."""
+    """Return the axes; of two with this label, the first becomes r (queries), the other n."""
     at = [k for k, a in enumerate(axes) if str(a) == label]
     if len(at) != 2:
         return tuple(axes)
@@ -48,18 +48,18 @@ def _rows_and_keys(axes: Sequence[Axis], label: str) -> tuple[Axis, ...]:
 
 
 def heads_of(code: Code) -> int:
-    """The heads that code is called with: what is said, what its object holds, what is likely."""
+    """The number of heads for a call: as set, else as stored in the object, as declared, or 4."""
     held = max(sizes_of(getattr(code.call, "__self__", code.call), "heads"), default=0)
     return code.options.heads or held or code.options.likely.get("heads", 0) or SIZES["H"]
 
 
 def plain_arrays(signature: Signature, lengths: dict[str, int]) -> dict[str, Any]:
-    """What code that wants lengths alone is given for an array: nothing in it matters.
+    """Return plain values for the arrays of code from which only lengths are wanted.
 
-    A mask shows all; ids are all of one document; positions are those of keys, and of queries the
-    last of these; of queries and keys they are offsets, key minus query; rows are all full.
-    Vectors of tokens are one vector; anything else is 0.  What is chosen so is said with every
-    verdict (:data:`.supplied_inputs.HOLDS`).
+    Masks show every key; ids are those of one document; lengths are full.  Positions are those of
+    the keys, those of the last keys for queries, and offsets (key minus query) for pairs.  Tokens
+    are all the same vector; anything else is 0.  Every verdict names these choices
+    (:data:`.supplied_inputs.HOLDS`).
     """
     return {one.name: _plain(one, lengths) for one in signature.arrays}
 
@@ -79,13 +79,13 @@ def _plain(one: Argument, lengths: Mapping[str, int]) -> Tensor:
     if kind in ("positions", "coordinates"):
         found = _places(one, lengths)
         return found if kind == "positions" else found.to(torch.get_default_dtype())
-    if kind in ROTATED and shape:  # one vector for all, so that each length has the same rows
+    if kind in ROTATED and shape:  # one vector for all, so that rows do not depend on the length
         return torch.arange(1.0, shape[-1] + 1).sin().expand(shape).clone()
     return torch.zeros(shape)
 
 
 def _places(one: Argument, lengths: Mapping[str, int]) -> Tensor:
-    """The positions of tokens, or offsets where an array has queries and keys."""
+    """Return the positions of tokens, or offsets if the array has axes of queries and keys."""
     letters = [str(axis) for axis in one.axes or ()]
     keys = torch.arange(lengths["n"])
     queries = lengths.get("r", lengths["n"])
@@ -100,7 +100,7 @@ def _places(one: Argument, lengths: Mapping[str, int]) -> Tensor:
 
 
 def _read_off(signature: Signature, axes: Sequence[Axis], found: Tensor) -> dict[str, int]:
-    """The lengths of letters that only the result has, where one is an axis of its own."""
+    """Return the lengths of letters that occur only in the result, as axes of their own."""
     arrays = (one.letters for one in signature.arrays)
     values = (one.lengths for one in (*signature.arguments, *signature.built))
     known = {c for letters in (*arrays, *values) for c in letters}
@@ -108,11 +108,11 @@ def _read_off(signature: Signature, axes: Sequence[Axis], found: Tensor) -> dict
     return {str(a): n for a, n in sizes if len(str(a)) == 1 and a.letters and str(a) not in known}
 
 
-Counted = tuple[Callable[[int, int], Tensor], str]  # and what is done with its lengths, in words
+Counted = tuple[Callable[[int, int], Tensor], str]  # and how its lengths are treated, in words
 
 
 def _counted(code: Code, signature: Signature, heads: bool) -> Counted:
-    """(queries, keys) -> what the code gives; of code of one length the last rows are taken."""
+    """Return the code as a map of (queries, keys); for code with one length, its last rows."""
     run = runs(code, signature)
     back = returned(signature, ("out",))[0]
     square = "r" not in signature.letters
@@ -140,7 +140,7 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Counted:
         lengths |= {"r": rows + more, "n": keys + more}
         own = {c: n for c, n in _read_off(signature, axes, found).items() if c not in "Brn"}
         value = read_back(found, axes, wanted, {**lengths, **own})[0]
-        if of_heads and not heads:  # a mask is one for all heads
+        if of_heads and not heads:  # a mask is shared by all heads
             if not torch.equal(value, value[:1].expand_as(value)):
                 raise SignatureError(f"wanted one mask for all heads, of {signature}, got several")
             value = value[0]
@@ -163,7 +163,7 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Counted:
 
 
 def _last_left_out(whole: Tensor, more: int) -> bool:
-    """Whether so many last queries and keys are none of the tokens, and not the first ones.
+    """Whether the surplus queries and keys come last rather than first, judged by diagonals.
 
     >>> _last_left_out(torch.tensor([[1, 2, 7], [0, 1, 7], [7, 7, 7]]), 1)
     True
@@ -174,12 +174,12 @@ def _last_left_out(whole: Tensor, more: int) -> bool:
 
 
 def diagonals_alike(square: Tensor) -> bool:
-    """Whether each diagonal is one number."""
+    """Whether each diagonal is constant."""
     return torch.equal(square[..., 1:, 1:], square[..., :-1, :-1])
 
 
 def more_of(axes: Sequence[Axis]) -> int:
-    """How many more queries and keys there are than tokens, as of a first one that is added.
+    """The number of queries and keys beyond the tokens, such as a class token in front.
 
     >>> [more_of(parse(f"-> {axes}").results[0].axes) for axes in ("(n + 1) (n + 1)", "n n")]
     [1, 0]
@@ -190,7 +190,7 @@ def more_of(axes: Sequence[Axis]) -> int:
 
 
 def fixed_size(axes: Sequence[Axis]) -> int:
-    """The number of queries and keys of code that knows no other; 0 where these are letters.
+    """The only number of queries and keys that the code takes; 0 if these are letters.
 
     >>> fixed_size(parse("-> 4 16 16 add").results[0].axes)
     16
@@ -200,7 +200,7 @@ def fixed_size(axes: Sequence[Axis]) -> int:
 
 
 def _fixed(code: Code, signature: Signature, heads: bool) -> Counted:
-    """(queries, keys) -> those of the first keys, of code of one number of tokens."""
+    """Return code with a fixed number of tokens as a map of (queries, keys), its first tokens."""
     back = returned(signature, ("out",))[0]
     axes = result_axes(signature, back)
     most = fixed_size(axes)
@@ -222,10 +222,10 @@ def _fixed(code: Code, signature: Signature, heads: bool) -> Counted:
 
 
 def rows_of(value: Tensor, queries: int) -> Tensor:
-    """The last rows, of code that is called with one count.
+    """Return the last rows of a square result.
 
-    They are picked and not cut off: a cut asks whether it leaves any row out, so that its graph
-    would be one of fewer queries than keys alone.
+    They are selected by index rather than sliced: a slice tests whether it drops any row, so its
+    graph would hold only for fewer queries than keys.
 
     >>> rows_of(torch.eye(3), 1)
     tensor([[0., 0., 1.]])
@@ -235,7 +235,7 @@ def rows_of(value: Tensor, queries: int) -> Tensor:
 
 
 def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
-    """A bias: lengths of queries and keys -> (H, T, S), or that of a window, or its index.
+    """Return a bias: a map of lengths to (H, T, S), or the bias of a window, or its index.
 
     Raises :class:`SignatureError`.
     """
@@ -260,7 +260,10 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
 
 
 def _with_heads(code: Code, signature: Signature, heads: int) -> Callable[[int, int], Tensor]:
-    """The same with another number of heads: called so, or built so.  Raises ``NoSetting``."""
+    """Return the bias for another number of heads, set in the call or the constructor.
+
+    Raises ``NoSetting`` if neither takes one.
+    """
 
     def named(call: Callable[..., Any]) -> list[str]:
         return [one.name for one in parameters(call) if one.role == "heads"]
@@ -278,7 +281,7 @@ def _with_heads(code: Code, signature: Signature, heads: int) -> Callable[[int, 
 
 
 def _nothing_added(signature: Signature) -> str:
-    """Why no law is asked of what adds nothing for the arrays that it is handed, and what can be.
+    """Return why no law is asked of a bias that is 0 for the arrays supplied, and what to check.
 
     >>> _nothing_added(parse("mask: B n keep -> B 1 1 n")).partition(", so")[0]
     'as a bias it is 0 everywhere, where mask shows every key'
@@ -299,9 +302,9 @@ def _start(code: Code, signature: Signature) -> dict[str, str]:
 
 
 def start_left_out(code: Code, signature: Signature) -> str:
-    """The parameter that says where the first query stands, where few queries need it; else "".
+    """The parameter that must give the position of the first query if queries are few; else "".
 
-    T5 takes ``past_seen_tokens``, 0 if nothing is said: then few queries stand at the start.
+    T5 takes ``past_seen_tokens``, which is 0 by default: the queries are then at the start.
     """
     told = {one.name for one in signature.arguments}
     left = [
@@ -323,7 +326,7 @@ def start_left_out(code: Code, signature: Signature) -> str:
 
 
 def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
-    """A mask: lengths of queries and keys -> (T, S).  Raises :class:`SignatureError`."""
+    """Return a mask: a map of lengths to (T, S).  Raises :class:`SignatureError`."""
     code = settled(code, signature, H=heads_of(code))
     call, length = _counted(code, signature, heads=False)
     kind = next((one.kind for one in signature.results if one.axes is not None), "")
@@ -347,10 +350,10 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
 def _padded(
     code: Code, signature: Signature, kind: str, *, guessed: bool
 ) -> Callable[[Tensor, int], Tensor] | None:
-    """What the last token of each row sees (B, S), of code that is told how many tokens there are.
+    """Return which keys the last token of each row sees (B, S), for code given lengths per row.
 
-    None where padding stands before them, and where a guess says what changes nothing: a length may
-    be a share of the longest.
+    None if padding comes first, or if the call was guessed and the lengths have no effect: they may
+    be fractions of the longest.
     """
     told = [one for one in signature.arrays if role(one) == "lengths" and one.letters == ("B",)]
     back = returned(signature, ("out",))[0]
@@ -360,7 +363,7 @@ def _padded(
         return None
 
     def every(counts: Tensor, most: int) -> Tensor:
-        """What each token of each row sees (B, T, S)."""
+        """Which keys each token of each row sees (B, T, S)."""
         rows = len(counts)
         lengths = lengths_of(signature, r=most, n=most, B=rows, H=heads_of(code))
         arrays = {**plain_arrays(signature, lengths), told[0].name: counts.clone()}
@@ -380,7 +383,7 @@ def _padded(
 
 
 def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
-    """The bias, or the index into its table, of a window of h rows and w columns."""
+    """Return the bias of a window of h rows and w columns, or the index into its table."""
     back = returned(signature, ("out",))[0]
     axes = _rows_and_keys(result_axes(signature, back), WINDOW)
     tupled = next((one for one in signature.arguments if isinstance(one.value, tuple)), None)
@@ -422,7 +425,7 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
 
 
 def table_of_window(code: Code) -> Bias:
-    """A module that holds the table and the index of its window, and is called with tokens."""
+    """Return the bias of a module that is called with tokens and holds its table and index."""
     holder: Any = code.call
     heads = holder.relative_position_bias_table.shape[-1]
 

@@ -1,4 +1,4 @@
-"""Reading the call of a program: from a line of the signature language to its data."""
+"""The parser of the signature language: from a line that describes a call to its data."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _EITHER = re.compile(r"\b(\w+) +or +(\w+)\s*$")
 
 
 def parse(text: str) -> Signature:
-    """Read a call.  Raises :class:`SignatureError` with what was wanted, what came, and where.
+    """Parse a call.  Raises :class:`SignatureError` with what was expected, found, and where.
 
     >>> str(parse("x:B n (H D), mask: B n keep, causal=True -> x"))
     'x: B n (H D), mask: B n keep, causal = True -> x'
     >>> parse("q: B H n D, k: B G n D -> q").letters
     ('B', 'H', 'n', 'D', 'G')
     """
-    # a list, or a dictionary, may be written into by the code that is given it
+    # not cached: the code may modify a list or dictionary that is passed to it
     return _parsed(text) if {*"[{"} & {*text} else _parsed_once(text)
 
 
@@ -65,7 +65,7 @@ def _parsed(text: str) -> Signature:
         else one
         for one in call.arguments
     ]
-    call = replace(call, arguments=tuple(plain))  # what each call is given anew
+    call = replace(call, arguments=tuple(plain))  # outside step:, empty containers are plain values
     if call.states:
         raise SignatureError(
             f"wanted NAME: AXES, or NAME = VALUE, got {str(call.states[0])!r} in {text!r}; what "
@@ -79,11 +79,11 @@ def _parsed(text: str) -> Signature:
     return call
 
 
-_parsed_once = lru_cache(maxsize=4096)(_parsed)  # forms are tried in the same lines
+_parsed_once = lru_cache(maxsize=4096)(_parsed)  # call forms try the same lines again
 
 
 def _call(text: str, whole: str) -> Signature:
-    """One call: what goes in, and what comes back."""
+    """Parse one call: its arguments and results."""
     before, arrow, behind = text.partition("->")
     if not arrow or not behind.strip():
         missing = "a result" if arrow else "an arrow"
@@ -107,7 +107,7 @@ def _call(text: str, whole: str) -> Signature:
 
 
 def _with_clause(call: Signature, told: str, whole: str) -> Signature:
-    """The call, with what stands behind a semicolon."""
+    """Return the call with a clause that follows a semicolon."""
     if found := _METHOD.fullmatch(told):
         return replace(call, method=found[1])
     if found := _BUILT.fullmatch(told):
@@ -137,7 +137,7 @@ def _with_clause(call: Signature, told: str, whole: str) -> Signature:
         raise SignatureError(f"wanted the names of arrays that go in, got {unknown!r} in {whole!r}")
     made = parse(found[3])
     source = Source(names, found[2], made)
-    if call.source is not None:  # two clauses of one call
+    if call.source is not None:  # two clauses with the same function
         if (call.source.code, call.source.call) != (source.code, source.call):
             raise SignatureError(f"wanted one function that makes tables, got two in {whole!r}")
         source = replace(source, names=(*call.source.names, *names))
@@ -150,7 +150,7 @@ def _with_clause(call: Signature, told: str, whole: str) -> Signature:
 
 
 def _values(told: str, of: str, whole: str) -> tuple[Argument, ...]:
-    """Values by their names, none of them an array."""
+    """Parse named values, none of them an array."""
     found = tuple(_argument(part, whole) for part in _parts(told, whole))
     array = next((one.name for one in found if one.axes is not None or one.parts), "")
     if array:
@@ -159,7 +159,7 @@ def _values(told: str, of: str, whole: str) -> tuple[Argument, ...]:
 
 
 def _parts(text: str, whole: str) -> list[str]:
-    """The parts between the commas that stand in no parentheses."""
+    """Split at the commas outside parentheses."""
     found, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "([{") - (letter in ")]}")
@@ -247,7 +247,7 @@ def _array(name: str, told: str, whole: str) -> Argument:
 
 
 def _axes(told: str, whole: str) -> tuple[tuple[Axis, ...], str]:
-    """The axes, and the kind that stands last."""
+    """Parse axes, and the kind that may follow them."""
     tokens, at = [], 0
     told = told.strip()
     while at < len(told):
@@ -269,12 +269,12 @@ def _axes(told: str, whole: str) -> tuple[tuple[Axis, ...], str]:
 
 @lru_cache(maxsize=4096)
 def _shared(axis: Axis) -> Axis:
-    """An axis as one object wherever it is written: what follows from it is found once."""
+    """Return one object for equal axes, so that what is cached on it is computed once."""
     return axis
 
 
 def _axis(tokens: list[str], whole: str) -> Axis:
-    """The next axis: a letter, a number, or what stands in parentheses."""
+    """Parse the next axis: a letter, a number, or an expression in parentheses."""
     if tokens[0] != "(":
         return Axis((_product_of(tokens, whole, most=1),))
     tokens.pop(0)
@@ -289,7 +289,7 @@ def _axis(tokens: list[str], whole: str) -> Axis:
     tokens.pop(0)
     by = _divisor(tokens, whole)
     found = Axis(tuple((factor / by, letters) for factor, letters in terms))
-    apart = found.split is not None and found.terms[0][0] != 1  # the number is an axis too
+    apart = found.split is not None and found.terms[0][0] != 1  # the number is an axis of its own
     return replace(found, slower=slower) if apart else found
 
 

@@ -1,4 +1,4 @@
-"""Ask the laws of some code over finite fields, by running the code itself."""
+"""The check of laws over finite fields, by running the code itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .running import Running, kept, snapshots
 from .session import NoMeaning, Session, TooDeep
 
 DEEPEST, TOWERS = 3, 2
-OTHERS = 5000  # more than any law draws: from there on other numbers are drawn
+OTHERS = 5000  # more draws than any law makes: an offset for independent draws
 OF_ANGLES = frozenset(
     (
         "relative",
@@ -40,7 +40,7 @@ OF_ANGLES = frozenset(
 CHOOSES = (
     "the code chooses by its positions ({}): at others than those that ran it may take another way"
 )
-LARGE = 16  # times the bound of rounding: beyond it, what agrees in a field by chance is told
+LARGE = 16  # times the rounding bound: above it, agreement in the field may be by chance
 APART = "the sides agree in the field, and their numbers differ by {:.1e}, more than rounding"
 FIXED = "both sides are the same whatever goes in: the law says nothing of this code"
 STATE = "the same call gives something else after other calls"
@@ -54,18 +54,17 @@ def exact(
     *,
     named: bool = True,
 ) -> tuple[Finding, ...]:
-    """What finite fields say of these laws (all they know, if none is named), in their order.
+    """Check these laws over finite fields (by default all that have a formula there), in order.
 
-    Both sides of a law are computed by the code itself, over two towers of fields, with every
-    number that goes in drawn at random; sides that agree there "holds", and ``why`` says how
-    likely a false law is to pass, where that is known.  That is said of the lengths, positions
-    and weights that ran, and of the branches which the code took there: code that compares or
-    cuts the positions it is given, or gives something else when the same is asked again, is
-    "undecided".  A law is "broken" only if the sides differ
-    in the numbers of the same run by more than rounding explains.  Code that does what has no
-    meaning in a field is "not asked", with the operation.  ``tell`` hears of each finding as soon
-    as it is made.  ``named``: who asks for ``laws`` says that the code should obey them, which of
-    some, such as the order of keys, nothing else may say.
+    Both sides of a law are computed by the code itself over two towers of fields, with random
+    inputs.  If they agree, the law "holds", and ``why`` bounds the probability that a false law
+    passes, if that is known.  This is a statement about the lengths, positions and weights that
+    ran, and the branches taken there.  The law is "undecided" if the code compares or truncates
+    its positions, or gives another result when the same call is repeated.  It is "broken" only if
+    the sides also differ in the numbers of the same run by more than rounding explains, and "not
+    asked", with the operation, if the code does something that has no meaning in a field.
+    ``tell`` is called with each finding as soon as it is made.  ``named``: the user expects the
+    code to obey ``laws``, which for some of them, such as the order of keys, nothing else implies.
 
     >>> import torch
     >>> from attnproof.programs.subjects import Layer
@@ -98,7 +97,7 @@ def exact(
 def _found(
     subject: Subject, law: str, seed: int, meant: bool, wanted: bool, depth: int
 ) -> tuple[Finding, int]:
-    """What is found, and how many exponentials stood inside one another."""
+    """Return the finding on one law, and how deeply exponentials were nested."""
     start = perf_counter()
 
     def made(verdict: str, why: str, seen: Seen | None = None, **more: Any) -> tuple[Finding, int]:
@@ -166,7 +165,7 @@ def _asked(
         except (NotAsked, NoMeaning):
             raise
         except Exception as error:
-            if session.refused is not None:  # the code, or who calls it, raised another of it
+            if session.refused is not None:  # the code or its caller replaced our exception
                 raise session.refused from error
             raise
         finally:
@@ -177,9 +176,9 @@ def _asked(
 
 
 def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> tuple[str, bool]:
-    """What is wrong where the first calls, after others, do not give what they gave.
+    """Return what is wrong if results depend on earlier calls or on no input; "" if neither.
 
-    And whether the law was asked at all: not of code that gives the same for the others.
+    Also return whether the law was asked at all: it was not if the sides depend on no input.
     """
     with torch.no_grad(), Running(lab.session):
         lab.again(OTHERS)
@@ -194,7 +193,7 @@ def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> tuple[str,
 
 
 def _are_fixed(ran: list[Sides], others: Iterator[Sides], session: Session) -> bool:
-    """Whether no side depends on what the code was given; the others are run until one does."""
+    """Whether no side depends on its inputs; runs with other inputs stop at one that does."""
     for before, other in zip(ran, others, strict=False):
         if not before.given or not same(before, other, session):
             return False
@@ -220,7 +219,7 @@ def _tower(subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides])
             asked.entries += seen.entries
             if asked.chance is not None:
                 asked.chance = None if seen.chance is None else max(asked.chance, seen.chance)
-        if session.refused is not None:  # the code went another way after it was refused one
+        if session.refused is not None:  # the code caught our exception and took another path
             raise session.refused
         if session.chosen:
             asked.doubt, asked.open = CHOOSES.format(", ".join(sorted(session.chosen))), True
@@ -237,14 +236,14 @@ def _tower(subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides])
 
 
 def _dtype(subject: Subject) -> torch.dtype:
-    """That of the parameters; float32 where none are known."""
+    """The dtype of the parameters or buffers; float32 if there are none."""
     module = subject.module
     parts = [] if module is None else [*module.parameters(), *module.buffers()]
     return next((x.dtype for x in parts if x.is_floating_point()), torch.float32)
 
 
 def _remade(make: Callable[..., Any], base: float | None) -> Any:
-    """Built anew; where a base is declared it is given, as code without one may be copied only."""
+    """Build anew; pass a declared base, as without settings the code may just be copied."""
     if base is not None:
         with suppress(Exception):
             return make(base=base)
@@ -252,7 +251,7 @@ def _remade(make: Callable[..., Any], base: float | None) -> Any:
 
 
 def _built(subject: Subject, session: Session) -> Subject:
-    """The same code built anew, so that positions in tables made beforehand are followed."""
+    """Build the code anew, so that positions in tables made by the constructor are followed."""
     assert subject.make is not None
     with torch.random.fork_rng(devices=[]), Running(session, building=True), torch.no_grad():
         made = _remade(subject.make, getattr(getattr(subject, "declared", None), "base", None))

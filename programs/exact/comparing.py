@@ -1,4 +1,4 @@
-"""Two sides compared, in the fields and in numbers with a bound, and what is said of a law."""
+"""Comparison of the two sides of a law, in the fields and in numbers, and the verdict on it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from .laws import Sides
 from .session import Field, Lost, NoMeaning, Pair, Session
 from .tensor import Duck, apart
 
-PER_ENTRY = 64  # roundings that code of this size may make for each term of a sum
+PER_ENTRY = 64  # allowed roundings for each term of a sum
 
 
 @dataclass(frozen=True)
 class Compared:
-    """``differ``: entries that differ in the field, of ``entries`` that are defined there.
+    """The result of comparing two sides.
 
-    ``error``: the largest difference of the numbers; ``bound``: what rounding may leave of it.
-    ``chance``: a bound on the probability that an entry that differs agrees, if one is known.
+    ``differ``: how many entries differ in the field, of ``entries`` defined there.  ``error``: the
+    largest difference of the numbers; ``bound``: what rounding may account for.  ``chance``: a
+    bound on the probability that unequal entries agree by chance, if one is known.
     """
 
     sides: Sides
@@ -42,7 +43,7 @@ class Compared:
     """Entries that are numbers, and are not defined in the field."""
 
     def seen(self) -> Seen:
-        """The witness."""
+        """Return the counterexample."""
         return Seen(
             {**self.sides.inputs, "entry": list(self.at)},
             (self.sides.here[0], self.values[0]),
@@ -56,7 +57,7 @@ class Compared:
 def compared(sides: Sides, session: Session) -> Compared:
     """Compare both sides in every field and in numbers.
 
-    Raises ``NoMeaning`` where a side was lost on its way, ``ValueError`` for different shapes.
+    Raises ``NoMeaning`` if the payload of a side was lost, ``ValueError`` for different shapes.
     """
     a, b = sides.here[1], sides.there[1]
     if a.shape != b.shape:
@@ -87,7 +88,7 @@ def compared(sides: Sides, session: Session) -> Compared:
 
 @apart
 def same(before: Sides, after: Sides, session: Session) -> bool:
-    """Whether the same calls gave the same, in the field, at another time."""
+    """Whether two runs of the same calls agree in the field at the top level."""
     for (_, a), (_, b) in ((before.here, after.here), (before.there, after.there)):
         if a.shape != b.shape:
             return False
@@ -114,13 +115,16 @@ def _numbers(x: Tensor) -> Tensor:
 
 
 def _counted(x: Tensor, y: Tensor) -> tuple[int, int]:
-    """Entries that are defined on both sides, and those that differ."""
+    """Count the entries that are defined on both sides, and those of them that differ."""
     fine = ~x.isnan() & ~y.isnan()
     return int(fine.sum()), int((fine & (x != y)).sum())
 
 
 def _chance(x: Field, y: Field, session: Session) -> Fraction | None:
-    """An equation of degree d that is false holds for at most d of p choices."""
+    """Bound the chance of agreement: a false equation of degree d holds for at most d of p values.
+
+    None if no degree is known.
+    """
     if x.degree is None or y.degree is None or session.written:
         return None
     reached = sum(x.degree.plus(y.degree))
@@ -131,11 +135,11 @@ def _chance(x: Field, y: Field, session: Session) -> Fraction | None:
 def _measured(
     a: Tensor, b: Tensor, session: Session
 ) -> tuple[float, float, tuple[int, ...], tuple[Any, Any]]:
-    """The largest difference, and a bound on what rounding makes of equal values.
+    """Return the largest difference, a bound on what rounding explains, its index and both values.
 
-    Each entry is a sum of at most a few hundred products of numbers of size 1, each rounded to
-    u; angles of size P are rounded to P u.  Code may compute its tables in float32 whatever goes
-    in, so u is never smaller than 2^−24.
+    Each entry is taken for a sum of at most a few hundred products of numbers of size 1, each
+    rounded to u; angles of size P are rounded to P u.  Code may compute its tables in float32
+    whatever its inputs, so u is at least 2^−24.
     """
     if not a.numel():
         return 0.0, 0.0, (), (0.0, 0.0)
@@ -152,7 +156,7 @@ def _measured(
 
 @dataclass
 class Asked:
-    """What was seen of one law, in all its sides and both towers."""
+    """The observations for one law, over all its equations and both towers."""
 
     entries: int = 0
     error: float = 0.0
@@ -171,7 +175,7 @@ class Asked:
 
 
 def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
-    """The verdict of sides that do not differ, and why."""
+    """Return the verdict for sides that do not differ, and the reason."""
     if asked.doubt:
         return "undecided" if asked.open else "not asked", asked.doubt
     fields = " and ".join(str(p) for p in asked.primes)
@@ -195,7 +199,7 @@ def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
 
 
 def _scope(asked: Asked, subject: Subject) -> str:
-    """Of what it is said."""
+    """Describe the scope of a verdict: shapes, positions, weights and branches."""
     shapes = " and ".join(str(shape) for shape in asked.shapes[:2])
     parts = [f"of arrays {shapes}"] if shapes else [f"of {asked.sizes}"] if asked.sizes else []
     if asked.places is not None:
@@ -206,7 +210,7 @@ def _scope(asked: Asked, subject: Subject) -> str:
 
 
 def doubt(name: str, seen: Compared, plain: bool) -> tuple[str, bool]:
-    """Why neither is said, and whether the law was asked at all."""
+    """Return why there is no verdict, and whether the law was asked at all."""
     if not seen.entries:
         return f"{name}: no entry is defined in the field", False
     if plain:

@@ -1,7 +1,7 @@
-"""What is done to the payloads at each operation of ATen: rows of the table, and what has none.
+"""Rules for ATen operations on payloads: rows of the table, and operations that have no row.
 
-Moves of entries are the operation itself, done to each array of residues; some functions of one
-value are unknown to a field; a few operations have a rule of their own.
+An operation that only moves entries is applied to each array of residues; some functions of one
+variable are left uninterpreted; a few operations have a rule of their own.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ TABLED = frozenset(RULES)
 
 
 def ruled(name: str, session: Session, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """What an operation gives for these payloads; None where all that goes in is known.
+    """Return the payload of the result of an operation; None if all inputs are known numbers.
 
-    Of known numbers torch has computed what a row of the table refuses as well.
+    For known numbers torch has computed the result, even if a row of the table refuses it.
     """
     try:
         found = RULES[name](Residues(session), *args, **keywords)
@@ -79,7 +79,7 @@ def ruled(name: str, session: Session, args: Sequence[Any], keywords: Mapping[st
 
 
 def attended(session: Session, q: Any, k: Any, v: Any, *rest: Any, **settings: Any) -> Any:
-    """Attention of residues, as torch documents ``scaled_dot_product_attention``."""
+    """Return attention on residues, as torch documents ``scaled_dot_product_attention``."""
     given = (*map(session.field, (q, k, v)), *rest)
     return ruled("scaled_dot_product_attention", session, given, settings)
 
@@ -155,7 +155,7 @@ def _zero(_: Residues, x: Any, *__: Any, **___: Any) -> Payload:
 
 @rule("empty_like")
 def _unwritten(_: Residues, x: Any, *__: Any, **___: Any) -> Payload:
-    """What stands in memory is not known: it is not defined until something is written there."""
+    """Uninitialised memory is undefined (NaN) until something is written there."""
 
     def how(v: Tensor) -> Tensor:
         return torch.full_like(v, torch.nan) if v.is_floating_point() else torch.zeros_like(v)
@@ -225,16 +225,16 @@ def _nan_to_num(xp: Residues, x: Any, nan: float | None = 0.0, *_: Any) -> Value
 
 @rule("lerp")
 def _lerp(xp: Residues, a: Any, b: Any, weight: Any) -> Value:
-    """Torch's own reading chooses between two forms of it by the size of the weight."""
+    """a + weight·(b − a); torch's decomposition chooses between two forms by the weight's size."""
     start = xp.number(a)
     return start + (xp.number(b) - start) * xp.number(weight)
 
 
 def _largest(xp: Residues, x: Field, dims: tuple[int, ...], keep: bool, name: str) -> Value:
-    """An unknown function of the entries in any order, but for those that are −inf."""
+    """Return an uninterpreted symmetric function of the entries that are not −inf."""
     visible = xp.unknown(f"{name}/entry", x).moved(lambda v: torch.where(v.isfinite(), v, 0.0))
     found = xp.unknown(name, visible.sum(dims, keep))
-    # where all are taken for −inf the largest of them is not known, nor where one is not defined
+    # undefined: one entry is, or all are −inf (for a minimum: any), as −inf may be a finite number
     over = dims or tuple(range(x.top.ndim))
     none = (x.top == -torch.inf).all(over, keepdim=keep) if name == "max" else None
     lost = x.top.isnan().any(over, keepdim=keep)

@@ -1,4 +1,4 @@
-"""While code is asked: its whole numbers are followed, and what it leaves is taken out again."""
+"""Contexts for running code in finite fields: follow its whole numbers, restore its state."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ PRODUCTS = (
 
 
 class Running(TorchFunctionMode):
-    """Code that runs inside has its whole numbers followed, and attention read as documented.
+    """Follow the whole numbers of code that runs inside, and read attention as documented.
 
-    ``building``: only what a table of positions is made from is followed.
+    ``building``: memory from ``torch.empty`` is not followed, as while a module is built.
     """
 
     def __init__(self, session: Session, *, building: bool = False) -> None:
@@ -78,13 +78,13 @@ class Running(TorchFunctionMode):
             return Duck(found, whole(args[0]), session)
         if func in FACTORIES[: 1 if self.building else 2] and found.is_floating_point():
             found = found.zero_()
-            empty = func is torch.empty  # what stands there is not known: it is NaN in the field
+            empty = func is torch.empty  # uninitialised memory: NaN in the field
             known = as_numbers(found.double() + torch.nan if empty else found)
             return Duck(found, known, session)
         return found
 
     def _followed(self, args: Any) -> Any:
-        """Whole numbers that meet numbers of a dtype are positions that meet frequencies."""
+        """Follow whole numbers in a product with real ones: positions times frequencies."""
         tensors = [x for x in leaves(args) if isinstance(x, Tensor)]
         if not any(x.is_floating_point() for x in tensors):
             return args
@@ -125,7 +125,7 @@ def _is_whole(x: Tensor) -> bool:
 
 
 def _prepared(into: Duck, value: Duck, session: Session) -> None:
-    """What is written into turns into residues first, if what is written are residues."""
+    """Convert the target of a write from numbers to residues if residues are written into it."""
     if isinstance(into.carried, Number) and isinstance(value.carried, (Field, Pair)):
         change = session.pair if isinstance(value.carried, Pair) else session.field
         into.carried = change(into.carried).moved(torch.clone)
@@ -136,7 +136,7 @@ S = TypeVar("S", bound=Subject)
 
 @contextmanager
 def kept(module: nn.Module | None) -> Iterator[None]:
-    """What the code leaves in its module is taken out again, and evaluation is where it ran."""
+    """Put a module into evaluation mode, and restore its state and its tensors afterwards."""
     parts = [] if module is None else list(module.modules())
     before = [(part, {k: _copied(v) for k, v in vars(part).items()}) for part in parts]
     held = [] if module is None else [*module.buffers(), *module.parameters()]
@@ -156,7 +156,7 @@ def kept(module: nn.Module | None) -> Iterator[None]:
 
 
 def snapshots(subject: S) -> S:
-    """The same code, each result a copy: what later calls write into it is not compared."""
+    """Return the same code with results copied, so that later calls cannot overwrite them."""
     calls = {f.name: getattr(subject, f.name) for f in fields(subject) if f.name != "make"}
     found: dict[str, Any] = {
         name: _copies(call) for name, call in calls.items() if callable(call) and name != "module"

@@ -1,8 +1,8 @@
-"""A tensor of torch that carries residues beside its numbers, through any code.
+"""A tensor subclass that carries residues beside its numbers through unmodified code.
 
-Every operation of ATen that reaches it is done twice: on the numbers, by torch, so that shapes,
-dtypes, views and errors are those of the user's code; and on what it carries, by a rule.  What
-has no rule is refused, unless all that goes in are known numbers.
+Every ATen operation on it is done twice: on the numbers, by torch, so that shapes, dtypes, views
+and errors are those of the user's code; and on the payload, by a rule.  An operation without a rule
+is refused, unless all its inputs are known numbers.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ PLACES = frozenset(
 
 
 class Duck(Tensor):
-    """``numbers``: what torch computes; ``carried``: the same in the fields of a session."""
+    """A tensor with its ``numbers``, as torch computes them, and its payload ``carried``.
+
+    ``source``: ``POSITION`` for whole numbers that derive from positions, else 0.
+    """
 
     numbers: Tensor
     carried: Payload
@@ -71,7 +74,7 @@ class Duck(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in OUTSIDE:  # these look at memory, which is that of the numbers
+        if func in OUTSIDE:  # these read the memory of a tensor
             if args[0].session.open and not isinstance(args[0].carried, Number):
                 told = "reading numbers out of a tensor has no meaning in a finite field"
                 args[0].session.refused = NoMeaning(told)
@@ -87,7 +90,7 @@ class Duck(Tensor):
     ) -> Any:
         kwargs = kwargs or {}
         ducks = [x for x in leaves((args, kwargs)) if isinstance(x, Duck)]
-        if not all(x.session.open for x in ducks):  # some were left behind by another run
+        if not all(x.session.open for x in ducks):  # left over from an earlier run
             args, kwargs = each(_current, args), each(_current, kwargs)
             return func(*args, **kwargs)
         session = ducks[0].session
@@ -112,7 +115,7 @@ class Duck(Tensor):
 
 
 def apart(how: Callable[P, R]) -> Callable[P, R]:
-    """A function of this package: what it calls of torch is not followed."""
+    """Decorate a function of this package so that its own torch calls are not intercepted."""
 
     @wraps(how)
     def quiet(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -123,7 +126,7 @@ def apart(how: Callable[P, R]) -> Callable[P, R]:
 
 
 def each(how: Callable[[Any], Any], x: Any) -> Any:
-    """The same with every entry of lists and dictionaries replaced."""
+    """Apply a function to the value, or to each entry of nested lists, tuples and dictionaries."""
     if isinstance(x, (tuple, list)):
         return type(x)([each(how, v) if isinstance(v, HELD) else how(v) for v in x])
     if isinstance(x, dict):
@@ -132,7 +135,7 @@ def each(how: Callable[[Any], Any], x: Any) -> Any:
 
 
 def numbers_of(x: Any) -> Any:
-    """What torch computes with."""
+    """Return the plain numbers of a ``Duck``, and anything else unchanged."""
     return x.numbers if isinstance(x, Duck) else x
 
 
@@ -141,7 +144,10 @@ def _current(x: Any) -> Any:
 
 
 def payload_of(x: Any) -> Any:
-    """What is carried, or a plain value."""
+    """Return the payload of a ``Duck``, and anything else unchanged.
+
+    Raises ``NoMeaning`` if the payload is lost.
+    """
     if not isinstance(x, Duck):
         return x
     if isinstance(x.carried, Lost):
@@ -157,7 +163,7 @@ def _carried(
     kwargs: Mapping[str, Any],
     ducks: Sequence[Duck],
 ) -> Any:
-    """What the result carries, or each of several; None where only numbers are known."""
+    """Return the payload of each result; None if the result is just known numbers."""
     constant = all(isinstance(x.carried, Number) for x in ducks)
     if name in PLACES:
         args = (*args[:1], *(each(_place, a) for a in args[1:]))
@@ -184,7 +190,7 @@ def _carried(
 
 
 def _parts(func: Any, name: str) -> Callable[..., Any] | None:
-    """The operations that torch says it consists of, where no rule says what it is."""
+    """Return torch's decomposition of an operation without a rule; None if there is none."""
     if name in RULES or name in MOVES or name in UNKNOWN or name in RANDOM:
         return None
     if name == "_to_copy" or name in PLACES:
@@ -213,14 +219,14 @@ def _settled(found: Any, constant: bool, name: str) -> Any:
 
 
 def _place(x: Any) -> Any:
-    """Places are whole numbers, or truth values, and known."""
+    """Return known indices or booleans as plain numbers, and anything else unchanged."""
     if isinstance(x, Duck) and isinstance(x.carried, Number) and not x.dtype.is_floating_point:
         return x.numbers
     return x
 
 
 def _cast(x: Duck, kwargs: Mapping[str, Any]) -> Payload | None:
-    """A cast is exact, but one to whole numbers only where they are whole."""
+    """Return the payload of a cast, which is exact; to integers, only for whole known numbers."""
     dtype = kwargs.get("dtype") or x.dtype
     if dtype.is_complex and not isinstance(x.carried, Pair):
         return x.session.pair(x.carried)
@@ -261,7 +267,7 @@ def _moved(func: Any, name: str, payload: Payload, args: Any, kwargs: Any) -> An
 
 
 def _in_place_of_bits(func: Any, args: Any) -> None:
-    """Raise ``NoMeaning`` for moves that depend on how numbers lie in memory."""
+    """Raise ``NoMeaning`` for moves that depend on the memory layout of the numbers."""
     if func._overloadname == "dtype":  # noqa: SLF001
         raise NoMeaning("reading the bits of a number as another has no meaning in a finite field")
     if "as_strided" in func._schema.name and isinstance(args[0], Duck):  # noqa: SLF001
@@ -271,7 +277,10 @@ def _in_place_of_bits(func: Any, args: Any) -> None:
 
 
 def _wrapped(session: Session, numbers: Any, carried: Any, name: str, source: int = 0) -> Any:
-    """Numbers with what they carry; known numbers stay plain, but for whole ones."""
+    """Wrap results with their payloads; known numbers stay plain unless they must be followed.
+
+    Followed are whole numbers, and real numbers computed from positions.
+    """
     if isinstance(numbers, (tuple, list)):
         parts = carried if isinstance(carried, (tuple, list)) else [carried] * len(numbers)
         return type(numbers)(
