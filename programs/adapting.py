@@ -297,7 +297,10 @@ def of_words(
 
 
 def _does_otherwise(code: Code, kind: str, named: list[str], subject: Subject) -> str:
-    """Return why code that can be called as this kind is not of it, by behaviour and by names."""
+    """Return why code that can be called as this kind is not of this kind; "" if it is.
+
+    Judged by its behaviour and by its names.
+    """
     weighs = kind not in named or _weighs(code)
     if weighs and isinstance(subject, Rotary) and not _rotates(subject):
         return "it can be called as rotary code, and does not rotate what it is given"

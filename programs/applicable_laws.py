@@ -290,8 +290,8 @@ RULES: dict[str, Callable[[Any], str]] = {
 def promised(law: str, subject: Subject, *, named: bool = False) -> bool:
     """Whether code that breaks this law is at fault.
 
-    The laws about the order of tokens require ``causal=false``, and ``products-of-offset`` requires
-    any declaration, unless the law is asked for by name (``named``).
+    For the laws about the order of tokens this takes ``causal=false``, and for
+    ``products-of-offset`` any declaration, unless the law is asked for by name (``named``).
 
     >>> from attnproof.programs.subjects import Layer
     >>> promised("permutation", Layer(name="f", call=lambda x: x, embed=4))

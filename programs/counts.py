@@ -48,7 +48,7 @@ def _rows_and_keys(axes: Sequence[Axis], label: str) -> tuple[Axis, ...]:
 
 
 def heads_of(code: Code) -> int:
-    """The number of heads for a call: as set, else as stored in the object, as declared, or 4."""
+    """The number of heads for a call: as set, else as stored in the object, declared or default."""
     held = max(sizes_of(getattr(code.call, "__self__", code.call), "heads"), default=0)
     return code.options.heads or held or code.options.likely.get("heads", 0) or SIZES["H"]
 

@@ -310,7 +310,7 @@ class Residues:
         return self.number(Field(tuple(levels), None))
 
     def joined(self, values: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Value:
-        """Combine several values by an operation that only moves entries, such as ``cat``."""
+        """Combine several values by an operation on tensors that moves or selects entries."""
         parts = [plain(x) for x in values]
         if any(map(_is_complex, parts)):
             pairs = [self.number(x).parts for x in parts]

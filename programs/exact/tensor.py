@@ -37,7 +37,7 @@ PLACES = frozenset(
 class Duck(Tensor):
     """A tensor with its ``numbers``, as torch computes them, and its payload ``carried``.
 
-    ``source``: ``POSITION`` for whole numbers that derive from positions, else 0.
+    ``source``: ``POSITION`` if it derives from positions, else 0.
     """
 
     numbers: Tensor
