@@ -1,4 +1,4 @@
-"""A program whose call is told, as the rotary, attention, bias, additive, mask or layer it is."""
+"""Turn a program with a given call into rotary, attention, bias, additive, mask or layer code."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _GUESSED: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
 def subject_of(
     thing: Any, call: str | Signature, kind: str = "", name: str = "", **options: Any
 ) -> Subject:
-    """What the laws call, of code whose call is told.
+    """Return the subject that the laws call, for code whose call is given.
 
-    ``kind`` is one of rotary, attention, bias, additive, mask, layer; where it is not given the
-    signature says which.  ``options`` are those of
-    :class:`~attnproof.programs.code.Options`, such as ``width`` and ``settings``.
+    ``kind`` is one of rotary, attention, bias, additive, mask, layer; by default it is inferred
+    from the signature.  ``options`` are those of :class:`~attnproof.programs.code.Options`, such as
+    ``width`` and ``settings``.
 
-    Raises :class:`SignatureError` for a call that cannot be read, or that the code does not take;
+    Raises :class:`SignatureError` for a call that cannot be read, or that the code does not accept;
     and ``NoAdapter`` for a class that cannot be built.
 
     >>> import torch
@@ -80,7 +80,7 @@ def subject_of(
     told = kind or kind_of(signature, code.name)
     if told not in KINDS:
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")
-    Program(code.call, signature, code.name)  # refuses names that are not parameters
+    Program(code.call, signature, code.name)  # raises for names that are not parameters
     if [role(one) for one in signature.arrays] == ["ids"]:
         whole, why = of_words(code, kind or None, _GUESSED)
         if whole is not None:
@@ -97,7 +97,7 @@ def subject_of(
 
 
 def _is_of_words(signature: Signature) -> bool:
-    """Whether it takes ids and no features, and gives each of them a row, as no table would.
+    """Whether it takes ids and no features, and gives each id a row unlike that of a table.
 
     >>> _is_of_words(parse("x: B n ids -> B n 50"))
     True
@@ -123,11 +123,11 @@ def adapted_as(
     name: str = "",
     **how: Any,
 ) -> Subject:
-    """What the laws call: by its signature, if one is told; else as it can be called.
+    """Return the subject that the laws call: by its signature if it has one, else by a guess.
 
-    A :class:`Program` has its signature with it.  The rest is that of
-    :func:`~attnproof.programs.adapting.adapt`, which raises what it
-    does; and :class:`SignatureError`.
+    A :class:`Program` carries its signature.  The other arguments are those of
+    :func:`~attnproof.programs.adapting.adapt`, whose exceptions propagate; also raises
+    :class:`SignatureError`.
     """
     signature: str | Signature = call
     if isinstance(thing, Program):
@@ -150,7 +150,7 @@ def adapted_as(
 
 
 def kind_of(signature: Signature, name: str = "") -> str:
-    """The kind of code of which this is a call; tokens for tokens may be one of two, by its name.
+    """Return the kind of code that has this call; its name decides if two kinds share the call.
 
     >>> kind_of(parse("q: B H r D, k: B H n D, v: B H n D -> B H r D"))
     'attention'
@@ -211,4 +211,4 @@ def _scores(signature: Signature) -> bool:
     square |= bool(fixed_size(back.axes or ()) or more_of(back.axes or ()))
     placed = any(role(one) in PLACES for one in signature.arrays)
     row = axes[-1].isdigit() and (placed or (axes[-1] != "1" and axes[:-1] in (["n"], ["B", "n"])))
-    return not whole and not row and square  # a row of numbers for each place is a table
+    return not whole and not row and square  # rows for each place are a table

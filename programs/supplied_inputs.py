@@ -1,7 +1,8 @@
-"""What code under test is given because it makes none itself: what that leaves unknown of it.
+"""Inputs made by attnproof for code that does not make them, and what they leave unknown of it.
 
-A function that rotates vectors by a table is given a table made here, and an attention that is
-handed its mask is given one made here.  What the table or the mask says is no property of the code.
+A function that rotates vectors by a table is given a table made here, and attention that takes its
+mask as an argument is given one made here.  What the table or the mask does is no property of the
+code.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from .signature import Argument, Signature
 from .subjects import Subject
 
 EVERY = "{} shows every key"
-# What an array holds that code of lengths is given, which its call does not say.
+# What arrays hold that are given to code of lengths, as its call does not say it.
 HOLDS = {
     "ids": "all of {} are equal",
     "index": "all of {} are 0",
@@ -28,7 +29,7 @@ ZERO, ONE = "all of {} are 0", "all of {} are 1"
 
 
 def of_lengths(one: Argument) -> str:
-    """The same of any array that code of lengths alone is handed, but for positions."""
+    """Describe any array but positions that code of lengths alone is given."""
     if role(one) in ROTATED:
         return "{} is one vector for all tokens, chosen here"
     return "" if role(one) in PLACES else ZERO
@@ -37,10 +38,10 @@ def of_lengths(one: Argument) -> str:
 def chosen(
     signature: Signature, others: Callable[[Argument], str] = lambda _: ""
 ) -> dict[str, str]:
-    """What the arrays hold that code is handed for their shapes, as "values" of what is given.
+    """Return, under "values", what the arrays hold that are made for their shapes alone.
 
-    Every verdict is of these values alone.  ``others`` has words for an array that is none of
-    those of :data:`HOLDS`; "" for one that a law draws.
+    Every verdict is about these values only.  ``others`` returns words for an array that is not in
+    :data:`HOLDS`, "" for one that a law draws.
 
     >>> from .grammar import parse
     >>> chosen(parse("segment_ids: B n ids -> B n n keep"))
@@ -57,7 +58,7 @@ def chosen(
 
 
 def held_by(one: Argument) -> str:
-    """What an array of :data:`HOLDS` holds, else ""; a mask along queries alone hides no key.
+    """Return what an array of :data:`HOLDS` holds, else ""; a mask of queries alone hides no key.
 
     >>> from .grammar import parse
     >>> [held_by(one) for one in parse("mask: B r n keep, q_mask: B r keep -> B r n keep").arrays]
@@ -69,7 +70,7 @@ def held_by(one: Argument) -> str:
 
 
 def of_image(signature: Signature) -> dict[str, str]:
-    """How tokens stand in an image, as "image" of what is given; nothing where there is none.
+    """Return, under "image", how tokens fill an image; empty if there is no image.
 
     >>> from .grammar import parse
     >>> of_image(parse("x: B C h w -> B C h w"))["image"]
@@ -103,12 +104,12 @@ OF_MASKS = ("causal", "past-is-used", "window-as-declared")
 
 
 def told(more: str, signature: Signature) -> str:
-    """How code is called, in words, with what the arrays hold that it is handed."""
+    """Return how code is called, in words, with what the arrays made for it hold."""
     return "; ".join(filter(None, (more, *chosen(signature).values())))
 
 
 def not_its_own(subject: Subject, law: str) -> str:
-    """Why a law is not asked of code that is given what the law is about; "" where it is asked.
+    """Return why a law does not apply to code that is given what it is about, else "".
 
     >>> from attnproof.programs.subjects import Rotary
     >>> made = {"angles": "cos, sin of base 10000"}
@@ -136,7 +137,7 @@ def not_its_own(subject: Subject, law: str) -> str:
 
 
 def under(subject: Subject, law: str) -> str:
-    """What goes before the findings of a law of masks, where the mask is given; else "".
+    """Return what precedes the findings of a law of masks if the mask is made here, else "".
 
     >>> from attnproof.programs.subjects import Attention
     >>> made = Attention(name="f", layer=lambda x: x, given={"mask": "a causal mask"})
@@ -148,7 +149,7 @@ def under(subject: Subject, law: str) -> str:
 
 
 def unsaid(subject: Subject, law: str) -> str:
-    """Why a law that is broken may be no fault of the code; "" where it is one.
+    """Return why a broken law may be no fault of the code; "" if it is one.
 
     >>> from attnproof.programs.subjects import Attention
     >>> made = Attention(name="f", layer=lambda x: x, given={"constants": "adj"})

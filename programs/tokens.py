@@ -1,4 +1,4 @@
-"""Maps of tokens whose call is told: attention with its own projections, and layers."""
+"""Maps of tokens with a given call: attention with its own projections, and layers."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from .token_axes import ROWS, TOKENS, encoding, mapped, of_one_length, times, wh
 PLACED = {"encoding": "positions", "offsets": "offsets"}
 MADE = tuple(PLACED)
 CAUSAL = "a causal mask made here"
-GOLDEN = (5**0.5 - 1) / 2  # its multiples stand all over the unit interval, and no two alike
+GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are distinct and fill the unit interval
 
 
 def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
-    """Attention on queries, keys and values, or on tokens.  Raises :class:`SignatureError`."""
+    """Return attention on queries, keys and values, or on tokens; raises `SignatureError`."""
     roles = {role(one): one for one in signature.arrays}
     if {"query", "key", "value"} <= set(roles) and "E" not in roles["query"].letters:
         return on_heads(code, signature, guessed=guessed)
@@ -58,17 +58,17 @@ def attention(code: Code, signature: Signature, *, guessed: bool = False) -> Att
 
 @dataclass(frozen=True)
 class OnTokens:
-    """A map of tokens (B, T, E), of which ``past`` came before those of the call.
+    """A map of tokens (B, T, E), with ``past`` tokens before those of the call.
 
-    Raises :class:`SignatureError` for a signature that is no such call.
+    Raises :class:`SignatureError` if the signature is not such a call.
     """
 
     code: Code
     signature: Signature
     options: Mapping[str, Any] = field(default_factory=dict)
-    least: float | None = None  # the number that hides a key, where it is not the least there is
-    shared: bool = False  # what is given the same tokens is given the same tensor, and no copy
-    full: bool = False  # masks that may be left out are given, and show every key
+    least: float | None = None  # the number that hides a key, if not the lowest
+    shared: bool = False  # repeated tokens are passed as one tensor, without a copy
+    full: bool = False  # optional masks are given, and show every key
 
     @cached_property
     def _read(self) -> tuple[Signature, str]:
@@ -76,29 +76,29 @@ class OnTokens:
 
     @property
     def line(self) -> Signature:
-        """The call, with n for the tokens that are mapped."""
+        """The call, with n for the mapped tokens."""
         return self._read[0]
 
     @property
     def context(self) -> str:
-        """The letter of a context that the tokens read; "" where they read one another."""
+        """The letter of a context that the tokens read; "" if they read one another."""
         return self._read[1]
 
     @cached_property
     def whole(self) -> Axis:
-        """The lengths that it takes: n, or (n n) for squares alone."""
+        """The lengths that it takes: n, or (n n) for squares only."""
         return whole_of(self.signature)
 
     @cached_property
     def program(self) -> Program:
-        """What is called."""
+        """The program that is called."""
         more = tuple(Argument(name, value=value) for name, value in self.options.items())
         line = replace(self.line, arguments=(*self.line.arguments, *more))
         return Program(self.code.call, line, self.code.name)
 
     @cached_property
     def tokens(self) -> Argument:
-        """What is mapped."""
+        """The array that is mapped."""
         for one in self.line.arrays:
             image = {"h", "w"} <= set(one.letters)
             tokens = "n" in one.letters and {"E", "D"} & set(one.letters)
@@ -121,32 +121,32 @@ class OnTokens:
 
     @cached_property
     def masks(self) -> tuple[Argument, ...]:
-        """The masks it takes."""
+        """The masks it takes, except those of a context."""
         ours = [one for one in self.line.arguments if not self._of_context(one)]
         return masks_in(replace(self.line, arguments=tuple(ours)))
 
     @cached_property
     def context_masks(self) -> tuple[Argument, ...]:
-        """The masks of a context, which show all of it where no law asks about them."""
+        """The masks of a context, which show all of it unless a law asks about them."""
         return tuple(one for one in self.line.arrays if self._of_context(one))
 
     @cached_property
     def contexts(self) -> tuple[Argument, ...]:
-        """What is drawn as a context, where rows of any other one may stand in its place."""
+        """The contexts drawn here, if other values may replace them."""
         found = [one for one in self.line.arrays if mapped(one) and self.context in one.letters]
         alike = {self._features(one) for one in found}
         free = self.context and self.context not in dict(self.line.sizes)
         return tuple(found) if free and len(alike) == 1 and "" not in alike else ()
 
     def _features(self, one: Argument) -> str:
-        """The label of the features of a context; "" where it has more axes than three."""
+        """Return the label of the features of a context; "" if it has further axes."""
         rest = [c for c in labels(one.axes or ()) if c not in ("B", self.context)]
         return rest[0] if "B" in one.letters and len(rest) == 1 else ""
 
     def features_read(self, width: int) -> int:
-        """The features of a token of its context, where a law may say what is seen of that, or 0.
+        """Return the number of context features if a law may mask the context, else 0.
 
-        ``width``: those of a token.
+        ``width``: the features of a token.
         """
         if not self.contexts or "B" not in self.tokens.letters or not self.context_masks:
             return 0
@@ -162,18 +162,19 @@ class OnTokens:
 
     @cached_property
     def pooled(self) -> bool:
-        """Whether as many rows come back as the code has queries of its own.
+        """Whether the rows that come back belong to learned queries rather than to tokens.
 
-        Then every token is given the same mean of them, so that their order must not matter.
+        Then every token is given the same weighted mean of them, so that their order does not
+        matter.
         """
         axes = result_axes(self.line, returned(self.line, ("out",))[0])
         return not {"n", "h", "w"} & set(labels(axes)) and len(axes) == len(self.tokens.axes or ())
 
     @cached_property
     def padding(self) -> tuple[Argument, ...]:
-        """The masks that say which tokens are padding: those of keys alone, if there are any.
+        """The masks that mark padding: those of keys alone, if there are any.
 
-        None where tokens are repeated until they are as many as the code takes.
+        Empty if tokens are repeated to reach a length that the code takes.
         """
         if self.whole != TOKENS:
             return ()
@@ -182,14 +183,14 @@ class OnTokens:
 
     @cached_property
     def counted(self) -> tuple[Argument, ...]:
-        """What says how many tokens of each row are no padding, where no mask does."""
+        """The inputs that count the tokens of each row that are not padding, if no mask does."""
         if self.whole != TOKENS or self.padding or self.context:
             return ()
         found = (one for one in self.line.arrays if role(one) == "lengths")
         return tuple(one for one in found if one.letters == ("B",))
 
     def counts(self, width: int) -> bool:
-        """Whether it does something to the first tokens that it is told how many there are."""
+        """Whether the number of tokens it is given changes the output of the first tokens."""
         x = torch.randn(2, 6, width, generator=torch.Generator().manual_seed(12))
         keep = torch.arange(6) < torch.tensor([[4], [6]])
         plain, under = self(x), self(x, keep)
@@ -205,7 +206,7 @@ class OnTokens:
     def rotating(self) -> Rotating | None:
         """Positions, and tables made of them.
 
-        Of tables made here it is the one under which a shift of all positions does nothing.
+        Of tables made here, those under which shifting all positions changes nothing are preferred.
         """
         if not any(role(one) in (*TABLES, *PLACES) for one in self.line.arrays):
             return None
@@ -217,36 +218,36 @@ class OnTokens:
 
     @property
     def absolute(self) -> bool:
-        """Whether it is handed positions, and another one for all tokens changes what it gives."""
+        """Whether it is given positions, and shifting all of them changes its output."""
         placed = any(role(one) in PLACES for one in self.line.arrays)
         return placed and self.rotating is not None and not self._relative(self.rotating)
 
     def _relative(self, way: Rotating) -> bool:
-        """Whether, with these tables, a shift of all positions does nothing."""
+        """Whether, with these tables, shifting all positions changes nothing."""
         on = OnTokens(self.code.again(), self.signature, self.options)
         vars(on)["rotating"] = way
         for width in widths_of_tokens(self.code):
             x = torch.randn(1, 6, width, generator=torch.Generator().manual_seed(8))
             try:
                 here, there = (on.run(x, past=past)[0] for past in (0, 5))
-            except Exception:  # noqa: BLE001 (of another width the code may raise anything)
+            except Exception:  # noqa: BLE001 (with another width the code may raise anything)
                 continue
             return torch.allclose(here, there, rtol=1e-3, atol=1e-4)
         return False
 
     @cached_property
     def rotated(self) -> int:
-        """How many channels of a head are rotated: what is told, else what its parts hold."""
+        """The number of rotated channels of a head: as given, else from its parts."""
         parts = [*self.code.module.modules()] if self.code.module is not None else []
         widths = (n for kind in ("rotated", "width") for one in parts for n in sizes_of(one, kind))
         return self.code.options.width or next(widths, SIZES["D"])
 
     def __call__(self, x: Tensor, keep: Tensor | None = None) -> Tensor:
-        """What it makes of tokens, of which those count that are kept (B, T)."""
+        """Map tokens; those marked in ``keep`` (B, T) count, the others are padding."""
         telling_rows = (*self.padding, *self.counted)
         apart = keep is not None and not any("B" in one.letters for one in telling_rows)
         if keep is not None and self.counted and not bool(keep.all(1).any()):
-            # beside a row that is full, as code may make its mask as long as the longest
+            # beside a full row, as code may cut its mask to the longest row
             whole = torch.ones_like(keep[:1])
             return self(torch.cat((x, x[:1])), torch.cat((keep, whole)))[:-1]
         if apart and keep is not None and "B" in self.tokens.letters and x.shape[0] > 1:
@@ -265,19 +266,19 @@ class OnTokens:
         return self.run(x, keep)[0]
 
     def reading(self, x: Tensor, context: Tensor, seen: Tensor) -> Tensor:
-        """What it makes of tokens that read a context (B, S, F), as far as that is seen (B, S)."""
+        """Map tokens that read a context (B, S, F), visible where ``seen`` (B, S) is True."""
         return self.run(x, read=(context, seen))[0]
 
     @property
     def packs(self) -> bool:
-        """Whether sequences of any lengths may stand one behind the other, as nothing else says."""
+        """Whether sequences of any length may be packed, since nothing else depends on lengths."""
         counted = any("B" in one.lengths for one in self.line.arguments)
         beside = [one for one in self.line.arrays if one != self.tokens and role(one) != "bounds"]
         packed = any(role(one) == "bounds" for one in self.line.arrays)
         return packed and not counted and not any({"B", "n"} & {*one.letters} for one in beside)
 
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
-        """Tokens (B, T, E) one behind the other, of documents that begin where ids are 0."""
+        """Map packed tokens (B, T, E) of documents that begin where ids are 0."""
         told = {one.name: bounds_at(ids) for one in self.line.arrays if role(one) == "bounds"}
         return self.run(x.reshape(1, -1, x.shape[-1]), states=told)[0].reshape(x.shape)
 
@@ -289,7 +290,7 @@ class OnTokens:
         states: Mapping[str, Any] | None = None,
         read: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, dict[str, Any]]:
-        """The output (B, T, E), and all that came back, by name."""
+        """Return the output (B, T, E), and all results by name."""
         arrays, lengths = self.given(x, keep, past, states, read)
         found = self.program.run(arrays, lengths)
         back = returned(self.line, ("out",))[0]
@@ -303,19 +304,19 @@ class OnTokens:
         if last != self.feature and labels(axes[-1:]) == (last,) and out.ndim:
             lengths[last] = out.shape[-1]
         out = read_back(out, axes, (*beside, *here, last), lengths)
-        out = out[(0,) * len(beside)]  # all are the same tokens
+        out = out[(0,) * len(beside)]  # the repeats are equal
         if out.numel() % (x.shape[0] * out.shape[-1]):
             raise SignatureError(f"wanted rows B in what is returned, got {self.signature}")
         out = out.reshape(x.shape[0], -1, out.shape[-1])
         if out.shape[1] < x.shape[1] and not self.pooled:
             raise SignatureError(f"wanted a token back for each that goes in, got {self.signature}")
-        if self.pooled:  # what all the rows say in one, of each token
+        if self.pooled:  # a weighted mean of all rows, for each token
             many = torch.arange(1, out.shape[1] + 1, dtype=out.dtype, device=out.device)
             out = (many / many.sum() @ out)[:, None].expand(-1, x.shape[1], -1)
         return out[:, : x.shape[1]], found
 
     def _here(self, lengths: Mapping[str, int]) -> tuple[str, ...]:
-        """The letters of rows and tokens."""
+        """Return the letters of rows and tokens."""
         return ("B", "h", "w") if "h" in lengths and "w" in lengths else ("B", "n")
 
     def given(
@@ -326,9 +327,9 @@ class OnTokens:
         states: Mapping[str, Any] | None = None,
         beside: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[dict[str, Any], dict[str, int]]:
-        """What the code is called with, and every length.
+        """Return the inputs of the code, and every length.
 
-        Masks of tokens and of their context go together, as code may multiply the two.
+        Masks of tokens and of their context are given together, as code may multiply the two.
         """
         if self.whole != TOKENS:
             x = self._as_many(x)
@@ -347,7 +348,7 @@ class OnTokens:
         if beside is not None:
             lengths[self.context] = beside[0].shape[1]
         here = (*self._here(lengths), self.feature)
-        about = keep is not None or beside is not None  # what a mask hides
+        about = keep is not None or beside is not None  # a call about masks
         arrays: dict[str, Any] = {**(states or {}), **self._beside(beside, about, lengths, x)}
         for one in self.line.arrays:
             if self._of_context(one) or one.name in arrays:
@@ -368,7 +369,7 @@ class OnTokens:
         return arrays, lengths
 
     def _as_many(self, x: Tensor) -> Tensor:
-        """As many tokens as the code takes: zeros behind, where that is one number, else again."""
+        """Extend tokens to a length that the code takes: with zeros if it is fixed, else copies."""
         if self.whole.letters:
             return x.repeat(1, times(self.whole, x.shape[1]), 1)
         behind = self.whole.size({}) - x.shape[1]
@@ -386,7 +387,7 @@ class OnTokens:
         x: Tensor,
         keep: Tensor | None,
     ) -> Tensor:
-        """The same tokens again; or a context of another length, drawn here once and for all."""
+        """Return the same tokens again, or a context of another length, drawn here and fixed."""
         alike = set(one.letters) == set(self.tokens.letters)
         if role(one) == "constant":
             shape = one.shape(lengths)
@@ -440,9 +441,9 @@ class OnTokens:
     def _beside(
         self, told: tuple[Tensor, Tensor] | None, about: bool, lengths: Mapping[str, int], x: Tensor
     ) -> dict[str, Tensor]:
-        """A context that is told, and its masks; of one that is drawn, masks that show all of it.
+        """Return a given context and its masks; for a drawn context, masks that show all of it.
 
-        ``about``: masks that may be left out are given.
+        ``about``: masks that may be left out are included.
         """
         if told is None:
             asked = [one for one in self.context_masks if about or one.name not in self.spare]
@@ -466,14 +467,14 @@ class OnTokens:
         return handed(shown, told, lengths, x, self._lowest(x))
 
     def _lowest(self, x: Tensor) -> float:
-        """The number that hides a key: code may take its softmax in float32, where one is ∞."""
+        """Return the number that hides a key, finite also if softmax is taken in float32."""
         if self.least is not None:
             return self.least
         return max(torch.finfo(dtype).min for dtype in (x.dtype, torch.float32))
 
 
 def counts_of(keep: Tensor, one: Argument) -> Tensor:
-    """How many tokens of each row count, which are the first.  Raises :class:`SignatureError`."""
+    """Return how many leading tokens of each row count.  Raises :class:`SignatureError`."""
     many = keep.sum(1)
     if not bool((keep == (torch.arange(keep.shape[1], device=keep.device) < many[:, None])).all()):
         raise SignatureError(f"wanted padding behind the tokens, as {one} says no other")
@@ -503,7 +504,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     )
     paths, context = paths_of(on, width), on.features_read(width)
     counted = bool(on.counted)
-    if counted and guessed:  # it may count in another way, and then nothing is done by what is told
+    if counted and guessed:  # the guess may be wrong, and the count be ignored
         with suppress(Exception):
             counted = on.counts(width)
     return Attention(
@@ -536,7 +537,7 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
 
 
 def _told(on: OnTokens) -> list[str]:
-    """What is given beside the tokens and chosen here: conditions of what is said of the code."""
+    """Return what is made or chosen here for the call: conditions of every verdict."""
     told = [f"with {CAUSAL}"] if any(telling(one) for one in on.masks) else []
     tables = any(role(one) in TABLES for one in on.signature.arrays)
     if tables and on.signature.source is None and on.rotating is not None:
@@ -551,7 +552,7 @@ def _told(on: OnTokens) -> list[str]:
 
 
 def _given(on: OnTokens) -> dict[str, str]:
-    """What the code is handed and does not make itself; its masks, where no law asks for one."""
+    """Return what the code is given and does not make itself; masks, unless a law supplies them."""
     of_tokens = [one.name for one in _constants(on) if ROWS & {*one.letters}]
     causal = any(telling(one) for one in on.masks)
     masks = (*on.masks, *on.context_masks)
@@ -566,13 +567,13 @@ def _given(on: OnTokens) -> dict[str, str]:
 
 
 def _beside_causal(on: OnTokens, masks: tuple[Argument, ...]) -> dict[str, str]:
-    """That its mask is causal, and which others show every key."""
+    """State that its mask is causal, and which others show every key."""
     full = [held_by(one) for one in masks if not telling(one) and one.name not in on.spare]
     return {"mask": CAUSAL, **({"full mask": "; ".join(full)} if full else {})}
 
 
 def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:
-    """What else is given, or left out, of a call that is told which tokens count."""
+    """Describe what else is given, or left out, in a call with a padding mask."""
     own = [one.name for one in on.padding]
     if not own:
         return ""
@@ -586,7 +587,7 @@ def _constants(on: OnTokens) -> list[Argument]:
 
 
 def _one_length(on: OnTokens) -> list[str]:
-    """What is done with tokens where code takes some lengths alone."""
+    """Describe how tokens are extended if code only takes some lengths."""
     told = []
     if on.whole.letters and on.whole != TOKENS:
         told.append(f"T tokens are repeated until they are {on.whole}")
@@ -599,7 +600,7 @@ def _one_length(on: OnTokens) -> list[str]:
 
 
 def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
-    """Any map of tokens.  Raises :class:`SignatureError`."""
+    """Return any map of tokens as a layer.  Raises :class:`SignatureError`."""
     on, width = _called(code, signature)
     return Layer(
         **common(
@@ -617,7 +618,7 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
 
 
 def _of_width(code: Code, width: int) -> Code:
-    """The code; built again as it is, its width is known and no other is tried."""
+    """Return the code; when it is rebuilt unchanged, its width is known and no other is tried."""
 
     def again(**settings: Any) -> Code:
         made = code.again(**settings)
@@ -627,7 +628,7 @@ def _of_width(code: Code, width: int) -> Code:
 
 
 def widths_of_tokens(code: Code) -> list[int]:
-    """Features of a token to try: what is said, what the object holds, what its parts take."""
+    """Return token widths to try: the given one, those of the object, those of its parts."""
     told = code.options.embed or code.options.width
     if told:
         return [told]
@@ -643,13 +644,13 @@ def widths_of_tokens(code: Code) -> list[int]:
 
 
 def _spread(shape: Sequence[int], like: Tensor) -> Tensor:
-    """Numbers between −1 and 1, no two alike, the same at every call."""
+    """Return distinct numbers between −1 and 1, the same at every call."""
     steps = torch.arange(prod(shape), dtype=torch.float64, device=like.device) * GOLDEN
     return (2 * steps.frac() - 1).reshape(tuple(shape)).to(like)
 
 
 def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:
-    """The call, and the features of a token; masks that it does not do without show every key."""
+    """Return the call, and the features of a token; masks that it needs show every key."""
     on = OnTokens(code, signature)
     try:
         return _of_features(on)
@@ -662,7 +663,7 @@ def _called(code: Code, signature: Signature) -> tuple[OnTokens, int]:
 
 
 def _of_features(on: OnTokens) -> tuple[OnTokens, int]:
-    """The call, and the features of a token: what is told, else the first size that works."""
+    """Return the call, and the features of a token: as given, else the first size that works."""
     failed = ""
     folds = [int(axis.fold) for axis in on.tokens.axes or () if axis.fold.isdigit()]
     apart = folds[0] if folds and not on.code.options.embed else 1

@@ -1,8 +1,8 @@
-"""Models that take ids of words: called with vectors in the place of what their embedding gives.
+"""Models that take token ids, called with vectors in place of the output of their embedding.
 
-A law of a map of tokens speaks of vectors.  What it says of any vectors holds of those that stand
-in the embedding, so that a model which reads its ids by the embedding alone obeys it for all ids.
-Whether it does is seen in runs: with ids, and with the vectors of the same ids.
+A law of a map of tokens is about vectors.  If it holds for all vectors, it holds for those in the
+embedding, so a model that uses its ids only through the embedding satisfies it for all ids.
+Whether it does is tested by runs with ids and with the vectors of the same ids.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .names import parameters
 from .source_numbers import numbers_in
 
 IDS = re.compile(r"(\w+_)?(ids?|idx|indices|tokens?|inp(ut)?s?|words?|src|x|seq(uence)?)")
-AIMS = re.compile(r"targets?|labels?|y")  # ids that some models must have to give all outputs
+AIMS = re.compile(r"targets?|labels?|y")  # ids that some models need to return all outputs
 ROWS, TOKENS = 2, 6
 LONGER, LONGEST, MORE = (12, 33, 70), 1100, 8  # tokens, and rows, of further runs
-AGAIN = 8  # equal calls of what may be random
-FEWEST = 16  # words of a vocabulary of which some are asked about
+AGAIN = 8  # repeated calls of code that may be random
+FEWEST = 16  # least size of a vocabulary
 GIVEN: ContextVar[Tensor | None] = ContextVar("attnproof_vectors", default=None)
 
 
 class Given(nn.Embedding):
-    """An embedding that gives the vectors that it is told, whatever the ids are."""
+    """An embedding that returns the vectors it is given, whatever the ids are."""
 
     def __init__(self, replaced: nn.Embedding) -> None:
         nn.Module.__init__(self)
@@ -43,19 +43,18 @@ class Given(nn.Embedding):
         self.given = replaced.forward
 
     def forward(self, ids: Tensor) -> Tensor:
-        """The vectors told; without any, those of the ids."""
+        """Return the given vectors; without any, those of the ids."""
         vectors = GIVEN.get()
         return self.given(ids) if vectors is None else vectors
 
 
 class OnVectors(nn.Module):
-    """A model of ids as a map of vectors: x (B, n, E) -> what it gives for each token (B, n, F).
+    """A model of ids as a map of vectors: x (B, n, E) -> its output for each token (B, n, F).
 
-    ``path``: of its embedding; ``name``: of the parameter that takes ids; ``word``: the id that
-    stands at each place, where the embedding gives vectors instead; ``aims``: another parameter
-    that is given the ids, "" for none.  ``beside``: how many arrays came back that have no row for
-    each word, of which nothing is asked.  ``without``: masks and caches that the model must be
-    given, which are None.
+    ``path``: of its embedding; ``name``: of the parameter that takes ids; ``word``: the id at each
+    place when the embedding returns vectors instead; ``aims``: another parameter that is given the
+    ids, "" for none.  ``beside``: the number of returned arrays without a row per token, which are
+    not checked.  ``without``: required masks and caches, which are passed as None.
     """
 
     beside = 0
@@ -67,11 +66,11 @@ class OnVectors(nn.Module):
         owner, _, last = path.rpartition(".")
         before = model.get_submodule(path)
         if not isinstance(before, Given):
-            assert isinstance(before, nn.Embedding)  # who builds it has looked
+            assert isinstance(before, nn.Embedding)  # checked by the caller
             setattr(model.get_submodule(owner), last, Given(before))
 
     def forward(self, x: Tensor) -> Tensor:
-        """What the model gives where its embedding gives x."""
+        """Return the model's output when its embedding returns x."""
         ids = torch.full(x.shape[:2], self.word, dtype=torch.int64, device=x.device)
         before = GIVEN.set(x)
         try:
@@ -80,9 +79,9 @@ class OnVectors(nn.Module):
             GIVEN.reset(before)
 
     def of_ids(self, ids: Tensor) -> Tensor:
-        """What the model gives for these ids, a row for each; several arrays in one.
+        """Return the model's output for these ids, a row for each; several arrays are concatenated.
 
-        Raises ``DoesNotFit`` where there is none.
+        Raises ``DoesNotFit`` if there is none.
         """
         more: dict[str, Any] = {**self.without, **({self.aims: ids} if self.aims else {})}
         if "use_cache" in inspect.signature(self.model.forward).parameters:
@@ -99,22 +98,22 @@ class OnVectors(nn.Module):
         return torch.cat(rows, -1) if len(rows) > 1 else rows[0]
 
     def vectors(self, ids: Tensor) -> Tensor:
-        """What its embedding gives."""
+        """Return the output of its embedding."""
         found: Tensor = self.model.get_submodule(self.path)(ids)
         return found
 
 
 def has_words(code: Code) -> bool:
-    """Whether it may be a model of ids: a module with embeddings that are parts of it."""
+    """Whether it may be a model of ids: a module with embeddings among its parts."""
     whole = code.module
     parts = () if whole is None or code.call is not whole else whole.modules()
     return any(isinstance(one, nn.Embedding) and one is not whole for one in parts)
 
 
 def on_vectors(code: Code) -> tuple[Code, str, tuple[str, ...]]:
-    """A model of ids as code that takes vectors; how it is called; what a proof of it is of.
+    """Return a model of ids as code on vectors, its call in words, and the conditions of proofs.
 
-    Raises ``DoesNotFit`` for code that is none, or that reads its ids by more than an embedding.
+    Raises ``DoesNotFit`` for other code, and if it uses its ids other than through an embedding.
     """
     if code.module is None or not has_words(code):
         raise DoesNotFit("it is no module with an embedding of words")
@@ -134,7 +133,7 @@ def on_vectors(code: Code) -> tuple[Code, str, tuple[str, ...]]:
 
 
 def _on(code: Code, whole: OnVectors) -> Code:
-    """The model as code that takes vectors; built again as it is, nothing is looked at twice."""
+    """Return the model as code that takes vectors; rebuilt unchanged, it is not examined again."""
 
     def again(**settings: Any) -> Code:
         fresh = code.again(**settings)
@@ -153,7 +152,7 @@ def _or(ids: Sequence[int]) -> str:
 
 
 def _parameter(code: Code) -> str:
-    """The parameter that takes ids: the only one that must be given, or one that is named so."""
+    """Return the parameter that takes ids: the only required one, or one with such a name."""
     left = _left_out(code.call)
     known = [one for one in parameters(code.call) if not (one.is_number or one.name in left)]
     needed = [one for one in known if one.required]
@@ -164,13 +163,13 @@ def _parameter(code: Code) -> str:
 
 
 def _left_out(model: Any) -> list[str]:
-    """The masks and caches that a model must be given, and is given none of."""
+    """Return the required masks and caches of a model, which are passed as None."""
     needed = [one for one in parameters(model) if one.required]
     return [one.name for one in needed if takes_mask(one) or one.name in CACHES]
 
 
 def _embedding(model: nn.Module, name: str) -> str:
-    """The path of the one embedding that is given the ids themselves."""
+    """Return the path of the one embedding that is given the ids themselves."""
     parts = {
         path: one
         for path, one in model.named_modules()
@@ -183,7 +182,7 @@ def _embedding(model: nn.Module, name: str) -> str:
     met: dict[str, None] = {}
 
     def listening(path: str, forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        def listens(input: Tensor) -> Tensor:  # noqa: A002 (so it is called)
+        def listens(input: Tensor) -> Tensor:  # noqa: A002 (the name of the parameter)
             if torch.equal(input, ids):
                 met[path] = None
             return forward(input)
@@ -191,7 +190,7 @@ def _embedding(model: nn.Module, name: str) -> str:
         return listens
 
     own = {path: vars(one).get("forward") for path, one in parts.items()}
-    for path, one in parts.items():  # a hook would not see a forward that is called by its name
+    for path, one in parts.items():  # a hook would miss a direct call of forward
         vars(one)["forward"] = listening(path, one.forward)
     try:
         model(**{name: ids}, **dict.fromkeys(_left_out(model)))
@@ -205,14 +204,14 @@ def _embedding(model: nn.Module, name: str) -> str:
 
 
 def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
-    """The model on vectors, and the ids that it reads by more than its embedding.
+    """Return the model on vectors, and the ids that it uses other than through its embedding.
 
-    Raises ``DoesNotFit`` where it reads most of them so, and where no token reads another.
+    Raises ``DoesNotFit`` if it uses most ids that way, or if no token reads another.
     """
     model = code.module
-    assert model is not None  # who calls has looked
+    assert model is not None  # checked by the caller
     embedding = model.get_submodule(path)
-    assert isinstance(embedding, nn.Embedding)  # so it was found
+    assert isinstance(embedding, nn.Embedding)  # as found by _embedding
     words = embedding.num_embeddings
     special = _special(model, words)
     plain = torch.tensor([word for word in range(words) if word not in special])
@@ -230,10 +229,10 @@ def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
 
 
 def _special(model: nn.Module, words: int) -> list[int]:
-    """Ids that may mean something: the first and the last, of padding, and numbers of the code.
+    """Return ids that may have a meaning: first, last, padding, and numbers of the code.
 
-    Such a number may count from the end as well.  Of a small vocabulary most are ids, and mean
-    none: half of it is left.
+    Such a number may also count from the end.  At most half of a vocabulary counts as special, so
+    that a small one keeps plain ids.
     """
     padding = (getattr(part, "padding_idx", None) for part in model.modules())
     numbers = numbers_in([model])
@@ -243,9 +242,9 @@ def _special(model: nn.Module, words: int) -> list[int]:
 
 
 def _bands(model: nn.Module, words: int, plain: Tensor) -> list[Tensor]:
-    """Plain ids between any two numbers at which code may tell a kind of words from another.
+    """Return plain ids between any two numbers by which code may separate kinds of ids.
 
-    These are its own numbers and the powers of two, from both ends.
+    These are the code's own numbers and the powers of two, from both ends.
     """
     powers = (2**k for k in range(words.bit_length()))
     numbers = [n for n in (*numbers_in([model]), *powers) if 0 < n < words]
@@ -255,7 +254,7 @@ def _bands(model: nn.Module, words: int, plain: Tensor) -> list[Tensor]:
 
 
 def _odd(whole: OnVectors, plain: Tensor, special: Sequence[int]) -> list[int]:
-    """Of special ids those that mean more than their vectors, alone, repeated or beside others."""
+    """Return the special ids that do more than their vectors, alone, repeated or among others."""
     known: list[int] = []
     odd: list[int] = []
     for word in special:
@@ -266,7 +265,7 @@ def _odd(whole: OnVectors, plain: Tensor, special: Sequence[int]) -> list[int]:
 
 
 def _with(plain: Tensor, word: int) -> Tensor:
-    """Rows of ids in which a word stands first, last, between others, and more than once."""
+    """Return rows of ids in which a word comes first, last, between others, and repeatedly."""
     ids = plain[torch.arange(4 * TOKENS) % len(plain)].reshape(4, TOKENS).clone()
     ids[0, 0] = ids[1, TOKENS // 2] = ids[2, -1] = word
     ids[3, 1::2] = word
@@ -274,7 +273,7 @@ def _with(plain: Tensor, word: int) -> Tensor:
 
 
 def _beside(plain: Tensor, word: int, others: Sequence[int]) -> Tensor:
-    """Rows of ids in which a word stands after each of the others, and before it."""
+    """Return rows of ids in which a word comes after each of the others, and before it."""
     ids = plain[torch.arange(2 * len(others) * TOKENS) % len(plain)].reshape(-1, 2, TOKENS).clone()
     ids[:, 0, 1] = ids[:, 1, -2] = torch.tensor(others, dtype=torch.int64)
     ids[:, 0, -2] = ids[:, 1, 1] = word
@@ -282,12 +281,12 @@ def _beside(plain: Tensor, word: int, others: Sequence[int]) -> Tensor:
 
 
 def _is_alone(whole: OnVectors, ids: Tensor) -> bool:
-    """Whether the vectors of ids give what the ids give."""
+    """Whether the vectors of ids give the same output as the ids."""
     return torch.equal(whole.of_ids(ids), whole(whole.vectors(ids)))
 
 
 def _unlike(whole: OnVectors, ids: Tensor) -> DoesNotFit:
-    """Why the vectors of ids do not give what the ids give."""
+    """Return the reason why the vectors of ids do not give the output of the ids."""
     again = (whole.of_ids(ids) for _ in range(AGAIN))
     first = whole.of_ids(ids)
     if not all(torch.equal(one, first) for one in again):
@@ -305,9 +304,9 @@ def _require_own(whole: OnVectors, ids: Tensor) -> None:
 
 
 def _require_alone(whole: OnVectors, plain: Tensor, bands: Sequence[Tensor]) -> None:
-    """Refuse a model that reads ids by more than its embedding, or in which tokens never meet.
+    """Refuse a model that uses ids beyond its embedding, or whose tokens never interact.
 
-    ``bands``: ids of one kind each, if code tells kinds of words by their numbers.
+    ``bands``: ids of one kind each, if code tells kinds apart by their numbers.
     """
     generator = torch.Generator().manual_seed(5)
 
@@ -324,7 +323,7 @@ def _require_alone(whole: OnVectors, plain: Tensor, bands: Sequence[Tensor]) -> 
         except Exception:
             if rows <= ROWS and tokens <= TOKENS:
                 raise
-            continue  # it may take no more
+            continue  # the code may not take so many
         if not alone:
             raise _unlike(whole, ids)
     kinds = torch.stack([drawn(band, TOKENS, TOKENS) for band in bands])

@@ -1,4 +1,4 @@
-"""Probes of tables of positions that are added to tokens: seen, declared, sums of turns."""
+"""Probes of tables of positions that are added to tokens: visible, as declared, sinusoidal."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TOO_FAST = (
     "what it is off is what float32 leaves of angles that change by more than half a turn "
     "with each position, which whole positions do not tell from slower ones"
 )
-ENTRIES = 1 << 21  # of a table that is read at once
+ENTRIES = 1 << 21  # read of a table at once
 
 
 def table_of(subject: Additive, draw: Draw, most: int) -> Tensor:
-    """Rows of the table, what is added to tokens that are zero: (T, D) with T <= most.
+    """Return rows of the table, the result for tokens that are zero: (T, D) with T <= most.
 
-    Fewer where the table is shorter than it is said to be.
+    Fewer if the table is shorter than it claims to be.
     """
     count = max(2, min(most, subject.most, ENTRIES // subject.width))
     while True:
@@ -48,10 +48,10 @@ Look = Callable[[Additive, Draw], Outcome]
 
 
 def of_each_axis(look: Look, shared: Look | None = None) -> Look:
-    """The same of a table of a grid, along each of its axes.
+    """Apply a probe to a table of a grid along each of its axes.
 
-    ``shared``: the same where two axes change one channel, to which the places along others add a
-    number that stays as it is along one of them.
+    ``shared``: the probe to use if two axes change the same channel; places on the other axes then
+    add a number that is constant along this one.
     """
 
     def looked(subject: Additive, draw: Draw) -> Outcome:
@@ -82,7 +82,7 @@ SIZES = ((1, 2), (1, 5), (2, 3), (3, 3), (2, 5), (5, 2))
 
 @probe("sees-positions", "additive")
 def sees_positions(subject: Additive, draw: Draw) -> Outcome:
-    """One vector in every token: all tokens of a row differ, with B and T equal and different."""
+    """Add positions to equal tokens: all tokens of a row must differ, for various B and T."""
     least, bound = math.inf, 0.0
     for rows, count in SIZES:
         if count > subject.most:
@@ -122,15 +122,15 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
 
 
 EXACT = (torch.float32, torch.float64)
-# Rows in which a row that comes again is looked for.  The angle of a pair may come near to whole
-# turns, 0.009 rad at 22 rows, and no nearer before 355.
+# Rows searched for a repeated row.  An angle of a radian per row comes within 0.018 rad of whole
+# turns at 44 rows, and no closer before 333.
 APART = 128
 
 
 def _repeated(subject: Additive, draw: Draw) -> Outcome | None:
-    """Two rows of the table, however far apart, that are the same; None where there are none.
+    """Check that no two rows of the table are equal, however far apart; None if so.
 
-    By no more than what is rounded of angles that turn by a radian with each row.
+    Rows are equal up to the rounding of angles that turn by a radian per row.
     """
     table = table_of(subject, draw, APART)
     rounding = rounding_of(draw.dtype)
@@ -145,7 +145,7 @@ def _repeated(subject: Additive, draw: Draw) -> Outcome | None:
 
 
 def _same_row(table: Tensor, p: int, q: int, off: float, allowed: float) -> Outcome:
-    """Broken: two positions have one row."""
+    """Return the outcome of two positions with the same row."""
     return broken(
         f"positions {p} and {q} have the same row",
         {"positions": [p, q]},
@@ -159,13 +159,13 @@ def _same_row(table: Tensor, p: int, q: int, off: float, allowed: float) -> Outc
 
 
 def _alike_in_a_grid(subject: Additive) -> Outcome | None:
-    """Two places of a grid with the same row, or None where there are none."""
+    """Check that no two places of a grid have the same row; None if so."""
     assert subject.grid is not None
     for last in ((2, 3), (3, 2), (3, 3)):
         sizes = (2,) * (subject.axes - 2) + last
         try:
             table = subject.grid(sizes).flatten(0, -2)
-        except ValueError:  # of squares alone
+        except ValueError:  # code for squares only
             continue
         same = (table[:, None] == table[None]).all(-1).triu(1)
         if bool(same.any()):
@@ -186,7 +186,7 @@ def _alike_in_a_grid(subject: Additive) -> Outcome | None:
 @probe("neighbours-differ", "additive")
 @of_each_axis
 def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
-    """Every row of the table and the next, up to 65536 or as many as there are."""
+    """Compare every row of the table with the next, up to 65536 or the last."""
     table = table_of(subject, draw, (1 << 16) + 2)
     steps = (table[1:] - table[:-1]).norm(dim=-1).nan_to_num(nan=0.0)
     allowed = rounding_of(draw.dtype).unit * float(table[0].norm())
@@ -202,9 +202,9 @@ def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
 
 
 def variants(omega: Tensor, width: int, count: int) -> Iterator[tuple[str, str, Tensor]]:
-    """Every table of these frequencies: its layout, what it is in words, and its rows (T, D).
+    """Yield every table of these frequencies: its layout, its name, and its rows (T, D).
 
-    A last odd column is of the next sine.
+    An odd last column holds the next sine.
     """
     for start in (0, 1, 2):
         angles = torch.arange(start, start + count, dtype=torch.float64)[:, None] * omega
@@ -220,7 +220,7 @@ def variants(omega: Tensor, width: int, count: int) -> Iterator[tuple[str, str, 
 
 
 def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Tensor:
-    """How far each entry of a row may be off, by its largest frequency: (T,).
+    """Bound the error of the entries of each row, by the largest frequency: (T,).
 
     ``own``: against the frequencies of the code itself.
     """
@@ -233,7 +233,7 @@ def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Ten
 @probe("frequencies-as-declared", "additive")
 @of_each_axis
 def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
-    """The table against that of the declared ladder, in every order of its columns in use."""
+    """Compare the table with that of the declared ladder, in each usual order of columns."""
     declared, width, rounding = subject.declared, subject.width, rounding_of(draw.dtype)
     assert declared is not None  # else it is not asked
     table = table_of(subject, draw, 2050)
@@ -245,8 +245,8 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
         return undecided(
             f"{len(omega)} frequencies are declared, and {width} channels have {pairs}"
         )
-    # A common factor is allowed: rows of unit sines and cosines are √(D/2) long.  Of a half row of
-    # sines and cosines the mean is not exactly 1/2: the factor is fitted.
+    # A common factor is allowed: rows of unit sines and cosines have norm √(D/2).  Squares of a
+    # partial row do not average exactly 1/2, so the factor is fitted.
     scaled = abs((float(table.square().mean().sqrt() * math.sqrt(2)) or 1.0) - 1) >= 0.1
     error = entry_error(omega, rounding, len(table), own=False)[:, None]
     said = "as listed" if declared.frequencies else f"base {declared.base:g}"
@@ -278,7 +278,7 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
 
 
 def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
-    """Whether it is the ladder that ends at 1/base, as in tensor2tensor."""
+    """Note if it is the ladder that ends at 1/base, as in tensor2tensor."""
     pairs = width // 2
     if width % 2 or pairs < 2:
         return ""
@@ -291,19 +291,20 @@ def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
 
 
 def fast(table: Tensor) -> bool:
-    """Whether some entry goes further from row to row than a wave of a radian a row does.
+    """Whether some entry changes more per row than a wave of one radian per row.
 
-    That is 2 sin(1/2) of its size, less than one: the ladders in use rotate no faster.
+    Such a wave changes by at most 2 sin(1/2) < 1 times its amplitude; the ladders in use are not
+    faster.
     """
     return bool((table[1:] - table[:-1]).abs().max() > table.abs().max())
 
 
 def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
-    """The best matrix that takes every row to the next, and what it leaves.
+    """Fit the matrix that takes every row to the next, and check its residual.
 
     The true matrix leaves no more than the rounding of the rows, and the best one no more than
-    that; with more rows than channels a matrix cannot fit what is not a shift.  ``fixed``: rows
-    may have a part that is the same in all, which a matrix then takes from a number beside them.
+    that; with more rows than channels no matrix fits by chance.  ``fixed``: rows may have a common
+    constant part, for which the matrix is given a constant column.
     """
     if why := of_its_length(subject, draw):
         return not_asked(why)
@@ -319,7 +320,7 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
     matrix = torch.linalg.lstsq(before, after, driver="gelsd").solution
     left = after - before @ matrix
     scale = max(1.0, float(table.abs().max()))
-    # A row and the one before it, rotated by a matrix of turns, are off together by both errors.
+    # A row and its predecessor, rotated by the matrix, are off by the sum of both errors.
     errors = (
         entry_error(torch.tensor([w]), rounding_of(draw.dtype), len(table), own=True)
         for w in (1.0, FASTEST)
@@ -363,17 +364,17 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
 
 
 def _off_in_float64(subject: Additive, draw: Draw, fixed: bool) -> float:
-    """What the best matrix leaves of the table in float64; infinity where there is none."""
+    """Return the residual of the best matrix in float64; infinity if there is none."""
     if draw.dtype == torch.float64:
         return math.inf
     try:
         found = _shift(subject, replace(draw, dtype=torch.float64), fixed=fixed)
-    except Exception:  # noqa: BLE001 (code may know one format)
+    except Exception:  # noqa: BLE001 (code may take a single format)
         return math.inf
     return found.error if isinstance(found.error, float) else math.inf
 
 
 @probe("linear-shift", "additive")
 def linear_shift(subject: Additive, draw: Draw) -> Outcome:
-    """A shift along each axis is one matrix, also where axes change the same channels."""
+    """Check that a shift along each axis is one matrix, also if axes share channels."""
     return of_each_axis(_shift, partial(_shift, fixed=True))(subject, draw)

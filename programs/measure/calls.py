@@ -1,4 +1,4 @@
-"""The calls of code of every kind, their inputs, and the law that these give finite numbers."""
+"""The calls of code of every kind, their inputs, and the probe that their results are finite."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Way:
     given: Callable[[Draw, int, int, int], Inputs]
 
     def of(self, other: Subject) -> Callable[..., Tensor]:
-        """The same call of another instance."""
+        """Return the same call of another instance."""
         made: Callable[..., Tensor] = getattr(other, self.attribute)
         return made
 
 
 def ways_of(subject: Subject) -> list[Way]:
-    """The calls of code of any kind."""
+    """Return the calls of code of any kind."""
     match subject:
         case Rotary():
             return _rotary(subject)
@@ -73,7 +73,7 @@ def _rotary(subject: Rotary) -> list[Way]:
     def given(draw: Draw, b: int, t: int, start: int) -> Inputs:
         x = draw.normal(b, subject.heads, t, subject.width, salt=start)
         size = max(1, min(subject.most - subject.first, 1 << 20))
-        # Rows start at places of their own, so that a row read for another is seen.
+        # Rows start at different places, so that a swapped row is noticed.
         at = [
             [point(subject, subject.first + (start + 3 * r + i) % size) for i in range(t)]
             for r in range(b)
@@ -103,9 +103,9 @@ def _attention(subject: Attention) -> list[Way]:
 
 
 def under_masks(subject: Subject) -> list[Way]:
-    """The calls of attention code with a mask of each form that it takes, or with padding.
+    """Return the calls of attention code with a mask of each form that it takes, or with padding.
 
-    What is changed may be there under a mask alone, as keys that are filled where they are hidden.
+    Code may change an input only if there is a mask, such as keys that are filled where hidden.
     """
     if not isinstance(subject, Attention):
         return []
@@ -143,7 +143,7 @@ def under_masks(subject: Subject) -> list[Way]:
 
 
 def _first_counts(like: Tensor, tokens: int) -> Tensor:
-    """Truth values (B, T): in the last row the first token counts alone."""
+    """Return truth values (B, T): in the last row only the first token counts."""
     counts = torch.ones(like.shape[0], tokens, dtype=torch.bool, device=like.device)
     counts[-1, 1:] = False
     return counts
@@ -161,10 +161,10 @@ def _masked(way: Way, form: str) -> Callable[[Draw, int, int, int], Inputs]:
 
 
 def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> float:
-    """How far two results of one call on the same inputs may be apart.
+    """Bound the difference between two results of one call on the same inputs.
 
-    The dtype of the draw is the coarsest that the code computes in, see :func:`watched`.  Tables
-    may be computed anew, so that angles may be off.
+    The dtype of the draw is the coarsest in which the code computes, see :func:`watched`.  Tables
+    may be recomputed, so angles may differ.
     """
     size = float(result.abs().nan_to_num(posinf=0, neginf=0).max()) if result.numel() else 0.0
     tensors = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
@@ -186,7 +186,7 @@ def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> f
 def watched(
     call: Callable[..., Tensor], given: Inputs, dtype: torch.dtype
 ) -> tuple[Tensor, torch.dtype]:
-    """The result of a call, and the coarsest dtype of floats in it: softmax is often float32."""
+    """Return the result of a call, and its coarsest float dtype: softmax is often in float32."""
     recorder = Recorder()
     with recorder:
         result = calm(call, *given)
@@ -196,7 +196,7 @@ def watched(
 
 
 def shown(given: Inputs) -> list[Any]:
-    """Inputs for a witness: their numbers where they are few, else their shapes."""
+    """Return inputs for a witness: their numbers if there are few, else their shapes."""
     return [
         x
         if not isinstance(x, Tensor)
@@ -208,13 +208,13 @@ def shown(given: Inputs) -> list[Any]:
 
 
 SIZES = ((1, 1), (1, 2), (1, 3), (2, 4), (3, 5), (2, 8), (1, 33))  # rows of a batch, tokens
-STARTS = (0, 7)  # the place of the first token, where code takes one
+STARTS = (0, 7)  # the place of the first token, if code takes one
 
 
 @probe(FINITE, ALL)
 @formatted
 def finite(subject: Subject, draw: Draw) -> Outcome:
-    """No NaN and no infinity comes back, along any path, and none is in a gradient."""
+    """Check that results and gradients are free of NaN and infinity, along every path."""
     calls, passing, first = 0, set[bool](), None
     with evaluating(subject):
         for way in ways_of(subject):
@@ -224,7 +224,7 @@ def finite(subject: Subject, draw: Draw) -> Outcome:
                         given = way.given(draw, b, t, start)
                         try:
                             calm(call, *given)
-                        except Exception as error:  # noqa: BLE001 (of one length)
+                        except Exception as error:  # noqa: BLE001 (code may refuse a length)
                             first = first or error
                             continue
                         calls += 1
@@ -239,9 +239,9 @@ def finite(subject: Subject, draw: Draw) -> Outcome:
 
 
 def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[bool]:
-    """Whether the call has a gradient, which is empty where it is given no numbers.
+    """Return whether gradients reach the inputs, as a set; empty without float inputs.
 
-    Raises ``NotFinite`` where it is not finite; code may have none.
+    Raises ``NotFinite`` if one is not finite; code need not be differentiable.
     """
     inputs = [
         x.detach().clone().requires_grad_(True)

@@ -1,8 +1,8 @@
-"""What is told of hidden keys beside what their laws ask: numbers that come through a mask.
+"""Notes on hidden keys beyond what their laws require: numbers that leak through a mask.
 
-A fill that is no −∞ hides as long as no score comes near it.  So scores beyond it are tried, and
-where keys are read that are to be hidden, the line says so and at which scores: at ordinary ones
-the law holds.
+A finite fill hides keys as long as no score comes near it.  So scores beyond it are tried; if keys
+that should be hidden are read, the note says so and at which scores: at ordinary ones the law
+holds.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ..response import gap, unit_of
 from .base import Outcome, Scene, broken, held, undecided
 from .laws import further
 
-BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores, of which 16 bits hold the first
-SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token: scores grow with the square
-DRAWS = 8  # of a token's direction: its score with itself is below 0 in about half of them
+BEYOND = (2e4, 2e6, 2e10, 2e16, 2e31)  # scores; 16 bits hold only the first
+SCALES = (1e2, 1e3, 1e4, 1e5, 1e6, 1e8)  # of a token; scores grow with the square
+DRAWS = 8  # directions of a token; in about half of them its score with itself is negative
 COUNT = 3  # tokens
-READ = 0.5  # of the weight
-ROUNDED = 16  # units of the last place of an output
+READ = 0.5  # of the weight falls on hidden keys
+ROUNDED = 16  # units in the last place of an output
 
 
 @further("hidden-keys-do-nothing", "attention")
 def beyond_numbers(scene: Scene) -> Outcome:
-    """What is told of infinities and NaN in hidden keys, and of scores beyond a finite fill."""
+    """Note infinities and NaN in hidden keys that leak, and scores beyond a finite fill."""
     one = scene.subject
     if one.attend is None or not one.masks:
         return held("")
@@ -44,7 +44,7 @@ def beyond_numbers(scene: Scene) -> Outcome:
 
 
 def _not_finite(scene: Scene, given: tuple[Tensor, ...], hidden: int) -> str:
-    """Which infinities and NaN come through: 0 · NaN is NaN in most code, torch's own as well."""
+    """Name infinities and NaN that leak: 0 · NaN is NaN in most code, also in torch's own."""
     q, k, v, mask = given
     through = []
     for name, value in (("inf", math.inf), ("NaN", math.nan)):
@@ -57,10 +57,10 @@ def _not_finite(scene: Scene, given: tuple[Tensor, ...], hidden: int) -> str:
 
 
 def read_through(scene: Scene, mask: Tensor | None = None) -> str:
-    """What to add where hidden keys are read at scores beyond a fill, or nothing.
+    """Note if hidden keys are read at scores beyond a fill, else return "".
 
-    ``mask``: truth values (1, 1, 3, 3) that leave the first query the first key alone; without
-    one the code hides what is later.
+    ``mask``: truth values (1, 1, 3, 3) under which the first query sees only the first key; without
+    one, the code itself hides later keys.
     """
     attend = getattr(scene.subject, "attend", None)
     if attend is not None:
@@ -70,9 +70,10 @@ def read_through(scene: Scene, mask: Tensor | None = None) -> str:
 
 @further("causal", "attention", "layer")
 def of_later_tokens(scene: Scene) -> Outcome:
-    """What to add where later tokens are hidden by a number; undecided where a format hides them.
+    """Note if later tokens are hidden by a finite number; undecided if the format hides faults.
 
-    Of a short format a fault is not told from rounding: where an output moves at all, it is left.
+    In a short format a fault cannot be told from rounding: if an output moves at all, it is left
+    open.
     """
     off = _moved(scene) if scene.low else 0.0
     if off:
@@ -85,7 +86,7 @@ def of_later_tokens(scene: Scene) -> Outcome:
 
 
 def _moved(scene: Scene) -> float:
-    """How much other later tokens change the first outputs."""
+    """Return how much a change of later tokens changes the first outputs."""
     one, n = scene.subject, COUNT
     if scene.tokens is not None:
         x, y = (scene.draw.normal(2, 2 * n, one.embed, salt=salt) for salt in (1, 2))
@@ -98,7 +99,7 @@ def _moved(scene: Scene) -> float:
 
 @further("causal", "mask")
 def fill_of_mask(scene: Scene) -> Outcome:
-    """What to add where a mask of numbers hides by a number that a score can come near."""
+    """Note if an added mask hides by a number that scores may come near."""
     made = scene.subject.mask(2, 2)
     least = float(made.double().min()) if made.is_floating_point() else 0.0
     told = (
@@ -110,7 +111,7 @@ def fill_of_mask(scene: Scene) -> Outcome:
 
 @further("true-means-visible", "mask")
 def fill_too_small(scene: Scene) -> Outcome:
-    """Broken where a number that is to hide is so small that its exponential is not 0."""
+    """Return a broken outcome if a number meant to hide has an exponential above 0."""
     code, n = scene.subject, 6
     made = code.mask(n, n)
     shown = sees(code, n, n) & ~visible(scene.declared, n, n)
@@ -150,7 +151,7 @@ def _by_scores(scene: Scene, attend: Callable[..., Tensor], mask: Tensor | None)
 
 
 def _by_tokens(scene: Scene, call: Callable[[Tensor], Tensor]) -> str:
-    """The same of a layer: its first token is so large that its score with itself is beyond."""
+    """Return the same note for a layer, with a huge first token whose own score is very low."""
     width = scene.subject.embed
     later = [scene.draw.normal(1, COUNT - 1, width, salt=700 + n) for n in range(2)]
     for scale in SCALES:
@@ -162,7 +163,7 @@ def _by_tokens(scene: Scene, call: Callable[[Tensor], Tensor]) -> str:
             one, other = (call(x)[:, 0].double() for x in rows)
         except Exception:  # noqa: BLE001 (code may refuse such tokens)
             return ""
-        # the first row is computed from the same numbers twice: what rounds, rounds alike
+        # the first row is computed from the same numbers twice, so its rounding is the same
         bound = ROUNDED * unit_of(first.dtype) * one.nan_to_num().abs().amax(-1) + 1e-6
         if bool(((one - other).abs().nan_to_num().amax(-1) > bound).any()):
             return (

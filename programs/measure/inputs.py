@@ -1,7 +1,7 @@
-"""What a law is measured at: lengths of its letters, and drawn values, by name.
+"""The inputs at which a law is measured: lengths of its letters, and drawn values, by name.
 
-The inputs stand beside the laws (:mod:`attnproof.theorems.laws.law`); here they become arrays
-for some code, with the heads and features that it has, at positions that it takes.
+The inputs are specified beside the laws (:mod:`attnproof.theorems.laws.law`); here they become
+arrays with the heads and features of the code, at positions that it takes.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .roundings import exact
 from .sides import Beyond, Look, Values
 
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2, "c": 8}
-FEW, MANY = 6, 130  # tokens of other inputs; of which a number in the source may be
+FEW, MANY = 6, 130  # tokens of other inputs; the largest number in the source that counts
 OF_HEADS = ("attend", "attend_masked", "attend_keeping", "attend_added", "attend_lowered")
-OTHERS = ("o",)  # positions that are as many as others, whatever they are
+OTHERS = ("o",)  # positions whose number is that of others
 
 
 def _lengths(subject: Subject) -> dict[str, int]:
-    """The length of each letter that the code decides."""
+    """Return the length of each letter that the code fixes."""
     found = {**LENGTHS, **lengths_of_code(subject)}
     if isinstance(subject, Attention):
         found |= {"G": declared_of(subject).groups or subject.groups}
@@ -45,7 +45,7 @@ def _lengths(subject: Subject) -> dict[str, int]:
 
 
 def other_heads(subject: Attention) -> tuple[tuple[int, int], ...]:
-    """Heads and groups with which a function is asked beside its own; a module has what it has."""
+    """Return further numbers of heads and groups to try; () for a module, whose heads are fixed."""
     if subject.module is not None:
         return ()
     fewer = subject.groups < subject.heads or declared_of(subject).groups
@@ -53,7 +53,7 @@ def other_heads(subject: Attention) -> tuple[tuple[int, int], ...]:
 
 
 def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | None]]:
-    """The inputs of a formula, and along which axis alone a shift of positions is."""
+    """Yield the inputs of a formula, each with the single axis of its shift (None for all)."""
     if subject.run_at:
         for left in sorted({one.left for one in formula.inputs} or {False}):
             yield from (
@@ -79,7 +79,7 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
         beyond = beyond_numbers(subject) if subject.beyond is None else subject.beyond
         more += tuple(Inputs(lengths={"B": 1, "A": 1, "r": n, "n": n}, named=True) for n in beyond)
     axes = getattr(subject, "axes", 0) if "shift" in formula.given.values() else 0
-    front = getattr(subject, "from_start", False)  # no padding stands before its tokens
+    front = getattr(subject, "from_start", False)  # padding never precedes its tokens
     asked = [one for one in formula.inputs or of_call if not (one.left and front)]
     for inputs in (*asked, *more):
         for axis in (None, *range(axes)) if axes > 1 else (None,):
@@ -87,9 +87,9 @@ def inputs_of(formula: Formula, subject: Any) -> Iterator[tuple[Inputs, int | No
 
 
 def beyond_numbers(subject: Attention | Layer) -> tuple[int, ...]:
-    """One more than the least and the largest number of tokens that the code may mean by a number.
+    """Return one more than the least and largest number that may be a length in the code.
 
-    With so many, blocks of a fixed size are more than one.
+    With so many tokens, there is more than one block of a fixed size.
     """
     calls = (subject.call,) if isinstance(subject, Layer) else (subject.attend, subject.layer)
     roots = [one for one in (*calls, subject.module) if one is not None]
@@ -98,7 +98,7 @@ def beyond_numbers(subject: Attention | Layer) -> tuple[int, ...]:
 
 
 def entries(law: Law, subject: Any) -> int:
-    """How many numbers the formulas of a law are given at all their inputs: its cost, roughly."""
+    """Estimate the cost of a law: how many numbers its formulas take over all inputs."""
     total = 0
     for formula in law.formulas:
         for inputs, _ in inputs_of(formula, subject) if formula.kind == subject.kind else ():
@@ -110,7 +110,7 @@ def entries(law: Law, subject: Any) -> int:
 
 
 def _sized(inputs: Inputs, formula: Formula, subject: Any) -> dict[str, int]:
-    """The length of every letter at these inputs."""
+    """Return the length of every letter at these inputs."""
     found = _lengths(subject)
     for name, told in formula.given.items():
         letters, offsets = told.split()[1:], inputs.at.get(name)
@@ -140,7 +140,7 @@ def _sized(inputs: Inputs, formula: Formula, subject: Any) -> dict[str, int]:
 def _drawn(
     look: Look, formula: Formula, inputs: Inputs, axis: int | None, lengths: Mapping[str, int]
 ) -> Values:
-    """What is given, by name.  Raises ``Beyond`` for positions that the code does not have."""
+    """Draw the inputs by name.  Raises ``Beyond`` for positions that the code does not have."""
     found: Values = {}
     for salt, (name, told) in enumerate(formula.given.items()):
         kind, *letters = told.split()
@@ -163,7 +163,7 @@ def _drawn(
 def given(
     look: Look, formula: Formula, inputs: Inputs, axis: int | None
 ) -> tuple[Values, dict[str, int]]:
-    """What is given, and the lengths; without the last positions where the code has fewer."""
+    """Return the inputs and their lengths, with fewer positions if the code lacks the last ones."""
     while True:
         lengths = _sized(inputs, formula, look.subject)
         try:
@@ -185,7 +185,7 @@ def _flat(offsets: Any) -> bool:
 def _numbers_of(
     look: Look, name: str, letters: list[str], shape: list[int], inputs: Inputs, salt: int
 ) -> Rounded:
-    """Unit vectors, one for each token in turn; or normal numbers, in the format of the draw."""
+    """Return unit vectors, one for each token in turn, or normally distributed numbers."""
     if inputs.units and letters[-1:] == ["D"] and name != "y":
         width = shape[-1]
         units = torch.eye(width, dtype=torch.float64)[torch.arange(shape[-2]) % width]
@@ -199,7 +199,7 @@ def _numbers_of(
 
 
 def _moved(draw: Draw, n: int, salt: int) -> Tensor:
-    """A permutation that leaves nothing where it is: one cycle."""
+    """Return a permutation without fixed points: a single cycle."""
     order = torch.randperm(n, generator=draw.generator(salt))
     found = torch.arange(n)
     found[order] = order.roll(1)
@@ -236,7 +236,7 @@ def _positions(
         token = token // subject.width if inputs.units else token
         drawn = one[torch.arange(shape[0]) % len(rows)][:, token % one.shape[1]]
     if getattr(subject, "shared", False) and len(shape) > 1:
-        drawn = drawn[:1].expand(drawn.shape).clone()  # so that rows are rotated together
+        drawn = drawn[:1].expand(drawn.shape).clone()  # rows are rotated together
     if float(drawn.frac().abs().max()) and subject.whole:
         raise Beyond("positions are whole")
     drawn = drawn + low
@@ -246,7 +246,7 @@ def _positions(
 
 
 def _within(look: Look, formula: Formula, values: Values) -> None:
-    """Raise ``Beyond`` where the code lacks positions, or the sums of them that a law speaks of."""
+    """Raise ``Beyond`` if the code lacks the positions, or sums of them, that a law uses."""
     reach = look.reach
     if reach is None:
         return
@@ -269,7 +269,7 @@ def _within(look: Look, formula: Formula, values: Values) -> None:
 
 
 def _channels(look: Look, formula: Formula, values: Values) -> Values:
-    """Of a law of lengths: without the channels that pass, where the others become longer."""
+    """For laws about norms, zero the channels that pass through if the other ones are scaled."""
     if formula.id != "norm" or not isinstance(look.subject, Rotary):
         return values
     points = [point(look.subject, look.subject.first + o) for o in (0, 1)]

@@ -1,6 +1,7 @@
-"""Laws measured: each formula at its inputs, from small to large, and what was seen.
+"""Measure laws: each formula at its inputs, from small to large, and what was seen.
 
-What differs by more than rounding explains is made smaller until no letter can be, and shown.
+A counterexample, where the sides differ by more than rounding explains, is shrunk until no letter
+can be smaller, and shown.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ INSTEAD: dict[str, SeenBy] = {}
 
 
 def instead(law: str) -> Callable[[SeenBy], SeenBy]:
-    """Register how a layer is looked at whose queries, keys and values no formula can be given."""
+    """Register the probe of a law for layers, which take no queries, keys and values."""
 
     def wrap(look: SeenBy) -> SeenBy:
         INSTEAD[law] = look
@@ -51,7 +52,7 @@ FURTHER: dict[tuple[str, str], SeenBy] = {}
 
 
 def further(law: str, *kinds: str) -> Callable[[SeenBy], SeenBy]:
-    """Register what is looked at of a law beside its formulas, where they hold."""
+    """Register a further probe of a law, run if its formulas hold."""
 
     def wrap(look: SeenBy) -> SeenBy:
         FURTHER.update(((law, kind), look) for kind in kinds)
@@ -72,7 +73,7 @@ def _further(law: str, subject: Any, draw: Draw, floor: float, seen: Outcome) ->
 
 @dataclass
 class _Met:
-    """What was met on the way through the inputs of a law."""
+    """What was seen along the inputs of a law."""
 
     whys: list[str] = field(default_factory=list)
     seen: int = 0
@@ -84,7 +85,7 @@ class _Met:
 
 
 def _measured(law: str, subject: Any, draw: Draw, floor: float = 0.0) -> Outcome:
-    """Every formula of the law at its inputs, from small to large."""
+    """Evaluate every formula of the law at its inputs, from small to large."""
     look = Look(subject, draw, Roundings(subject, draw, floor))
     if isinstance(subject, Rotary):
         look = replace(look, reach=reach_of(subject, draw))
@@ -109,7 +110,7 @@ def _measured(law: str, subject: Any, draw: Draw, floor: float = 0.0) -> Outcome
 
 
 def _ended(law: str, look: Look, met: _Met, floor: float) -> Outcome:
-    """What is said of a law that no inputs broke."""
+    """Return the outcome of a law that no inputs broke."""
     subject, draw = look.subject, look.draw
     if met.doubt is not None:
         return met.doubt
@@ -120,14 +121,14 @@ def _ended(law: str, look: Look, met: _Met, floor: float) -> Outcome:
             raise met.refused
         return not_asked(next((w for w in met.whys if w), NOTHING))
     if met.seen == 1 and met.refused is not None and isinstance(subject, Attention | Layer):
-        raise met.refused  # of one input, beside many that it does not take, nothing is said
+        raise met.refused  # one accepted input among many refused ones proves little
     words = _words(look, list(met.formulas.values()), met.seen, met.refused)
     seen = held(words, *met.worst[1:], **met.letters)
     return _further(law, subject, draw, floor, seen)
 
 
 def _judged(law: str, subject: Any, draw: Draw, floor: float, found: Outcome) -> Outcome:
-    """Broken; or undecided, where code may be meant so that is not declared otherwise."""
+    """Return a broken outcome, or undecided if the code may be meant that way."""
     why = meant_otherwise(law, subject, draw, floor)
     if why:
         return undecided(why)
@@ -138,7 +139,7 @@ def _judged(law: str, subject: Any, draw: Draw, floor: float, found: Outcome) ->
 def _at(
     look: Look, formula: Formula, inputs: Inputs, axis: int | None, met: _Met
 ) -> Outcome | None:
-    """Broken where the sides differ at these inputs; None where they do not, or code refuses."""
+    """Return a broken outcome if the sides differ here; None if not, or if the code refuses."""
     values: Values = {}
     look = replace(look, window=inputs.window)
     try:
@@ -187,9 +188,9 @@ def _may_be_faster(subject: Rotary | Additive, draw: Draw) -> bool:
 def _holds_in_float64(
     look: Look, formula: Formula, inputs: Inputs, axis: int | None, allowed: float
 ) -> bool:
-    """Whether float64 gives a table of which the sides differ by no more than was allowed.
+    """Whether the sides of a table in float64 differ by no more than the allowed amount.
 
-    Then what they differ by is what is left of large angles, also of whole turns a position.
+    Then the difference is rounding of large angles, possibly of whole turns per position.
     """
     if not isinstance(look.subject, Additive) or look.draw.dtype == torch.float64:
         return False
@@ -198,13 +199,13 @@ def _holds_in_float64(
     try:
         values, _ = given(fine, formula, inputs, axis)
         found, _ = fine.differ(formula, values)
-    except Exception:  # noqa: BLE001 (code may know one format)
+    except Exception:  # noqa: BLE001 (code may take a single format)
         return False
     return found is None or found.off <= allowed
 
 
 def _words(look: Look, formulas: list[Formula], seen: int, refused: Exception | None) -> str:
-    """What was looked at, for a law that holds."""
+    """Describe what was checked, for a law that holds."""
     names = dict.fromkeys(one for f in formulas for one in f.names)
     told = "; ".join(f"{here} = {there}" for here, there in names) or "both sides agree"
     words = [f"{told}, at {seen} inputs"]
@@ -223,7 +224,7 @@ def _reordered(look: Look) -> bool:
 
 
 def _vanishes(look: Look, formula: Formula, values: Values) -> Apart | None:
-    """Where what should be above 0 is not: equations of zeros say nothing."""
+    """Return where a quantity that must be positive is not: equations of zeros are vacuous."""
     if formula.positive is None:
         return None
     value, off = of_side(formula.positive(look.calls(), **values))
@@ -248,5 +249,5 @@ def _register(law: str, kinds: str) -> None:
     probe(law, kinds)(look)
 
 
-for _law in LAWS:  # those without a formula have a probe of their own
+for _law in LAWS:  # laws without a formula have their own probe
     _register(_law.id, " ".join(dict.fromkeys(one.kind for one in _law.formulas)))

@@ -1,4 +1,4 @@
-"""What a cast of the module does to the frequencies of rotary code."""
+"""The effect of casting a module on the frequencies of its rotary code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNSEEN = "it cannot be seen which module works in a call, so nothing says that a
 
 @contextlib.contextmanager
 def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
-    """Modules cast in place; afterwards their parameters and buffers are what they were."""
+    """Cast modules in place; their parameters and buffers are restored afterwards."""
     modules = list(modules)
     parts = list(dict.fromkeys(part for module in modules for part in module.modules()))
     weights = [(p, p.data) for part in parts for p in part.parameters(recurse=False)]
@@ -43,7 +43,7 @@ def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
 
 
 def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
-    """The modules that work in a call of it: one may be built of the width it is given."""
+    """Return the modules that run in a call: one may be built for the width of its input."""
     found: dict[nn.Module, None] = {}
     with telling_of_modules(found.setdefault):
         matrices(code, code.rotate, [point(code, code.first)], draw)
@@ -51,7 +51,7 @@ def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
 
 
 def _keeps(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
-    """Whether calls leave tables behind: where no cast reaches them, or in longer buffers."""
+    """Whether calls leave tables behind, in plain attributes or in buffers of other shapes."""
     modules = list(modules)
     plain = any(
         isinstance(x, Tensor)
@@ -70,9 +70,9 @@ def _keeps(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
 
 @probe("survives-casting", "rotary")
 def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
-    """Frequencies read before, and after the module is cast to bfloat16 and to float16.
+    """Compare frequencies before and after the module is cast to bfloat16 and float16.
 
-    What is kept of calls may outlive a cast, so that another instance is cast before its first.
+    What calls cache may survive a cast, so that another instance is cast before its first call.
     """
     code = fresh(subject)
     if code is None or code.module is None:
@@ -122,10 +122,10 @@ def _cast_to(
     draw: Draw,
     called: bool,
 ) -> Outcome:
-    """The frequencies of the cast module on data of that dtype, against those before.
+    """Compare the frequencies of the cast module, on data of that dtype, with those before.
 
-    Where they differ, the dtype of the data may be why: so the cast module is asked on the data of
-    before, and one that is not cast on data of that dtype, ``called`` before as the cast one was.
+    A difference may come from the dtype of the data.  So the cast module is also run on the earlier
+    data, and an uncast one on data of that dtype, after the same calls if ``called``.
     """
     name, short = name_of(dtype), draw.cast(dtype)
     with evaluating(made), shortened:
@@ -158,14 +158,14 @@ def _cast_to(
 def _read_if_it_runs(code: Rotary, draw: Draw) -> Read | None:
     try:
         return read(rotates_of(code, draw), code)
-    except Exception:  # noqa: BLE001 (code need not take data of another dtype than its own)
+    except Exception:  # noqa: BLE001 (code may refuse data of another dtype)
         return None
 
 
 def _as_before(
     before: Read, after: Read, name: str, draw: Draw, width: int, more: str = ""
 ) -> Outcome:
-    """The frequencies after a cast, against those before."""
+    """Compare the frequencies after a cast with those before."""
     slack = ladder_error(before.omega, rounding_of(draw.dtype).angle_unit)
     return compared(
         after.omega,
@@ -185,7 +185,7 @@ def _as_before(
 def _to_cast(
     subject: Rotary, code: Rotary, modules: list[nn.Module], dtype: torch.dtype
 ) -> Iterator[tuple[Rotary, contextlib.AbstractContextManager[None]]]:
-    """What was called before, and where that keeps something one that was not; each to be cast."""
+    """Yield the code, and a fresh instance if calls leave something behind, with their casts."""
     yield code, cast(modules, dtype)
     made = fresh(subject)
     if made is not None and made.module is not None and _keeps(modules, made.module):
@@ -194,7 +194,7 @@ def _to_cast(
 
 @contextlib.contextmanager
 def _cast_before(own: nn.Module, dtype: torch.dtype) -> Iterator[None]:
-    """Every module is cast before its first call, also those that are built for that."""
+    """Cast every module before its first call, also those that are built during a call."""
     seen: set[nn.Module] = set()
 
     def shorten(module: nn.Module) -> None:

@@ -1,7 +1,7 @@
-"""Whether rotary code is what it is declared to be: layout, width, ladder, length, arguments.
+"""Check that rotary code is what it is declared to be: layout, width, ladder, length, arguments.
 
-One reading of what the code does to every unit vector (:class:`Rotates`) is held against what the
-declaration says the same reading would give.
+A reading of the action of the code on every unit vector (:class:`Rotates`) is compared with the one
+that the declaration implies.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from .base import Outcome, broken, compared, held, not_asked, probe, undecided
 from .rotary_reading import UNREAD, Read, Rotates, ladders_of, pairings, read, rotates_of
 
 BASES = (10_000.0, 500_000.0, 40_000.0)
-TIMES = (2.0, 3.0)  # of the declared factor
+TIMES = (2.0, 3.0)  # the declared factor
 
 
 def still(found: Rotates) -> Outcome:
-    """What to say of code that rotates nothing."""
+    """Return the outcome for code that rotates nothing."""
     count, last = len(found.images.positions), int(found.images.positions[-1])
     return undecided(f"no channel moves at {count} positions up to {last}")
 
 
 def declared_of(subject: Rotary) -> DeclaredRotary:
-    """What is declared; a law that is asked where nothing is has nothing to compare."""
+    """Return the declaration, or an empty one."""
     return subject.declared or DeclaredRotary()
 
 
 @probe("layout-as-declared", "rotary")
 def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """No rotated unit vector has anything outside the declared pair of its channel."""
+    """Check that no rotated unit vector leaves the declared pair of its channel."""
     layout = declared_of(subject).layout or ""
     with evaluating(subject):
         found = rotates_of(subject, draw)
@@ -85,14 +85,14 @@ def layout_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("width-as-declared", "rotary")
 def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """How many channels change at any position, to the bit."""
+    """Compare the number of channels that change, to the bit, with the declared width."""
     declared, D = declared_of(subject), subject.width
     said = declared.width or 0
     with evaluating(subject):
         found = rotates_of(subject, draw)
     wanted, count, positions = said - said % 2, len(found.moving), found.images.positions
     ladders = ladders_of(declared, wanted, subject.axes)
-    # Frequencies too slow to be seen at the last position in a dtype of least numbers count as 0.
+    # Frequencies too slow to be visible at the last position count as 0.
     least = 1e-7 / max(1, int(positions[-1]))
     slow = min((int((one.abs() < least).sum()) for one in ladders.values()), default=0)
     if wanted - 2 * slow <= count <= wanted:
@@ -149,7 +149,7 @@ def width_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("length-as-declared", "rotary")
 def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """The length of rotated unit vectors against the declared factor."""
+    """Compare the norms of rotated unit vectors with the declared factor."""
     declared = declared_of(subject)
     wanted = declared.length
     if wanted is None:
@@ -185,7 +185,7 @@ def length_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("frequencies-as-declared", "rotary")
 def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
-    """Angles at positions up to 65536 against position times declared frequency."""
+    """Compare angles at positions up to 65536 with position times declared frequency."""
     declared = declared_of(subject)
     seen = not_asked("")
     with evaluating(subject):
@@ -198,9 +198,9 @@ def frequencies_as_declared(subject: Rotary, draw: Draw) -> Outcome:
 
 
 def mismatch(made: Read, omega: Tensor, angle_unit: float) -> tuple[int, int, float, float] | None:
-    """The first position, and its pair, whose angle is not the declared one; the way is free.
+    """Return the first angle that is not the declared one, in the better direction of rotation.
 
-    Row, pair, declared angle, what is allowed.
+    Row, pair, declared angle, allowed difference; None if all agree in one direction.
     """
     exact = made.blocks.positions.double()[:, None]
     allowed = made.off + exact * ladder_error(omega, angle_unit)
@@ -219,7 +219,7 @@ def mismatch(made: Read, omega: Tensor, angle_unit: float) -> tuple[int, int, fl
 
 
 def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotates) -> Outcome:
-    """The frequencies that were read against the declared ladder, or ladders."""
+    """Compare the frequencies read off the code with the declared ladder, or ladders."""
     if not found.moving:
         return still(found)
     made = read(found, subject, declared.layout)
@@ -278,7 +278,7 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotates) ->
 
 
 def _instead(made: Read, declared: DeclaredRotary, subject: Rotary, unit: float) -> str:
-    """What the frequencies are instead, where that is plain."""
+    """Name what the frequencies are instead, if that is evident."""
     pairs = len(made.omega)
     if declared.scaling:
         plain = ladders_of(replace(declared, scaling=""), 2 * pairs, subject.axes).values()
@@ -289,7 +289,7 @@ def _instead(made: Read, declared: DeclaredRotary, subject: Rotary, unit: float)
 
 
 def _bases(made: Read) -> tuple[float, ...]:
-    """The base that the first and the last frequency give: of few digits, and as it was read."""
+    """Return the base that the first and last frequency imply, rounded, and as read."""
     size, pairs = made.omega.abs(), len(made.omega)
     if pairs < 2 or not (float(size[0]) > 0 and float(size[-1]) > 0):
         return ()
@@ -299,7 +299,7 @@ def _bases(made: Read) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Built:
-    """Code built anew: what was seen, whether it is as it was, and was compared with a formula."""
+    """The outcome for rebuilt code, whether it is unchanged, and whether a formula was compared."""
 
     seen: Outcome
     same: bool = False
@@ -308,9 +308,9 @@ class Built:
 
 @probe("follows-its-arguments", "rotary")
 def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
-    """Built with other bases, or factors of its scaling, and read again.
+    """Rebuild with other bases, or factors of its scaling, and read the frequencies again.
 
-    Two values are tried of each argument: with the one that it has, it stays as it is.
+    Two values of each argument are tried, since code may already have one of them.
     """
     declared = declared_of(subject)
     asked = {"base": tuple(b for b in BASES if b != declared.base)}
@@ -327,7 +327,7 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
         compare_ladder(subject, DeclaredRotary(base=b, layout=made.layout), found)
         for b in _bases(made)
     )
-    # what the frequencies are to be is known of a declared base, and of a plain ladder
+    # the new frequencies are known if a base is declared, or for a plain ladder
     plain = any(one.witness is None and not one.doubtful for one in tried)
     words: list[str] = []
     those = ""
@@ -352,7 +352,7 @@ def follows_its_arguments(subject: Rotary, draw: Draw) -> Outcome:
 def _built_with(
     subject: Rotary, draw: Draw, before: Read, name: str, value: float, known: bool
 ) -> Built | None:
-    """What is to be said of code built with one value; None where it cannot be built so."""
+    """Return the outcome for code rebuilt with one value; None if it cannot be."""
     other, declared = fresh(subject, **{name: value}), declared_of(subject)
     if other is None:
         return None
@@ -383,7 +383,7 @@ def _built_with(
         return Built(held(words))
     wanted = replace(declared, width=None, **{name: value})  # type: ignore[arg-type]
     seen = compare_ladder(other, wanted, found)
-    # Exponents 2i/D may be counted over the whole head where a part of it rotates, and over an odd
+    # Exponents 2i/D may refer to the whole head if only a part of it rotates, and to an odd
     # width of which one channel more rotates: base^(−2i/D) is (base^c)^(−2i/rotating), c =
     # rotating/D.
     rotating = 2 * len(after.omega)
@@ -400,7 +400,7 @@ def _built_with(
 
 @probe("odd-widths", "rotary")
 def odd_widths(subject: Rotary, draw: Draw) -> Outcome:
-    """Code of an odd width, its own or one it is built with, on unit vectors."""
+    """Run code of an odd width, its own or one it is built with, on a unit vector."""
     code, said = subject, declared_of(subject).width or 0
     width = subject.width if subject.width % 2 else said if said % 2 else 5
     try:

@@ -1,4 +1,4 @@
-"""What rotary code does with positions: sees them on every axis, on grids, and far away."""
+"""Probes of rotary code and positions: visible on every axis, on grids, and far away."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from .base import Outcome, broken, held, not_asked, probe, undecided
 from .rotary_reading import Read, Rotates, read, rotates_of
 
 SHORT = (torch.bfloat16, torch.float16)
-GONE = 1e-30  # a rotated unit vector shorter than this has no direction in float32
+GONE = 1e-30  # in float32, a unit vector shorter than this after rotation has no direction
 NEIGHBOURS = (0, 1, 255, 256, 257, 1023, 2047, 2048, 2049, 4096, 8190, 16384, 32768, 65535)
-ROWS = 8191  # positions of which every one is asked
+ROWS = 8191  # positions that are all checked
 GRIDS = ((2, 3), (3, 2), (3, 5), (4, 4), (5, 3), (1, 4), (4, 1))
 
 
 @probe("sees-positions", "rotary")
 def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
-    """One vector by itself at several positions, and in all tokens of one row."""
+    """Rotate one vector by itself at several positions, and in all tokens of one row."""
     rounding, steps = rounding_for(subject, draw), (0, 1, 3, 37)
     with evaluating(subject):
         reach = reach_of(subject, draw)
@@ -85,7 +85,7 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("every-axis-matters", "rotary")
 def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
-    """One coordinate changed, the others kept."""
+    """Change one coordinate, and keep the others."""
     least, bound = math.inf, 2 * rounding_for(subject, draw).rotating
     with evaluating(subject):
         reach = reach_of(subject, draw)
@@ -127,7 +127,7 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("grid-steps", "rotary")
 def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
-    """The change of the coordinates from each place to its right and lower neighbour."""
+    """Check the change of coordinates from each place to its right and lower neighbor."""
     assert subject.grid is not None  # else it is not asked
     worst, bound = 0.0, 0.0
     for rows, columns in GRIDS:
@@ -192,19 +192,19 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
 
 
 def draws_of(draw: Draw) -> list[Draw]:
-    """The draw, and the same in short dtypes: code may take the dtype of the data for positions."""
+    """Return the draw, and the same in short dtypes, to which code may cast positions."""
     return [draw, *(draw.cast(dtype) for dtype in SHORT if dtype != draw.dtype)]
 
 
 @probe("neighbours-differ", "rotary")
 def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
-    """Unit vectors at p and p + 1, on every axis, up to 65536, in three dtypes."""
+    """Compare unit vectors at p and p + 1, on every axis, up to 65536, in three dtypes."""
     tried: list[str] = []
     least, last = math.inf, 0
     with evaluating(subject):
         for one in draws_of(draw):
             if not subject.whole and one is not draw:
-                continue  # coordinates are real numbers, and need not be 65536 places apart
+                continue  # real coordinates need not reach 65536
             try:
                 found = _neighbours(subject, one)
             except Exception:
@@ -212,7 +212,7 @@ def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
                     raise
                 continue  # code need not take every dtype
             if found.doubtful and one is not draw:
-                continue  # one step is hidden by the rounding of that dtype
+                continue  # that dtype rounds a step away
             if found.skipped or found.witness is not None or found.doubtful:
                 return found
             tried.append(name_of(one.dtype))
@@ -236,7 +236,7 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
         at = [point(subject, p) for p in places]
         after = [moved(p, 1, axis) for p in at]
         both = matrices(subject, subject.rotate, [*at, *after], draw)
-        # Lengths may fall with the position, to nothing in the end: then there is no angle.
+        # Norms may decay with the position, down to 0: then there is no angle.
         length = both.norm(dim=-1, keepdim=True)
         gone = (length < GONE).flatten(1).any(1)
         both = both / torch.where(length < GONE, 1.0, length)
@@ -268,7 +268,7 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
                 D=subject.width,
                 T=2,
             )
-        # The steps of a slow axis may be hidden by rounding; those of all axes together are not.
+        # Rounding may hide the steps of a slow axis, but not those of all axes together.
         if default > allowed or axis is None:
             least = min(least, float(steps[known].min()))
     if least <= allowed:
@@ -278,7 +278,7 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("angles-are-exact", "rotary")
 def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
-    """Angles at positions up to 65536 against position times the code's own frequency."""
+    """Compare angles at positions up to 65536 with position times the code's own frequency."""
     tried: list[str] = []
     worst, bound, last, every = 0.0, 0.0, 0, ""
     with evaluating(subject):
@@ -338,11 +338,11 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
 def _every_angle(
     subject: Rotary, draw: Draw, found: Rotates, made: Read
 ) -> tuple[Outcome | None, str]:
-    """Broken where one angle of many in a row is none of its frequency; else how far they go.
+    """Return a broken outcome if one angle in a long row does not match its frequency, else a note.
 
-    A row of a stored table may be wrong alone.  The positions that were read before are asked in
-    the same call, as code may choose its frequencies by the largest; where their angles are others
-    now, nothing is said.
+    A single row of a stored table may be wrong.  The positions read before are part of the same
+    call, as code may choose its frequencies by the largest position; if their angles now differ,
+    nothing is concluded.
     """
     before = made.blocks.positions
     row = torch.arange(_last_row(subject, draw) + 1)
@@ -359,7 +359,7 @@ def _every_angle(
     for call in dict.fromkeys((subject.rotate, subject.rotate_key)) if not found.reordered else ():
         try:
             image = rotate_at(subject, call, x, points, draw)[0, 0]
-        except Exception:  # noqa: BLE001 (code may take no more than some tokens)
+        except Exception:  # noqa: BLE001 (code may refuse so many tokens)
             continue
         angles = torch.atan2(image[:, second], image[:, first])
         angles = angles - angles[len(before)] if found.low else angles
@@ -387,13 +387,13 @@ def _every_angle(
 
 
 def _last_row(subject: Rotary, draw: Draw) -> int:
-    """The last position that the code takes, counted from the first, of the first ROWS."""
+    """Return the last position that the code takes among the first ROWS, counted from its first."""
     x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
 
     def refuses(place: int) -> bool:
         try:
             rotate_at(subject, subject.rotate, x, [point(subject, subject.first + place)], draw)
-        except Exception:  # noqa: BLE001 (a table may raise anything past its end)
+        except Exception:  # noqa: BLE001 (a table may raise anything beyond its end)
             return True
         return False
 
@@ -403,10 +403,10 @@ def _last_row(subject: Rotary, draw: Draw) -> int:
 
 
 def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:
-    """The first angle that no frequency allows which the angles before allow.
+    """Return the first angle that no frequency allowed by the earlier angles explains.
 
-    A pair is followed from position 1: its frequency is within an interval, which every angle
-    that is known to a whole turn makes smaller.  Row, pair, angle, angle expected, allowed.
+    A pair is followed from position 1: its frequency lies in an interval, which every angle that is
+    known up to a whole turn shrinks.  Row, pair, angle, angle expected, allowed.
     """
     positions = made.blocks.positions.tolist()
     start = positions.index(1)
@@ -424,7 +424,7 @@ def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:
             pair = int((apart.abs() / allowed * over).argmax())
             there = math.remainder(float(omega[pair]) * p, math.tau)
             return row, pair, float(angle[pair]), there, float(allowed[pair])
-        # Angles within their radius narrow the interval; the ends are kept apart for that.
+        # Angles within their radius narrow the interval, from either end.
         low = torch.maximum(omega - radius, omega + (apart - off) / p)
         high = torch.minimum(omega + radius, omega + (apart + off) / p)
         known = allowed < math.pi

@@ -1,8 +1,8 @@
-"""Both sides of a formula in floats: whether rounding explains what differs, and the witness.
+"""Both sides of a formula in floats: whether rounding explains a difference, and the witness.
 
-The sides are those that proofs and finite fields read (:mod:`attnproof.theorems.laws`), and the
-bounds those of each call (:mod:`.roundings`).  Where they differ the inputs are made smaller until
-no letter can be, and told in a sentence.
+The sides are those of proofs and finite fields (:mod:`attnproof.theorems.laws`), and the bounds are
+those of each call (:mod:`.roundings`).  If the sides differ, the inputs are shrunk until no letter
+can be smaller, and described in a sentence.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Values = dict[str, Any]
 
 
 class Beyond(Exception):
-    """Positions that the code does not have."""
+    """The code does not have these positions."""
 
 
 @dataclass(frozen=True)
 class Apart:
-    """Two sides at the entry where they differ most beyond what is allowed."""
+    """Two sides at the entry where they differ most beyond the allowed amount."""
 
     names: tuple[str, str]
     at: tuple[int, ...]
@@ -68,22 +68,22 @@ class Look:
         plain: bool = False,
         still: bool = False,
     ) -> SimpleNamespace:
-        """The calls of the code on arrays with their errors, as :class:`Roundings` has them."""
+        """Return the calls of the code on arrays with their errors, from :class:`Roundings`."""
         made = replace(self.roundings.anew(fastest), pieces=pieces, plain=plain, still=still)
         calls = calls_of(self.subject, Hand(made.call, dtype=self.draw.dtype))
         for name in ("windowed", "indexed", "gridded"):
             if self.window and (whole := getattr(calls, name, None)) is not None:
                 setattr(calls, name, partial(whole, self.window))
-        if isinstance(self.subject, Mask):  # a number hides whose exponential is 0 in its format
+        if isinstance(self.subject, Mask):  # a number hides if its exponential is 0 in its format
             calls.visible = lambda x, y: exact(calls.seen(x, y).double())
         return calls
 
     def differ(self, formula: Formula, values: Values, fastest: float = 0.0) -> tuple[Any, ...]:
-        """Where two sides are further apart than rounding explains, or None; and the worst.
+        """Return where two sides differ beyond rounding, or None; and the worst entry.
 
-        Of what is computed twice from the same numbers no bit should differ: bounds are derived
-        only where one does.  Inputs of attention and layers are moved only where two sides differ
-        by more than is allowed without.
+        Sides computed twice from the same numbers should agree bit for bit: bounds are derived only
+        if they do not.  Inputs of attention and layers are perturbed only if the sides differ by
+        more than is allowed without that.
         """
         if formula.id in BITWISE:
             found, _ = self._differ(formula, values, self.calls(plain=True))
@@ -120,7 +120,7 @@ class Look:
                 return Apart(words, (), shapes[0], shapes[1], math.inf, 0.0), worst
             off = differences(here[0], there[0])
             if formula.kind == "bias" or formula.id == "hidden-rows":
-                # what is hidden, less what is hidden, is no number; nor is what is declared as none
+                # differences of hidden entries are NaN, and so are undeclared values
                 off = off.masked_fill(here[0].isnan() & there[0].isnan(), 0.0)
             allowed = (here[1] + there[1]).nan_to_num(nan=0.0)
             if not off.numel():
@@ -142,7 +142,7 @@ class Look:
 
 
 def of_side(side: Any) -> tuple[Tensor, Tensor]:
-    """A side and how far it may be off, in float64."""
+    """Return a side and its error bound, in float64."""
     if isinstance(side, Rounded):
         return side.value, side.error().expand(side.shape)
     value = side.detach().to("cpu", torch.float64)
@@ -150,13 +150,13 @@ def of_side(side: Any) -> tuple[Tensor, Tensor]:
 
 
 def letters_of(formula: Formula, lengths: Mapping[str, int]) -> dict[str, int]:
-    """The lengths of the letters that a formula names."""
+    """Return the lengths of the letters that a formula names."""
     used = {c for told in formula.given.values() for c in told.split()[1:]}
     return {c: n for c, n in lengths.items() if c in used}
 
 
 def lengths_now(formula: Formula, values: Values, lengths: Mapping[str, int]) -> dict[str, int]:
-    """The lengths that given values have, beside others."""
+    """Return ``lengths``, updated by those of the given values."""
     found = dict(lengths)
     for name, told in formula.given.items():
         letters = told.split()[1:]
@@ -165,21 +165,21 @@ def lengths_now(formula: Formula, values: Values, lengths: Mapping[str, int]) ->
     return found
 
 
-SHRUNK = "BAcnrm"  # letters that a witness may have fewer of
-LINEAR = 32  # up to which a length is made less by one
-NO_PART = 1e-15  # of a difference that rounding explains: of sums of 0 and 1 it says nothing
-SHOWN = 8  # numbers of an input that a witness writes down
+SHRUNK = "BAcnrm"  # letters whose lengths a witness may shrink
+LINEAR = 32  # lengths up to this shrink by one at a time
+NO_PART = 1e-15  # share of a difference below which its rounding is not mentioned
+SHOWN = 8  # numbers of an input that a witness lists
 
 
 def accused(
     look: Look, formula: Formula, values: Values, found: Apart, lengths: Mapping[str, int]
 ) -> Outcome:
-    """Broken: the smallest inputs at which the sides differ, where, and by how much."""
+    """Return the broken outcome: the smallest inputs found, the place, and the difference."""
     values, found = _shrunk(look, formula, values, found)
     told = {name: shown(value) for name, value in values.items()}
-    if isinstance(look.subject, Attention | Layer):  # looked at in float64 first
+    if isinstance(look.subject, Attention | Layer):  # tested in float64 first
         told |= {"seed": look.draw.seed, "format": look.draw.format}
-    if formula.of_sizes:  # what is given has lengths alone
+    if formula.of_sizes:  # only the lengths of inputs matter
         told = {"tokens": sum(len(v) if v.dim() == 1 else v.shape[1] for v in _tensors(values))}
     told |= place_of(formula, found)
     at = f" at {list(found.at)}" if found.at else ""
@@ -203,7 +203,7 @@ def _tensors(values: Values) -> list[Tensor]:
 
 
 TOKENS, SCORES = ("batch row", "token", "channel"), ("batch row", "head", "query", "key")
-SEEN = ("masked", "shown", "reached", "weighs")  # calls that say which keys are seen
+SEEN = ("masked", "shown", "reached", "weighs")  # calls that return which keys are seen
 PLACES = {
     "rotary": ("batch row", "head", "token"),
     "additive": TOKENS,
@@ -213,7 +213,7 @@ PLACES = {
 
 
 def place_of(formula: Formula, found: Apart) -> dict[str, int]:
-    """What the axes of a side are called, with the place of the difference."""
+    """Return the place of the difference, by the names of the axes of a side."""
     axes: tuple[str, ...] = PLACES.get(formula.kind, TOKENS)
     if formula.call in SEEN:
         axes = SCORES[-len(found.at) :]
@@ -223,14 +223,14 @@ def place_of(formula: Formula, found: Apart) -> dict[str, int]:
 
 
 def _apart(found: Apart, formula: Formula, queries: int = 0, keys: int = 0) -> str:
-    """That two sides differ, by how much and where; of so many queries and keys, where known."""
+    """Say that two sides differ, by how much and where; ``queries`` and ``keys`` if known."""
     (one, here), (other, there) = zip(found.names, (found.here, found.there), strict=True)
     at = ", ".join(f"{axis} {n}" for axis, n in place_of(formula, found).items())
     where = f" in {at}" if at else ""
     if formula.call in SEEN and at:
         query = "the last query" if len(found.at) < 2 else f"query {found.at[-2]}"
         key = f"key {found.at[-1]}"
-        if 0 < queries < keys:  # the last query stands at the last key, and none at its own number
+        if 0 < queries < keys:  # the last query is at the last key
             query, key = f"{query} of {queries}", f"{key} of {keys}"
         sees = f"{query} sees {key}, and should not"
         return sees if found.here else f"{query} does not see {key}, and should"
@@ -252,7 +252,7 @@ def _apart(found: Apart, formula: Formula, queries: int = 0, keys: int = 0) -> s
 
 
 def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple[Values, Apart]:
-    """The same with fewer of each letter, as long as the sides differ."""
+    """Shrink each letter as long as the sides differ."""
     for letter in SHRUNK:
         most = lengths_now(formula, values, {}).get(letter, 1)
         while True:
@@ -260,7 +260,7 @@ def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple
             if length < 2:
                 break
             half, most = (length + 1) // 2, max(1, min(most, length // 4))
-            # of many one at a time would be as many calls
+            # shrinking long axes one by one would take too many calls
             cuts = [most >> k for k in range(most.bit_length())] if length > LINEAR else [1]
             for part in (
                 slice(0, half),
@@ -284,7 +284,7 @@ def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple
 
 
 def _of_padding_alone(formula: Formula, values: Values) -> bool:
-    """Whether all of a row is hidden: of that these laws say nothing, and code may give NaN."""
+    """Whether a row is hidden entirely: these laws do not cover it, and code may give NaN."""
     masks = (
         values[name]
         for name, told in formula.given.items()
@@ -294,7 +294,7 @@ def _of_padding_alone(formula: Formula, values: Values) -> bool:
 
 
 def _before_all_keys(formula: Formula, values: Values) -> bool:
-    """Whether there are more queries than keys, of which the first stand before every key."""
+    """Whether there are more queries than keys, so that the first precede every key."""
     now = lengths_now(formula, values, {})
     return formula.call in SEEN and now.get("r", 0) > now.get("n", math.inf)
 
@@ -314,7 +314,7 @@ def _part(formula: Formula, values: Values, letter: str, part: slice) -> Values:
 
 
 def shown(value: Any) -> Any:
-    """Plain data for a witness: few numbers, or a shape."""
+    """Return plain data for a witness: few numbers, or a shape."""
     x = value.value if isinstance(value, Rounded) else value
     if not isinstance(x, Tensor):
         return x

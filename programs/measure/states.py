@@ -1,4 +1,4 @@
-"""State of code of every kind: what earlier calls leave, inputs that change, and dropout."""
+"""Probes of state, for code of every kind: effects of earlier calls, changed inputs, dropout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Earlier = Iterator[tuple[str, Callable[[int], Any]]]
 
 
 def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
-    """A fresh one, its weights in the dtype of the draw."""
+    """Return a fresh instance, its weights in the dtype of the draw."""
     made = fresh(subject, **settings)
     if isinstance(made, CAST) and made.module is not None:
         for numbers in (*made.module.parameters(), *made.module.buffers()):
@@ -40,7 +40,10 @@ def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
 def before_calls(
     subject: Subject, way: Way, draw: Draw, sizes: tuple[int, int]
 ) -> Iterator[tuple[str, list[tuple[Callable[..., Tensor] | None, Inputs]]]]:
-    """What may have been called before, in words, and the calls: None is the instance itself."""
+    """Yield what may have been called before, in words, and the calls.
+
+    None stands for a call of the instance itself.
+    """
     b, t = sizes
     short = _short(draw)
     yield "nothing but itself", [(None, way.given(draw, b, t, 0))]
@@ -65,12 +68,12 @@ def before_calls(
 
 
 def _short(draw: Draw) -> Draw:
-    """The same inputs in another dtype, which is coarser where that can be."""
+    """Return the same inputs in another dtype, coarser if possible."""
     return draw.cast(torch.bfloat16 if draw.dtype != torch.bfloat16 else torch.float32)
 
 
 def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
-    """Calls of one length that may leave a table of theirs to the next call of that length."""
+    """Yield calls of one length that may leave a table to the next call of that length."""
     short = _short(draw)
     yield f"one of the same length on data in {short.format}", partial(_called, way, short, 0)
     yield "another start of the same length", partial(_called, way, draw, 9)
@@ -85,7 +88,7 @@ def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
 
 
 def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
-    """Another instance, and others with one other setting, where it can be built with it."""
+    """Return another instance, and those that can be built with one setting changed."""
     others = [("another instance", another(subject, draw))]
     for name, settings in SETTINGS.items():
         if hasattr(subject, name) or name == "base":
@@ -93,7 +96,7 @@ def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
             value = next(v for v in settings if v != current)
             try:
                 made = another(subject, draw, **{name: value})
-            except Exception:  # noqa: BLE001 (settings that it refuses)
+            except Exception:  # noqa: BLE001 (code may refuse settings)
                 continue
             others.append((f"another instance with {name} {value}", made))
     return [(told, other) for told, other in others if other is not None]
@@ -102,11 +105,11 @@ def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
 @probe("stateless", ALL)
 @formatted
 def stateless(subject: Subject, draw: Draw) -> Outcome:
-    """One call, after each of several others, against the same call of a fresh instance."""
+    """Compare a call, after each of several others, with the same call of a fresh instance."""
     worst, bound, count = 0.0, 0.0, 0
     with evaluating(subject):
         for way in ways_of(subject):
-            # What grew in earlier calls may be kept for good: so these are longer than most.
+            # Caches that grew earlier may stay: these calls are longer than most.
             small = (2, 4) if not isinstance(subject, Bias | Mask) else (3, 33 + draw.seed % 8)
             target = way.given(draw, *small, 0)
             made = another(subject, draw)
@@ -121,7 +124,7 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                     try:
                         calm(call, *given)
                         did += 1
-                    except Exception:  # noqa: BLE001 (a call that it does not take)
+                    except Exception:  # noqa: BLE001 (code may refuse a call)
                         continue
                 try:
                     again = calm(way.of(actor), *target)
@@ -175,7 +178,7 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
 @probe("no-mutation", ALL)
 @formatted
 def no_mutation(subject: Subject, draw: Draw) -> Outcome:
-    """Every tensor that is given, before and after a call, with a mask and without."""
+    """Compare every input tensor before and after a call, with a mask and without."""
     count, plain = 0, ways_of(subject)
     with evaluating(subject):
         for way in (*plain, *under_masks(subject)):
@@ -187,7 +190,7 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
                 except Exception:
                     if way in plain:
                         raise
-                    continue  # a mask of this form, or such padding, it does not take
+                    continue  # code may refuse this form of mask, or such padding
                 for i, (now, then) in enumerate(zip(given, before, strict=True)):
                     if not isinstance(now, Tensor):
                         continue
@@ -207,7 +210,7 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
 def _changed(
     told: str, at: dict[str, Any], now: Tensor, before: Tensor, **sizes: int
 ) -> Outcome | None:
-    """Broken where a call has written to a tensor, at the entry that it changed most."""
+    """Return a broken outcome if a call wrote to a tensor, at the entry that changed most."""
     off = differences(now.detach().double().cpu(), before.double().cpu())
     if not bool((off > 0).any()):
         return None
@@ -226,7 +229,7 @@ MANY = 12  # tokens of a call that may write to the rows of a table
 
 
 def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
-    """Weights that a call in evaluation changes, of code that nothing was called of before."""
+    """Find weights that a call in evaluation changes, in code that was not called before."""
     module = subject.module
     if module is None:
         return None
@@ -236,7 +239,7 @@ def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
         if not isinstance(weight, UninitializedParameter)
     }
     for way in ways_of(subject):
-        with evaluating(subject), suppress(Exception):  # so many tokens it need not take
+        with evaluating(subject), suppress(Exception):  # code may refuse so many tokens
             calm(way.call, *way.given(draw, 2, min(MANY, getattr(subject, "most", MANY)), 0))
         for name, (weight, before) in held.items():
             told = f"a call in evaluation changes its weights: {name}"
@@ -246,19 +249,19 @@ def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
     return None
 
 
-FIRST, SPAN = 71, 400  # lengths that no other look at code has
+FIRST, SPAN = 71, 400  # lengths that no other probe uses
 _LENGTHS = count(FIRST, 2)
-TWICE = 2.0  # both sides are rounded, each with a table of its own
+TWICE = 2.0  # both sides are rounded, each with its own table
 
 
 def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
-    """Broken where a call at a new length gives another result after another call of that length.
+    """Return a broken outcome if a call of a new length differs after another call of that length.
 
-    A table that all instances keep, under less than what it depends on, shows nothing in a fresh
-    instance: it is kept already.  So lengths are taken that nobody asked for before; the reference
-    is the same tokens at the beginning of a longer call.
-    ``earlier``: calls by what they are in words, each given a length.  None where none is broken,
-    and where even with none before it the beginning of a longer call is not the shorter one.
+    A table shared by all instances, cached under an incomplete key, is invisible in a fresh
+    instance: it is cached already.  So lengths are used that no call has had; the reference is the
+    same tokens at the beginning of a longer call.  ``earlier``: calls by their description, each
+    taking a length.  None if nothing differs, and if the beginning of a longer call differs even
+    without an earlier call.
     """
     axis = {"rotate": 2, "key": 2, "added": 1}.get(way.attribute)
     if axis is None or not isinstance(subject, Rotary | Additive) or subject.most < FIRST + SPAN:
@@ -271,7 +274,7 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
     if any(apart(_nothing) for _ in range(2)):
         return None
     for told, call in (*_of_functions(subject, way, draw), *earlier):
-        # of one length alone it may be that tables change there, as those of a longer context
+        # at a single length, tables may change on purpose, as for a longer context
         if apart(call) and apart(call):
             off, bound, given, sides = _gap(way, draw, axis, subject, call)
             raises = isinstance(sides[0], str)
@@ -291,11 +294,11 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
 
 
 def _nothing(_: int) -> None:
-    """No call before."""
+    """Make no earlier call."""
 
 
 def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
-    """Calls of a function, which has no size and no device: all callers share its table."""
+    """Yield calls of a function, which has no size or device: all callers share its table."""
     if subject.module is not None:
         return
 
@@ -304,7 +307,7 @@ def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
         return way.call(x[..., : x.shape[-1] // 4 * 2], *rest)
 
     def meta(n: int) -> None:
-        with suppress(Exception):  # its result has no numbers to look at
+        with suppress(Exception):  # a result on meta has no numbers
             way.call(*(x.to("meta") for x in way.given(draw, 1, n, 0)))
 
     if way.given(draw, 1, 1, 0)[0].shape[-1] >= 4:
@@ -315,13 +318,13 @@ def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
 def _gap(
     way: Way, draw: Draw, axis: int, subject: Subject, before: Callable[[int], Any]
 ) -> tuple[float, float, Inputs, tuple[float | str, float | str]]:
-    """The largest difference of a call from the beginning of a longer one, after another call."""
+    """Return how far a call, after another, is from the start of a longer one, and the details."""
     n = FIRST + (next(_LENGTHS) - FIRST) % (SPAN - 2)
     longer = way.given(draw, 1, n + 1, 0)
     given = tuple(x.narrow(axis if k == 0 else 1, 0, n).contiguous() for k, x in enumerate(longer))
     try:
         before(n)
-    except Exception:  # noqa: BLE001 (a call that it does not take)
+    except Exception:  # noqa: BLE001 (code may refuse a call)
         return 0.0, 0.0, given, (0.0, 0.0)
     try:
         after = calm(way.call, *given)
@@ -339,21 +342,21 @@ def _gap(
 
 DROPOUT = 0.3
 CALLS = ((1, 2), (3, 6), (5, 5))  # rows and tokens, small first
-SELDOM = 100  # further calls, that a number is seen of which one in a thousand is dropped
-MANY = 24  # one number that is dropped or not is the same in all of them once in 5000 draws
+SELDOM = 100  # further calls, to notice a dropout that drops one number in a thousand
+MANY = 24  # calls; a single number has the same fate in all of them once in 5000 draws
 
 
 @probe("evaluation-repeats", "layer attention")
 def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
-    """Two calls in evaluation give the same, with dropout set to 0.3 wherever it can be set.
+    """Check that two calls in evaluation agree, with dropout set to 0.3 wherever possible.
 
-    Code may choose by its dropout what it does when it is built: what differs with dropout that was
-    set later has to differ with dropout that it was built with.
+    Code may choose its path by its dropout when it is built: a difference with dropout that was set
+    later counts only if it also occurs with the dropout it was built with.
     """
     seen = held("two calls in evaluation gave the same")
     for one in _with_dropout(subject):
         if one is not subject and one.module is None:
-            continue  # a function does what it is told: it knows no evaluation
+            continue  # a function has no evaluation mode
         seen = _evaluated_twice(one, draw)
         if seen.witness is not None:
             break
@@ -361,7 +364,7 @@ def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
 
 
 def _evaluated_twice(one: Any, draw: Draw) -> Outcome:
-    """The same of code as it was built; undecided where only dropout that was set later differs."""
+    """Compare two calls; undecided if they differ only with dropout that was set later."""
     seen = _called_twice(one, draw, DROPOUT)
     if seen.witness is None:
         return seen
@@ -375,9 +378,9 @@ def _evaluated_twice(one: Any, draw: Draw) -> Outcome:
 
 
 def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
-    """What two calls in evaluation give; ``dropout`` is set before them, if it is a number."""
+    """Compare two calls in evaluation; ``dropout``, if a number, is set before them."""
     call = _any_call(one, draw)
-    # Code that drops at random draws from the common generator: it is told where to start.
+    # Code that drops at random uses the global generator, which is seeded here.
     with arranged(one, draw.dtype), torch.random.fork_rng(devices=[]):
         torch.manual_seed(draw.seed)
         if dropout is not None:
@@ -386,7 +389,7 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
             before = torch.get_rng_state()
             first, second = (call(b, t).detach().double().cpu() for _ in range(2))
             if torch.equal(first, second) and not torch.equal(before, torch.get_rng_state()):
-                # something is drawn, and may seldom be seen
+                # random numbers are drawn, with perhaps rare effects
                 more = (call(b, t).detach().double().cpu() for _ in range(SELDOM))
                 second = next((x for x in more if not torch.equal(x, first)), second)
             at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
@@ -410,7 +413,7 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
 
 
 def _repeats(output: Tensor, draw: Draw) -> float:
-    """What sums in another order explain: u for each of as many terms as the output has numbers."""
+    """Bound the effect of the order of sums: u for as many terms as the output has numbers."""
     if torch.device(draw.device).type == "cpu":
         return 0.0
     return float(output.abs().max()) * torch.finfo(draw.dtype).eps * output[0].numel()
@@ -418,7 +421,7 @@ def _repeats(output: Tensor, draw: Draw) -> float:
 
 @probe("training-returns", "layer attention")
 def training_returns(subject: Any, draw: Draw) -> Outcome:
-    """Training that drops at random does so again after a call in evaluation."""
+    """Check that training still drops at random after a call in evaluation."""
     found: Outcome = not_asked("two calls in training give the same: nothing is dropped")
     for one in _with_dropout(subject):
         if one.module is None:
@@ -461,18 +464,18 @@ def training_returns(subject: Any, draw: Draw) -> Outcome:
 
 
 def _varies(call: Callable[[int, int], Tensor], b: int, t: int) -> float:
-    """How far a call is from the first of equal ones: 0 if none of many is."""
+    """Return how far a repeated call is from the first; 0 if many calls agree."""
     first = call(b, t)
     return next((far for _ in range(MANY) if (far := gap(call(b, t), first)) > 0), 0.0)
 
 
 def _with_dropout(subject: Any) -> list[Any]:
-    """The code, and a fresh one made with dropout, where it can be made so."""
+    """Return the code, and a fresh instance made with dropout, if possible."""
     found = [subject]
     if subject.make is not None:
         try:
             made = subject.make(dropout=DROPOUT)
-        except Exception:  # noqa: BLE001 (a maker without that argument)
+        except Exception:  # noqa: BLE001 (the maker may lack that argument)
             made = None
         if isinstance(made, type(subject)):
             found.append(made)
@@ -480,7 +483,7 @@ def _with_dropout(subject: Any) -> list[Any]:
 
 
 def _any_call(subject: Any, draw: Draw) -> Callable[[int, int], Tensor]:
-    """The main call at B rows of T tokens, with the same inputs each time."""
+    """Return the main call for B rows of T tokens, with the same inputs each time."""
     tokens = subject.layer if isinstance(subject, Attention) else subject.call
     if tokens is not None:
         return lambda b, t: tokens(draw.normal(b, t, subject.embed, salt=t))
