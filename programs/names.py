@@ -244,7 +244,7 @@ def _handed_on(
 
 
 def _documented(call: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
-    """Read the signature from the first line of the docstring of a function written in C."""
+    """Read the signature at the beginning of the docstring of a function written in C."""
     line = " ".join((call.__doc__ or "").split("->")[0].split())
     name, opens, rest = line.partition("(")
     if not opens or not rest.endswith(")") or not name.isidentifier():

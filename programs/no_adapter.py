@@ -150,7 +150,7 @@ RESULTS = {
 
 
 def suggested(call: Callable[..., Any], kind: str) -> str:
-    """Return a line of the signature language for the required parameters, "" if there are none.
+    """Return a line for the required parameters; "" if there are none or they cannot be read.
 
     >>> def make_mask(seq_len, window, spread): ...
     >>> suggested(make_mask, "mask")

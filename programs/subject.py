@@ -97,7 +97,7 @@ def subject_of(
 
 
 def _is_of_words(signature: Signature) -> bool:
-    """Whether it takes ids and no features, and gives each id a row unlike that of a table.
+    """Whether it takes ids and no features, and returns a row per id, unlike a table.
 
     >>> _is_of_words(parse("x: B n ids -> B n 50"))
     True

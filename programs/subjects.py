@@ -70,8 +70,7 @@ class Rotary(Subject):
 
     ``rotate``: queries (B, H, T, D) at positions (B, T) -> (B, H, T, D); positions with ``axes``
     coordinates are (B, T, axes).  ``key`` does the same to keys, if it is other code.  ``whole``:
-    positions are integers.  ``first`` and ``most``: the first position, and the number of
-    positions.
+    positions are integers.  ``first`` and ``most``: its positions p have first <= p < most.
 
     ``shift``: keys already rotated (B, H, T, D), and an integer s -> the keys moved by s positions.
     ``all_three``: q, k, v (B, H, T, D), positions -> q, k, v, if code rotates values as well.

@@ -346,7 +346,7 @@ class Origin:
         }[self.kind]
 
     def suits(self, line: str) -> bool:
-        """Whether the call takes tables of this width, with per-row tables only if these are."""
+        """Whether the call takes tables of this width, per batch row only if these are."""
         own = self.axes.split()
         wanted = [one for one in parse(line).arrays if role(one) in TABLES]
         return all(

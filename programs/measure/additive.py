@@ -235,7 +235,7 @@ def entry_error(omega: Tensor, rounding: Rounding, count: int, own: bool) -> Ten
 def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
     """Compare the table with that of the declared ladder, in each usual order of columns."""
     declared, width, rounding = subject.declared, subject.width, rounding_of(draw.dtype)
-    assert declared is not None  # else it is not asked
+    assert declared is not None  # else the law is not asked
     table = table_of(subject, draw, 2050)
     pairs = (width + 1) // 2
     omega = scalings.ladder(float(declared.base or 1.0), pairs, over=width / 2)

@@ -55,7 +55,7 @@ def slopes(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is draw
     If none is declared and the code takes any number of heads, other numbers are compared too.
     """
     said = code.declared
-    assert said is not None  # else it is not asked
+    assert said is not None  # else the law is not asked
     heads = said.heads or code.heads
     assert code.bias is not None  # checked by the caller
     found = _slopes(code, code.bias, said.slopes or published_slopes(heads))
@@ -113,7 +113,7 @@ def _slopes(code: Bias, bias: Callable[[int, int], Tensor], slopes: Sequence[flo
 def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
     """Check that offsets in one bucket share an entry, and those in two buckets do not."""
     said = code.declared
-    assert said is not None  # else it is not asked
+    assert said is not None  # else the law is not asked
     if wrong := _heads(code.heads, said.heads or code.heads, "is declared"):
         return wrong
     count, distance = said.buckets or 32, said.distance or 128
@@ -220,7 +220,7 @@ def _rows_read(
 @probe("offsets-have-own-index", "bias")
 def own_index(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
     """Check that distinct offsets have distinct places, on windows of two and three axes."""
-    assert code.index is not None  # else it is not asked
+    assert code.index is not None  # else the law is not asked
     taken = []
     for sizes in WINDOWS:
         try:

@@ -128,7 +128,7 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
 @probe("grid-steps", "rotary")
 def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
     """Check the change of coordinates from each place to its right and lower neighbor."""
-    assert subject.grid is not None  # else it is not asked
+    assert subject.grid is not None  # else the law is not asked
     worst, bound = 0.0, 0.0
     for rows, columns in GRIDS:
         raw, size = subject.grid(rows, columns), {"rows": rows, "columns": columns}
