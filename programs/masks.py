@@ -1,4 +1,4 @@
-"""Which keys each query sees: as declared, as a call expects its mask, and as the outputs show."""
+"""Which keys each query sees: by declaration, in the mask a call expects, and from its outputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_mask(one: Argument) -> bool:
 
 
 def of_queries(one: Argument) -> bool:
-    """Whether a mask marks the queries that count and has no axis of keys; added masks do not.
+    """Whether a mask marks the queries that count: without an axis of keys, and not added.
 
     >>> from .grammar import parse
     >>> [of_queries(one) for one in parse("q_mask: B r keep, kv_mask: B n keep -> 1").arrays]
@@ -216,14 +216,14 @@ def told_matrix(seen: Tensor) -> list[str]:
 
 
 def influences(call: Callable[[Tensor], Tensor], x: Tensor, draw: Draw) -> Tensor:
-    """Return how much each output changes with each token: x (B, S, E) -> (T, S), maxima."""
+    """Return how much each output changes with each token, at most: x (B, S, E) -> (T, S)."""
     keys = range(x.shape[1])
     other = torch.stack([draw.normal(x.shape[0], x.shape[2], salt=500 + j) for j in keys], 1)
     return changes(call, x, other, keys)
 
 
 def changes(call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, at: Iterable[int]) -> Tensor:
-    """Return these maxima (T, S), with each token in ``at`` in turn replaced by that of y."""
+    """Return how much each output changes, at most, when a token becomes that of y: (T, S)."""
     before = call(x).double()
     found = torch.zeros(before.shape[1], x.shape[1], dtype=torch.float64)
     for j in at:

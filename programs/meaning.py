@@ -158,7 +158,7 @@ def _moved(
 def _elsewhere(
     back: tuple[str, ...], moved: Tensor, held: list[str], lengths: Mapping[str, int]
 ) -> str:
-    """Return the first letter along which another place than the changed one is reached, or ""."""
+    """Return the first letter along which a place other than the changed one is reached, or ""."""
     for place, letter in enumerate(back):
         others = [k for k in range(moved.dim()) if k != place]
         reached = moved.amax(others) if others else moved
@@ -188,7 +188,7 @@ PARTS = {  # for each part that may be all that is read, the columns that are ch
 def widths_told(
     way: Rotating, xs: Sequence[Tensor], at: Tensor, anew: Callable[[Signature], Rotating]
 ) -> tuple[str, ...]:
-    """Return notes on given tables whose width may be another than the line says.
+    """Return notes on given tables whose width may differ from that of the line.
 
     Either the code reads only a part of their rows, or it rotates only a part of the channels, with
     tables of one number for each channel that are half as wide.  ``xs``, ``at``: vectors and their

@@ -68,7 +68,7 @@ def advice(text: str) -> str:
 
 
 def advice_on(code: Code, text: str) -> str:
-    """Return the same, also if the code calls a name that is None because its import failed."""
+    """Return advice, also if the code calls a name that is None because its import failed."""
     if _NONE_CALLED not in text:
         return advice(text)
     absent = [

@@ -161,7 +161,7 @@ def _parts(config: Any) -> Iterator[Any]:
 
 
 def _completed(config: Any) -> None:
-    """Set the rotary base if a default config has none, and matching numbers of heads."""
+    """Set a rotary base if the default config has none, and make the numbers of heads agree."""
     if getattr(config, "rope_parameters", "") is None:
         config.rope_parameters = {"rope_type": "default", "rope_theta": 10000.0}
     heads = getattr(config, "num_attention_heads", 0)

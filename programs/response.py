@@ -122,7 +122,7 @@ class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """Allow code that compiles itself, as flex_attention does; it would else run uncompiled."""
+        """Allow code to compile itself, as flex_attention does: else it would run uncompiled."""
         return True
 
 

@@ -1,4 +1,4 @@
-"""The roles of the parts of a signature, and what every reader of a signature needs of it."""
+"""The roles of the parts of a signature, and what its readers share."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def said(code: Code, signature: Signature) -> Code:
 def runs(
     code: Code, signature: Signature, *, whole: bool = False
 ) -> Callable[[Mapping[str, Any], Mapping[str, int]], Any]:
-    """Return a map of arrays and lengths to results by name; builds code whose sizes are lengths.
+    """Return a map of arrays and lengths to results by name, building code that depends on lengths.
 
     Calls of the same sizes share one instance, so that what a call leaves behind is there in the
     next.  Traced calls, and calls on anything but numbers, build their own, unless the code already

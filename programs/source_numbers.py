@@ -1,4 +1,4 @@
-"""The numbers in the source of some code, at which it may change its behavior.
+"""The numbers in the source of some code, at which it may change its behaviour.
 
 Tracing may take a branch without recording a guard (``isinstance(n, int) and n > 600``, a table
 under the key ``"777"``); its number then is in the code, in the code's state, or in a global that

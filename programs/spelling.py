@@ -1,4 +1,4 @@
-"""Translate a call as given into letters that its readers know, with sizes for these letters.
+"""Rewrite a call as given in the standard letters, with sizes for these letters.
 
 People write the sizes of one object: ``x: B n 16``, ``-> B 2 2 r n``.  A number on the last axis of
 the mapped array counts features, and one before the tokens counts heads; these are replaced by

@@ -47,7 +47,7 @@ _GUESSED: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
 def subject_of(
     thing: Any, call: str | Signature, kind: str = "", name: str = "", **options: Any
 ) -> Subject:
-    """Return the subject that the laws call, for code whose call is given.
+    """Return the subject on which laws are checked, for code with a given call.
 
     ``kind`` is one of rotary, attention, bias, additive, mask, layer; by default it is inferred
     from the signature.  ``options`` are those of :class:`~attnproof.programs.code.Options`, such as
@@ -123,7 +123,7 @@ def adapted_as(
     name: str = "",
     **how: Any,
 ) -> Subject:
-    """Return the subject that the laws call: by its signature if it has one, else by a guess.
+    """Return the subject on which laws are checked: by its signature if given, else by a guess.
 
     A :class:`Program` carries its signature.  The other arguments are those of
     :func:`~attnproof.programs.adapting.adapt`, whose exceptions propagate; also raises

@@ -1,8 +1,8 @@
-"""Inputs made by attnproof for code that does not make them, and what they leave unknown of it.
+"""Inputs made by attnproof for code that does not make them, and what they leave open about it.
 
 A function that rotates vectors by a table is given a table made here, and attention that takes its
-mask as an argument is given one made here.  What the table or the mask does is no property of the
-code.
+mask as an argument is given one made here.  What the table or the mask does is not a property of
+the code.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .signature import Argument, Signature
 from .subjects import Subject
 
 EVERY = "{} shows every key"
-# What arrays hold that are given to code of lengths, as its call does not say it.
+# Contents of arrays that are given to code of lengths; its call does not specify them.
 HOLDS = {
     "ids": "all of {} are equal",
     "index": "all of {} are 0",
@@ -38,7 +38,7 @@ def of_lengths(one: Argument) -> str:
 def chosen(
     signature: Signature, others: Callable[[Argument], str] = lambda _: ""
 ) -> dict[str, str]:
-    """Return, under "values", what the arrays hold that are made for their shapes alone.
+    """Describe, under "values", the arrays that are made only for their shapes.
 
     Every verdict is about these values only.  ``others`` returns words for an array that is not in
     :data:`HOLDS`, "" for one that a law draws.
@@ -149,7 +149,7 @@ def under(subject: Subject, law: str) -> str:
 
 
 def unsaid(subject: Subject, law: str) -> str:
-    """Return why a broken law may be no fault of the code; "" if it is one.
+    """Return why a broken law may not be a fault of the code; "" if it is one.
 
     >>> from attnproof.programs.subjects import Attention
     >>> made = Attention(name="f", layer=lambda x: x, given={"constants": "adj"})

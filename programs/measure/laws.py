@@ -1,4 +1,4 @@
-"""Measure laws: each formula at its inputs, from small to large, and what was seen.
+"""Measure laws: evaluate each formula at its inputs, from small to large.
 
 A counterexample, where the sides differ by more than rounding explains, is shrunk until no letter
 can be smaller, and shown.

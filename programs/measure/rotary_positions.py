@@ -127,7 +127,7 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
 
 @probe("grid-steps", "rotary")
 def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is drawn)
-    """Check the change of coordinates from each place to its right and lower neighbor."""
+    """Check the change of coordinates from each place to its right and lower neighbour."""
     assert subject.grid is not None  # else the law is not asked
     worst, bound = 0.0, 0.0
     for rows, columns in GRIDS:

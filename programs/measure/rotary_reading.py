@@ -1,4 +1,4 @@
-"""Read rotary code once: its action on unit vectors, by pairs, and the declared ladders.
+"""A reading of rotary code: its action on unit vectors, by pairs, and the declared ladders.
 
 Laws about declarations, precision and arguments compare this reading with another.
 """
