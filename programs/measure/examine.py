@@ -49,7 +49,8 @@ def examine(
     """
     for name in MODULES:
         import_module(f"{__package__}.{name}")
-    if isinstance(subject, CAST) and subject.beyond is None:  # its source is searched once
+    if isinstance(subject, CAST) and subject.beyond is None and not subject.run_at:
+        # search the source once; given lengths need no search
         subject = replace(subject, beyond=beyond_numbers(subject))
     found: list[Finding] = []
     for draw in draws:

@@ -225,7 +225,7 @@ def _changed(
     )
 
 
-MANY = 12  # tokens of a call that may write to the rows of a table
+WRITTEN = 24  # tokens of a call that may write to the rows of a table
 
 
 def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
@@ -240,11 +240,11 @@ def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
     }
     for way in ways_of(subject):
         with evaluating(subject), suppress(Exception):  # code may refuse so many tokens
-            calm(way.call, *way.given(draw, 2, min(MANY, getattr(subject, "most", MANY)), 0))
+            calm(way.call, *way.given(draw, 2, min(WRITTEN, getattr(subject, "most", WRITTEN)), 0))
         for name, (weight, before) in held.items():
             told = f"a call in evaluation changes its weights: {name}"
-            at = {"call": way.attribute, "T": MANY, "weights": name}
-            if changed := _changed(told, at, weight, before, T=MANY):
+            at = {"call": way.attribute, "T": WRITTEN, "weights": name}
+            if changed := _changed(told, at, weight, before, T=WRITTEN):
                 return changed
     return None
 
