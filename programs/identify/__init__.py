@@ -1,8 +1,8 @@
-"""What code is, read off what it does: layout, base, scaling, precision, masks, heads, slopes.
+"""Identify what code is from its behavior: layout, base, scaling, precision, masks, heads, slopes.
 
-Nothing of an identity is read from source code or from names: a part of it is what calls showed,
-with how it was read and how far it may be off.  What code says of itself is read apart from that
-(:mod:`.suggestions`), and :mod:`.remarks` compares the two.
+Nothing in an identity comes from source code or from names: each part is derived from the results
+of calls, together with how it was read and how accurate it is.  What the code says about itself is
+collected separately (:mod:`.suggestions`), and :mod:`.remarks` compares the two.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ __all__ = ["identify"]
 
 
 def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (frozen)
-    """What the code of a subject is: its parts in words, with evidence, and plain answers.
+    """Identify the code of a subject: parts in words, with their evidence, and plain answers.
 
-    What the code raises is told in a part named "unread"; what cannot be read is said to be so.
+    An exception of the code becomes a part named "unread"; whatever cannot be read is marked as
+    such.
 
     >>> from attnproof.programs.subjects import Mask
     >>> import torch

@@ -1,6 +1,6 @@
-"""Whether the formula of a law says something of some code, and whether what breaks it is a fault.
+"""Decide whether a formula of a law applies to some code, and whether a violation is a fault.
 
-A formula may speak of less than its law, or of other code; a run of the code shows it.
+A formula may cover less than its law, or different code; running the code shows which.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from ..running import fault_in
 from ..subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from .weights import DECLARE, OWN, drawn, no_multiple, no_order, no_softmax, weights_are
 
-MOST_KEYS = 300  # that are put into a cache
-LONGER = 16  # rows of a table, beside half as many
-UNIT = 2.0**-23  # of float32: at position 0 nothing but products with 1 and 0 is computed
+MOST_KEYS = 300  # put into a cache
+LONGER = 16  # rows of a table, compared with a table of half as many
+UNIT = 2.0**-23  # of float32: at position 0 only products with 1 and 0 are computed
 
 
 def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> str:
-    """Why the formula of a law says nothing of this code, or more than the law; "" where it does.
+    """Return why the formula of a law does not apply to this code, or "" if it applies.
 
-    A run of the code shows what weights are that need not add up to one, scores to which no vector
-    adds one number, and keys that have an order where nothing is declared.
+    A formula also does not apply if it demands more of the code than the law does.  Running the
+    code reveals weights that need not sum to one, scores that do not shift by a common number when
+    a vector is added to all keys, and keys that have an order although nothing is declared.
     """
     why = not_asked(formula.id, subject, named=named)
     if why:
@@ -53,7 +54,7 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return _run(_no_ratios, subject)
     if formula.floats:
         return ""
-    if formula.id == "queries-apart" and not formula.unsaid:  # alone they stand at other places
+    if formula.id == "queries-apart" and not formula.unsaid:  # a query alone has another position
         return in_order(subject) or _run(no_order, subject)
     if formula.id in IN_ORDER and formula.call == "attend" and not named:
         return _run(no_order, subject)
@@ -63,14 +64,14 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
 
 
 def _in_a_grid(subject: Any) -> str:
-    """Why rows of a table say nothing as they follow each other; "" where they stand in a row."""
+    """Return why rows of a table are not consecutive, or "" if tokens form a sequence."""
     return "its tokens stand in a grid" if subject.grid is not None else ""
 
 
 def _no_products(subject: Any, draw: Draw) -> str:
-    """Why nothing is asked of the products of a grid: its rows are not equally long.
+    """Return why the products of a gridded table are not checked: its rows differ in length.
 
-    A table that is declared to be one of sines and cosines is always asked.
+    A table declared to be sinusoidal is always checked.
     """
     if subject.declared is not None:
         return ""
@@ -81,10 +82,10 @@ def _no_products(subject: Any, draw: Draw) -> str:
 
 
 def of_its_length(subject: Any, draw: Draw) -> str:
-    """Why a row says nothing of its position: it is another where there are more rows.
+    """Return why rows are not functions of their positions: they change with the number of rows.
 
-    So it is of coordinates that go from one end to the other, and of a table that is normalized.  A
-    table that is declared to be one of sines and cosines is always asked.
+    This is the case for coordinates that run from one end to the other and for normalized tables.
+    A table declared to be sinusoidal is always checked.
     """
     if subject.declared is not None or subject.most < LONGER:
         return ""
@@ -98,13 +99,16 @@ def of_its_length(subject: Any, draw: Draw) -> str:
 
 
 def _no_ratios(subject: Any, draw: Draw) -> str:
-    """Why the ratio of two weights says nothing of their scores; "" where it does."""
+    """Return why the ratio of two weights does not determine their scores, or "" if it does."""
     own = weights_are(subject, draw) == OWN
     return "the weights are not a softmax: what a mask adds is not seen in their ratios" * own
 
 
 def _sums(formula: Formula, subject: Any) -> str:
-    """Why rows of weights need not add up to 1, of any number of queries or of as many as keys."""
+    """Return why rows of weights need not sum to 1, or "" if they must.
+
+    The formula covers any number of queries, or at most as many queries as keys.
+    """
     hidden = _run(_sees_no_key, subject)
     if formula.given["q"] == NO_MORE_QUERIES:
         hidden = "" if hidden else "it is asked of any number of queries"
@@ -112,7 +116,7 @@ def _sums(formula: Formula, subject: Any) -> str:
 
 
 def _sees_no_key(subject: Any, draw: Draw) -> str:
-    """That the first of more queries than keys read nothing, where the last ones do read."""
+    """Return a reason if, of more queries than keys, the first reads nothing but the last does."""
     if subject.attend is None:
         return ""
     q, k = drawn(subject, draw, KEYS, KEYS - 2, 83)
@@ -122,14 +126,14 @@ def _sees_no_key(subject: Any, draw: Draw) -> str:
 
 
 def _none_went(subject: Any, draw: Draw) -> str:
-    """Why a cache shows nothing: as many keys as are tried fit into it."""
+    """Return why a cache shows nothing: it holds all the keys that are tried."""
     kept, _, _ = subject.evict(draw.normal(1, subject.heads, MOST_KEYS, subject.width, salt=9))
     went = kept.shape[2] < MOST_KEYS
     return "" if went else f"{MOST_KEYS} keys fit into the cache, and none went"
 
 
 def _sees_ahead(subject: Any, draw: Draw) -> str:
-    """Why code of which no mask is declared cannot be fed in pieces; "" where it can."""
+    """Return why code without a declared mask cannot be fed in pieces, or "" if it can."""
     layer = subject.call if isinstance(subject, Layer) else subject.layer
     if layer is None:
         return ""
@@ -141,7 +145,7 @@ def _sees_ahead(subject: Any, draw: Draw) -> str:
     return "its tokens see later ones: fed in pieces they cannot" if ahead else ""
 
 
-# Why a run of the code says against asking.
+# Reasons against checking a law that are found by running the code.
 SHOWN: dict[str, Callable[[Formula, Any], str]] = {
     "cache-keeps-its-positions": lambda _, subject: _run(_none_went, subject),
     "rows-sum-to-one": _sums,
@@ -150,7 +154,10 @@ SHOWN: dict[str, Callable[[Formula, Any], str]] = {
 
 
 def _no_one_axis(subject: Any) -> str:
-    """Why code of several axes has no rotation by one; sizes that all differ show what it takes."""
+    """Return why code of several axes has no rotation along a single axis, or "" if it has.
+
+    The sizes in the call all differ, so that its axes cannot be confused.
+    """
     x = Draw().normal(2, subject.heads, 5, subject.width)
     ids = torch.tensor([0, 1, 2, 5, 11]).clamp(max=max(1, subject.most - 1 - subject.first))
     ids = torch.stack((ids, ids.flip(0))) + subject.first
@@ -166,9 +173,9 @@ def _no_one_axis(subject: Any) -> str:
 
 
 def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
-    """What a run of the code says against asking, "" where it cannot be run so.
+    """Return the reason found by running the code, or "" if the code cannot be run this way.
 
-    A fault of attnproof is raised: it says nothing of the code.
+    Faults of attnproof itself propagate, since they say nothing about the code.
     """
     try:
         return why_not(subject, _draw(subject))
@@ -179,7 +186,7 @@ def _run(why_not: Callable[[Any, Draw], str], subject: Subject) -> str:
 
 
 def _draw(subject: Subject) -> Draw:
-    """Inputs in the format, and on the device, of the weights of the code."""
+    """An input distribution with the dtype and device of the weights of the code."""
     module = getattr(subject, "module", None)
     held = [] if module is None else [p for p in module.parameters() if p.is_floating_point()]
     return Draw(0, held[0].dtype, str(held[0].device)) if held else Draw()
@@ -191,10 +198,11 @@ def channel_order(
     given: Callable[[Tensor], Tensor] = lambda x: x,
     numbers: Callable[[Any], Tensor] = lambda found: found,
 ) -> list[int] | None:
-    """Where each channel comes back at position 0, if that is another order; else None.
+    """The place of each channel in the result at position 0, or None if the order is unchanged.
 
-    Scores do not see a fixed order of the channels, the same for queries and keys.  ``given`` are
-    vectors and positions as a method gives them to the code, and ``numbers`` what comes back.
+    Scores do not depend on a fixed order of the channels that queries and keys share.  ``given``
+    converts vectors and positions to the form in which a method passes them, and ``numbers``
+    converts the result back.
     """
     if subject.first > 0:
         return None
@@ -208,7 +216,7 @@ def channel_order(
 
 
 def plain_of(subject: Subject) -> dict[str, Any]:
-    """The numbers of some code that laws use."""
+    """The plain numbers and flags of a subject that laws use."""
     found: dict[str, Any] = {}
     if isinstance(subject, Mask | Attention):
         declared = declared_of(subject)
@@ -230,13 +238,13 @@ SCORES = (
     "what is returned beside the output is not what multiplies the values, and its rows do "
     "not add up to 1: scores may be meant"
 )
-NEAR_ONE = 1e-2  # far above what short formats leave of a sum of weights, far below scores
+NEAR_ONE = 1e-2  # far above the rounding of a sum of weights in short formats, far below scores
 
 
 def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) -> str:
-    """Why code in which order counts need not be at fault; "" where its declaration says it is.
+    """Return why code that breaks an order law may be correct, or "" if its declaration decides.
 
-    Relative positions leave equal tokens equal outputs; a mask hides some tokens from others.
+    With relative positions equal tokens have equal outputs; a mask hides some tokens from others.
     """
     if law == "true-means-visible" and isinstance(subject, Mask):
         declared = declared_of(subject)
@@ -257,7 +265,7 @@ def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
 
 
 def _of_scores(subject: Any, draw: Draw) -> str:
-    """Whether what is returned beside the output adds up to no one: scores, by their sums."""
+    """Return why the second result looks like scores: its rows do not sum to 1."""
     off = (subject.weights(*drawn(subject, draw, KEYS, KEYS, 81)).double().sum(-1) - 1).abs().max()
     return "" if off < NEAR_ONE else SCORES
 

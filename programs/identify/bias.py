@@ -1,6 +1,6 @@
-"""What code that makes a bias makes: slopes, buckets, a table of a window, or another function.
+"""Identify code that makes a bias: slopes, buckets, the table of a window, or another function.
 
-A bias by two or more coordinates, as Swin has it, is read by which offsets share a place.
+A bias over two or more coordinates, as in Swin, is read from which offsets share a table entry.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEAR, FAR = 40, 600  # keys: enough for slopes; enough for the last bucket of T5
 
 
 def identify_bias(code: Bias, draw: Draw) -> Identity:
-    """Read a bias as a function of the offset; ``draw`` is not needed."""
+    """Read a bias as a function of the offset; ``draw`` is unused."""
     del draw
     with torch.no_grad():
         if code.bias is None:
@@ -51,7 +51,7 @@ def _not_offsets(found: ByOffset) -> Part:
 
 
 def _function(code: Bias, found: ByOffset, heads: int) -> Iterator[Part]:
-    """Slopes, buckets, or what else."""
+    """Yield the function of the offset: slopes, buckets, or another."""
     slopes = slopes_of(found)
     yield Part("heads", heads, f"{heads} heads", "the first axis")
     if slopes is not None and bool((slopes[0].abs() > slopes[1]).any()):
@@ -68,7 +68,7 @@ def _function(code: Bias, found: ByOffset, heads: int) -> Iterator[Part]:
         )
         return
     try:
-        assert code.bias is not None  # who calls has seen it
+        assert code.bias is not None  # checked by the caller
         raw = code.bias(FAR, FAR)
         far = by_offset(heads_of(raw, FAR, FAR), raw.dtype, causal=code.causal)
     except Exception as error:  # noqa: BLE001 (a table may be shorter)
@@ -84,7 +84,7 @@ def _function(code: Bias, found: ByOffset, heads: int) -> Iterator[Part]:
 
 
 def _slopes(slope: Tensor, radius: float) -> Part:
-    """Whether slopes are those that were published for this number of heads."""
+    """Compare slopes with those published for this number of heads."""
     have, heads = slope.tolist(), slope.shape[0]
     want = published_slopes(heads)
     seen = f"{heads} lines through {NEAR} distances; each slope within {radius:.1g}"
@@ -110,12 +110,12 @@ def _slopes(slope: Tensor, radius: float) -> Part:
 
 
 def _near(have: Sequence[float], want: Sequence[float], radius: float) -> bool:
-    """Equal within what was read and 8 roundings of a power in float32."""
+    """Whether values agree up to their radius and 8 float32 roundings of a power."""
     return all(abs(a - b) <= radius + 8 * 2.0**-24 * b for a, b in zip(have, want, strict=True))
 
 
 def _future(found: ByOffset, slope: Tensor) -> Part:
-    """What keys after the query get."""
+    """The bias of keys after the query."""
     future = found.future()[:, 1:]
     d = torch.arange(1, future.shape[1] + 1, dtype=torch.float64)
     if bool(future.isnan().all()):
@@ -132,13 +132,13 @@ def _future(found: ByOffset, slope: Tensor) -> Part:
 
 
 def _runs(values: Tensor, tol: float) -> list[int]:
-    """The distances at which a new value begins: of (H, n), all heads together."""
+    """The distances at which a new value begins in any head, for values (H, n)."""
     change = ((values[:, 1:] - values[:, :-1]).abs() > tol).any(0)
     return [0, *(change.nonzero()[:, 0] + 1).tolist()]
 
 
 def _buckets(found: ByOffset) -> Part | None:
-    """T5's buckets, their number and distance, if the bias is constant in just those."""
+    """The number and distance of T5's buckets, if the bias is constant on exactly those."""
     past, future = found.past(), found.future()
     n = past.shape[1]
     before = _runs(past, found.tol)
@@ -176,7 +176,7 @@ def _buckets(found: ByOffset) -> Part | None:
 
 
 def _other(found: ByOffset) -> Part:
-    """A function of the offset that has no name here."""
+    """The part for a function of the offset without a known name."""
     past = found.past()
     starts = _runs(past, found.tol)
     last = starts[-1]
@@ -200,8 +200,8 @@ def _rows(found: ByOffset) -> Part:
 
 
 def _few(code: Bias, square: Tensor) -> Iterator[Part]:
-    """Where queries stand if there are fewer of them than keys."""
-    assert code.bias is not None  # who calls has seen it
+    """Yield where queries are aligned if there are fewer of them than keys."""
+    assert code.bias is not None  # checked by the caller
     T, n = 3, NEAR
     few = heads_of(code.bias(T, n), T, n)
     visible = few.isfinite() & square[:, -T:].isfinite()
@@ -222,7 +222,7 @@ def _few(code: Bias, square: Tensor) -> Iterator[Part]:
 
 
 def offsets_part(added: Tensor) -> Iterator[Part]:
-    """What attention code adds to scores by itself, from logarithms of weights (H, T, S)."""
+    """Yield the bias that attention code adds itself, given logarithms of weights (H, T, S)."""
     seen = added.isfinite()
     count = seen.sum(-1, keepdim=True).clamp(min=1)
     mean = torch.where(seen, added, 0.0).sum(-1, keepdim=True) / count
@@ -261,7 +261,7 @@ def coordinates(sizes: tuple[int, ...]) -> Tensor:
 
 
 def offsets_in(sizes: tuple[int, ...]) -> tuple[Tensor, int]:
-    """The number of the offset, key less query, of each two places (R, R), and how many there are.
+    """Number the offset, key minus query, of each pair of places: (R, R) and the number of offsets.
 
     >>> offsets_in((3, 5))[1]
     45
@@ -277,9 +277,9 @@ def offsets_in(sizes: tuple[int, ...]) -> tuple[Tensor, int]:
 
 
 def shared(index: Tensor, sizes: tuple[int, ...]) -> tuple[int, tuple[int, int, int, int] | None]:
-    """How many places of a table are used, and two pairs of places of different offsets in one.
+    """Count the table entries in use, and find two pairs of places that share one across offsets.
 
-    Raises ``ValueError`` for another shape than (R, R).
+    Raises ``ValueError`` for a shape other than (R, R).
     """
     number, _ = offsets_in(sizes)
     if tuple(index.shape) != tuple(number.shape):
@@ -298,7 +298,7 @@ def shared(index: Tensor, sizes: tuple[int, ...]) -> tuple[int, tuple[int, int, 
 
 
 def window_parts(code: Bias) -> Iterator[Part]:
-    """Parts of code that makes an index, a bias of a window, or both."""
+    """Yield the parts of code that makes an index, the bias of a window, or both."""
     for sizes in SIZES:
         if code.index is None:
             break

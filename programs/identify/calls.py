@@ -1,9 +1,9 @@
-"""The calls of some code by the names that laws use, for every method that runs the code itself.
+"""The calls of a subject under the names that laws use, for every method that runs the code itself.
 
-A method says how it hands numbers to code and reads what comes back (:class:`Hand`); which field of
-a subject is which call is said here.  Laws read more off code than what it gives: what it sees, its
-gradients, and its training.  What is seen is whether a number is 0, or the same as before: nothing
-is rounded there, so it is read on floats alone.
+A method states how it passes numbers to code and reads results (:class:`Hand`); this file maps the
+fields of a subject to calls.  Laws use more than outputs: which inputs are visible, gradients, and
+behavior in training.  Visibility means that a number is 0 or unchanged, which involves no rounding,
+so it is read on floats only.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def _same(x: Any) -> Any:
 
 @dataclass(frozen=True)
 class Hand:
-    """How a method gives numbers to code.
+    """How a method passes numbers to code.
 
-    ``call``: the name of a call and the code -> the call on the arrays of the method.
-    ``followed``: plain numbers or positions as the method gives them; ``numbers``: what comes back
-    as plain numbers.  ``dtype``: of the scores, in which −∞ hides a key.
+    ``call``: maps the name of a call and the code to the call on the arrays of the method.
+    ``followed``: converts plain numbers or positions to those arrays; ``numbers``: converts results
+    to plain numbers.  ``dtype``: that of the scores, in which −∞ hides a key.
     """
 
     call: Callable[[str, Callable[..., Any]], Callable[..., Any]]
@@ -51,7 +51,7 @@ class Hand:
 
 
 def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
-    """The calls of some code, and its plain numbers, as laws use them."""
+    """Return the calls and plain numbers of a subject under the names that laws use."""
     found: dict[str, Any] = {}
     more: dict[str, Any] = {}
     match subject:
@@ -102,7 +102,7 @@ def _rotary(subject: Rotary, hand: Hand) -> dict[str, Any]:
 
 
 def _in_order(subject: Rotary, hand: Hand, key: bool) -> Callable[..., Any]:
-    """The rotating with the channels in their order, which is read where a law asks for it."""
+    """The rotation with its channels in their original order, which is read when first needed."""
     rotate = hand.call("key" if key else "rotate", subject.rotate_key if key else subject.rotate)
     read: list[list[int] | None] = []
 
@@ -136,7 +136,7 @@ def _evicting(evict: Callable[..., Any], hand: Hand) -> Callable[..., Any]:
 
 
 def _of_tokens(subject: Attention | Layer, name: str, hand: Hand) -> dict[str, Any]:
-    """A map of tokens on its other paths, in training, and its gradients."""
+    """A map of tokens with its other paths, its training mode, and its gradients."""
     code, paths = getattr(subject, name), list(subject.paths.values())
     found: dict[str, Any] = {f"{name}_pulled": hand.call("pulled", pulled(code, "the layer", 1))}
     if drops(subject):
@@ -149,7 +149,7 @@ def _of_tokens(subject: Attention | Layer, name: str, hand: Hand) -> dict[str, A
 
 
 def _padding(subject: Attention, hand: Hand) -> dict[str, Any]:
-    """Padded rows at once and fed in steps, and rows alone, which are as far from their places."""
+    """Padded rows, at once and in steps, and the same rows alone at the same relative positions."""
     found: dict[str, Any] = {}
     hide, layer, step = subject.hide, subject.layer, subject.padded_step
     if hide is not None and layer is not None:
@@ -190,7 +190,7 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
         found["reached"] = hand.call("reached", reached(subject.layer))
     if attend is None:
         return found
-    for name in ("layer_paths", "reached"):  # paths are of queries, keys and values; so is a mask
+    for name in ("layer_paths", "reached"):  # paths and masks concern queries, keys and values
         found.pop(name, None)
     found |= _reading(subject, attend, hand)
     found["attend"] = _under(hand.call("attend", attend), lambda _: None)
@@ -212,11 +212,11 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
 
 
 def _with_masks(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -> dict[str, Any]:
-    """The calls under a mask, in each form that the code takes."""
+    """The calls under a mask, in each form that the code accepts."""
     hides, call = torch.tensor(-torch.inf, dtype=hand.dtype), hand.call("attend", attend)
     found: dict[str, Any] = {}
     forms = {
-        "bool": lambda seen: seen,  # or numbers, as they are
+        "bool": lambda seen: seen,  # numbers pass unchanged
         "float": lambda seen: torch.where(seen, 0, hides.to(seen.device)),
     }
     if subject.masks:
@@ -238,7 +238,7 @@ def _with_masks(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -
 
 
 def _reading(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -> dict[str, Any]:
-    """What is read off code on queries, keys and values: the keys seen, gradients, training."""
+    """What is read from code on queries, keys and values: visible keys, gradients, training."""
 
     def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return attend(q, k, v, None)
@@ -257,7 +257,7 @@ def _reading(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -> d
 
 
 def _under(attend: Callable[..., Any], mask: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Attention under a mask that is made of truth values, or under none."""
+    """Attention under a mask built from truth values, or without a mask."""
     return lambda q, k, v, seen=None: attend(q, k, v, mask(seen))
 
 
@@ -282,7 +282,7 @@ def _bias(subject: Bias, hand: Hand) -> dict[str, Any]:
 
 
 def _of_window(subject: Bias) -> Callable[[tuple[int, ...]], Tensor]:
-    """The bias of a window of these lengths, or its index, with the axes of the window apart."""
+    """The bias, or index, of a window of given lengths, with the axes of the window separated."""
 
     def windowed(sizes: tuple[int, ...]) -> Tensor:
         if subject.index is not None:
@@ -297,7 +297,7 @@ def _of_window(subject: Bias) -> Callable[[tuple[int, ...]], Tensor]:
 
 
 def _square_or_more(subject: Mask) -> Callable[[int, int], Tensor]:
-    """What a mask shows, in truth values."""
+    """The visibility matrix of a mask, in truth values."""
 
     def seen(queries: int, keys: int) -> Tensor:
         try:
@@ -312,12 +312,12 @@ def _square_or_more(subject: Mask) -> Callable[[int, int], Tensor]:
 
 
 def _of_lengths(make: Callable[[int, int], Tensor]) -> Callable[..., Any]:
-    """What is made of two lengths, called with arrays that have them."""
+    """Turn a function of two lengths into a call on arrays of those lengths."""
     return lambda x, y: make(x.shape[0], y.shape[0])
 
 
 def _of_rows(padded: Callable[[Tensor, int], Tensor], x: Tensor, y: Tensor) -> list[Tensor]:
-    """What the last tokens of rows see, each of fewer tokens, and what they see in them alone."""
+    """The visibility in padded rows of different lengths, in one batch and each row alone."""
     most = y.shape[0]
     counts = most - torch.arange(x.shape[0]) % most
     alone = [padded(counts[b : b + 1], int(n)) for b, n in enumerate(counts)]
@@ -326,18 +326,19 @@ def _of_rows(padded: Callable[[Tensor, int], Tensor], x: Tensor, y: Tensor) -> l
 
 
 NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-SCALES = (1.0, 0.1, 0.01)  # of tokens: what is large in one may hide another
+SCALES = (1.0, 0.1, 0.01)  # of tokens: a large contribution may hide a small one
 
 
 class NotAsked(Exception):
-    """The law is not asked of this code; the text says why."""
+    """The law does not apply to this code; the message says why."""
 
 
 def weighs(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Tensor]:
-    """Queries and keys, and a mask -> 1 where a weight is not 0 for scores of 0 (B, H, T, S).
+    """Map queries, keys and a mask to 1 where a weight is not 0 at scores of 0: (B, H, T, S).
 
-    ``anywhere``: the same in any head or row (T, S), without a mask; and with keys in its place
-    those of the last query alone (S,), or with ``every`` of each query.
+    ``anywhere``: combine heads and rows of the batch, without a mask: (T, S).  Then the third
+    argument may list keys, and the result covers only these, for the last query (S,), or with
+    ``every`` for each query.
     """
 
     def found(q: Tensor, k: Tensor, more: Any = None, every: bool = False) -> Tensor:
@@ -353,9 +354,10 @@ def weighs(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Te
 
 
 def reached(layer: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    """Tokens x and y -> 1 where an output changes with the token of a place (T, T).
+    """Map tokens x and y to 1 where an output changes if one token of x becomes that of y: (T, T).
 
-    With places: of these alone, and of the last output alone (T,) unless ``every`` one is asked.
+    If places are given, only those tokens are replaced, and only the last output is compared (T,),
+    unless ``every`` is set.
     """
 
     def found(
@@ -381,9 +383,9 @@ def _at_places(seen: Tensor, keys: Sequence[int], many: int) -> Tensor:
 
 
 def pulled(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., Any]:
-    """n and inputs -> the gradients of what the first n outputs are along a fixed vector.
+    """Map n and inputs to the gradients of the first n outputs along a fixed vector.
 
-    Raises ``NotFinite`` for one that is not a number: that is not an influence.
+    Raises ``NotFinite`` if a gradient is not finite, since that does not measure an influence.
     """
 
     def found(n: int, *given: Tensor) -> Any:
@@ -406,7 +408,7 @@ def pulled(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., A
 
 
 def drops(subject: Attention | Layer) -> bool:
-    """Whether training draws at random, and does not mix rows in a normalisation of the batch."""
+    """Whether training draws random numbers and no module normalizes over the batch."""
     found = modules_of(subject)
     if any(isinstance(m, NORMS) for m in found):
         return False
@@ -415,7 +417,7 @@ def drops(subject: Attention | Layer) -> bool:
 
 
 def trained(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call in training, where each call draws the same."""
+    """A call in training mode, with the same random numbers in every call."""
 
     def found(*given: Any) -> Tensor:
         with arranged(subject, train=True), torch.random.fork_rng(devices=[]):
@@ -426,7 +428,7 @@ def trained(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable
 
 
 def set_dropout(subject: Attention | Layer, p: float) -> None:
-    """Dropout of every module that has one; what is set is put back with the arrangement."""
+    """Set the dropout of every module that has it; ``arranged`` restores the old values."""
     for m in modules_of(subject):
         if isinstance(m, nn.Dropout):
             m.p = p
@@ -436,9 +438,10 @@ def set_dropout(subject: Attention | Layer, p: float) -> None:
 
 
 def undropped(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A call in training, with nothing dropped.
+    """A call in training mode with dropout disabled.
 
-    Raises ``NotAsked`` where training is meant to be otherwise: it draws, or it norms a batch.
+    Raises ``NotAsked`` if training differs by design: it still draws random numbers, or normalizes
+    over the batch.
     """
 
     def found(*given: Any) -> Tensor:

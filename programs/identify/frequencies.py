@@ -1,4 +1,4 @@
-"""The frequencies of rotary code: on each axis the ladder they are, and whether calls change it."""
+"""Identify the frequencies of rotary code: the ladder on each axis, and changes between calls."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from ..subjects import Rotary
 from .ladders import Fitted, Known, fit, ladder_parts
 from .rotations import Blocks, follow, images, reading_error, stored_in
 
-SEEN = 4.0  # times its radius: a frequency that is seen at all
+SEEN = 4.0  # times its radius: the least frequency that counts as a rotation
 
 
 @dataclass(frozen=True)
 class Ladders:
-    """Signed frequencies ``used`` within ``radius``: (B,), and where they come from.
+    """Signed frequencies ``used``, each within its ``radius``: (B,), and their formula.
 
-    ``axis`` of each pair (−1: of several); ``formula`` gives them, signed, if one is known.
-    ``fitted`` is the ladder of all, or of the first axis where ``each`` axis has its own.
+    ``axis``: that of each pair (−1: several); ``formula``: the signed frequencies by formula, if
+    one is known.  ``fitted``: the ladder of all pairs, or of the first axis if ``each`` axis has
+    its own. ``steady``: whether all angles are position times frequency.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -40,7 +41,7 @@ class Ladders:
     whole: bool = True
 
     def parts(self) -> Iterator[Part]:
-        """Base, scaling, axes."""
+        """Yield the parts for base, scaling and axes."""
         if self.axes > 1:
             yield self._axes()
         if not self.steady:
@@ -86,7 +87,7 @@ class Ladders:
 def ladders(
     blocks: Sequence[Blocks], pairs: Sequence[tuple[int, int]], noise: float, code: Rotary
 ) -> Ladders:
-    """Frequencies of each pair on the axis it rotates by, and their formula."""
+    """Determine the frequency of each pair on the axis by which it rotates, and their formula."""
     step = 1.0 if code.whole else float(blocks[0].positions[1])
     seen = [follow(one.positions, one.angles, noise, step) for one in blocks]
     omega = torch.stack([one.omega for one in seen])
@@ -109,7 +110,7 @@ def ladders(
         if all(parts.values()):
             formula, each = torch.zeros_like(used), True
             for a, one in parts.items():
-                assert one is not None  # all of them are there
+                assert one is not None  # none is missing
                 formula[axis == a] = one.omega * used.sign()[axis == a]
             fitted = next(iter(parts.values()))
     return Ladders(
@@ -129,9 +130,9 @@ def ladders(
 
 @dataclass(frozen=True)
 class Dynamic:
-    """Frequencies are others in calls with more than ``length`` positions.
+    """Frequencies that change in calls with more than ``length`` positions.
 
-    ``factor``: of the rule base·(s·L/length − (s − 1))^(2B/(2B − 2)), dynamic NTK, if it is that.
+    ``factor``: that of base·(s·L/length − (s − 1))^(2B/(2B − 2)), dynamic NTK, if this rule fits.
     """
 
     length: int
@@ -139,7 +140,7 @@ class Dynamic:
     evidence: str
 
     def part(self) -> Part:
-        """What to say of it."""
+        """The part that describes it."""
         known = self.factor is not None
         words = (
             f"dynamic NTK factor {told(self.factor)}, original length {self.length}"
@@ -151,7 +152,7 @@ class Dynamic:
 
 
 def dynamic_of(code: Rotary, draw: Draw, furthest: int) -> Dynamic | None:
-    """Compare position 1 in a short call with position 1 in a long one; find where it changes."""
+    """Find the call length beyond which the rotation at position 1 changes, if any."""
     furthest = min(furthest, code.most - 1)
     if code.axes or not code.whole or furthest < 8 or code.first > 1:
         return None
@@ -162,7 +163,7 @@ def dynamic_of(code: Rotary, draw: Draw, furthest: int) -> Dynamic | None:
 
     short = at_one(2)
     scale = float(short.abs().max())
-    # the same numbers by the same code: only the order of a few operations may differ
+    # the same computation: only the order of a few operations may differ
     noise = 4 * reading_error(draw.dtype) * scale
 
     def same(last: int) -> bool:
@@ -176,13 +177,13 @@ def dynamic_of(code: Rotary, draw: Draw, furthest: int) -> Dynamic | None:
         low, high = (middle, high) if same(middle) else (low, middle)
     length = low + 1
     factor, seen = _factor(code, draw, length, furthest)
-    at_one(2)  # the code may keep the frequencies of the longest call until a short one
+    at_one(2)  # the code may keep the frequencies of the longest call until a short call
     told_at = f"the angles at position 1 change between lengths {low + 1} and {high + 1}"
     return Dynamic(length, factor, "; ".join(filter(None, (told_at, seen))))
 
 
 def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float | None, str]:
-    """The factor of dynamic NTK, from the bases at the original length and at two longer ones."""
+    """Derive the factor of dynamic NTK from the bases at the original and two longer lengths."""
     found = []
     for last in (length - 1, 2 * length - 1, 4 * length - 1):
         if last > furthest:
@@ -208,7 +209,7 @@ def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float
 
 
 def _base(code: Rotary, draw: Draw, last: int) -> tuple[float, int] | None:
-    """The base in calls that end at a position, and the count of pairs."""
+    """The base in calls that end at a position, and the number of pairs."""
     seen = images(code, places(last)[1:], draw, with_last=last)
     pairs = [(i, min(p)) for i, p in enumerate(seen.partners()) if p and i < min(p)]
     blocks = seen.blocks(pairs)

@@ -1,9 +1,9 @@
-"""Remarks: what code was found to be beside what its own names, docstring and settings suggest.
+"""Remarks where code differs from what its names, docstrings and settings suggest.
 
-A remark breaks no law and changes no exit code: code may be meant as it is.  It names what was
-expected, which name, line or setting suggests that, and what was found.  Where nothing suggests
-anything, what is found is compared with what published code uses, and only what is known for a
-slip is remarked.  Code that says of itself what it does gets no remark.
+A remark breaks no law and changes no exit code, since the code may be intended that way.  It states
+what was expected, which name, line or setting suggests that, and what was found.  If nothing
+suggests anything, the code is compared with published code, and only known slips are remarked on.
+Code that declares what it does gets no remark.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..finding import Identity, Part, told
 from ..subjects import Attention, Rotary, Subject
 from .suggestions import Suggestions, suggestions_of
 
-CLOSE = 1e-3  # of a value that is read and one that is written
-FEW_DIGITS = 2  # of a base that one writes down; those of published models have one or two
-LEAST_BASE = 100.0  # of published models, for images; texts have 10,000 and more
+CLOSE = 1e-3  # relative tolerance between a value read off and a written value
+FEW_DIGITS = 2  # of a base that people write down; published bases have one or two
+LEAST_BASE = 100.0  # of published models for images; models of text use 10,000 or more
 
 OF_BASE = ("base", "theta", "rope_theta", "rope_base", "rotary_base", "rotary_emb_base")
 OF_WIDTH = ("rotary_dim", "rotary_ndims", "rotary_dims", "rope_dim", "rot_dim")
@@ -53,7 +53,7 @@ FAMILIES = {"yarn": r"\byarn", "llama3": r"\bllama ?3", "linear": r"\blinear sca
 
 @dataclass(frozen=True)
 class Remark:
-    """``about`` names the part of the identity; ``expected``, ``why`` and ``found`` are phrases.
+    """A remark; ``about`` names a part of the identity, the other fields are phrases.
 
     >>> Remark("base", "base 1000000", "base = 1000000.0 of Rope", "base 10000").found
     'base 10000'
@@ -66,9 +66,9 @@ class Remark:
 
 
 def remarks_on(subject: Subject, identity: Identity, thing: Any = None) -> tuple[Remark, ...]:
-    """What is unusual of code: its identity against what it says of itself.
+    """Return what is unusual about code: where its identity differs from what it says about itself.
 
-    ``thing`` is what was adapted; without it the module of the subject.
+    ``thing`` is the object that was adapted, by default the module of the subject.
 
     >>> from attnproof.programs.subjects import Bias
     >>> made = Part("slopes", [1.0], "lines with slopes not as published for 1 heads (1)", "")
@@ -87,7 +87,7 @@ def remarks_on(subject: Subject, identity: Identity, thing: Any = None) -> tuple
 
 
 def _declared(declared: Any) -> set[str]:
-    """What is declared by the name of a part: a law compares that, whatever the code says."""
+    """The names of declared parts, which a law compares regardless of what the code says."""
     if declared is None:
         return set()
     usual = type(declared)()
@@ -129,7 +129,7 @@ def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator
 
 
 def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """Pairs of the rotation and its table, or pairs and what names say of them."""
+    """Compare the pairs of the rotation with those of its table, or with what names say."""
     rotation = parts.get("rotation")
     if rotation is not None:
         yield Remark(
@@ -161,7 +161,7 @@ def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
 
 
 def _width(subject: Rotary, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """How many channels rotate, and by how many the exponent is divided."""
+    """Compare the number of rotated channels with settings."""
     found = parts.get("width")
     if found is None or not found.certain or not isinstance(found.value, int):
         return
@@ -180,12 +180,12 @@ def _width(subject: Rotary, parts: dict[str, Part], said: Suggestions) -> Iterat
 
 
 def _proportional(said: Suggestions) -> bool:
-    """Whether the code names the scaling whose exponents are meant to be over the whole head."""
+    """Whether the code names the scaling whose exponents are intentionally over the whole head."""
     return any("proportional" in str(one.value) for one in said.settings)
 
 
 def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """Exponents over the head where fewer channels rotate: base^(−2i/D), which is b^(−2i/width)."""
+    """Report exponents over the head although fewer channels rotate: base^(−2i/D)."""
     base, width, ladder = (parts.get(name) for name in ("base", "width", "scaling"))
     if base is None or width is None or not base.value or not isinstance(width.value, int):
         return
@@ -219,7 +219,7 @@ def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
 
 
 def _odd(parts: dict[str, Part]) -> tuple[float, ...]:
-    """The base where exponents are counted over one channel more or less than rotate."""
+    """The bases for exponents that are divided by one channel more or less than rotate."""
     base, width = parts.get("base"), parts.get("width")
     if base is None or width is None or not base.value or not isinstance(width.value, int):
         return ()
@@ -228,7 +228,7 @@ def _odd(parts: dict[str, Part]) -> tuple[float, ...]:
 
 
 def _scaling(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """Whether a scaling that is named, with a factor above 1, is there."""
+    """Check that a scaling that is named, with a factor above 1, is present."""
     found = parts.get("scaling")
     family = found.value.get("family") if found is not None and found.certain else None
     factor = [one for one in said.under(OF_FACTOR, (int, float)) if one.value > 1]
@@ -250,9 +250,9 @@ def _scaling(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
 def _base(
     parts: dict[str, Part], said: Suggestions, kind: str, odd: tuple[float, ...] = ()
 ) -> Iterator[Remark]:
-    """The base against settings of that name; else a base that nobody would write down.
+    """Compare the base with settings; without any, report a base that nobody would write down.
 
-    ``odd``: what the base is where exponents are counted over an odd width.
+    ``odd``: the bases for exponents that are divided by an odd width.
     """
     found, scaling = parts.get("base"), parts.get("scaling")
     if found is None:
@@ -261,7 +261,7 @@ def _base(
     family = family.get("family") if isinstance(family, dict) else family
     if found.value is None:
         learned = r"\b(learn|random|gaussian|fourier|freqs?|axial)"
-        # without a formula: of a sinusoidal table alone is one published form known
+        # without a formula: only sinusoidal tables have a single published form
         if kind == "additive code" and found.words and not said.named(learned):
             yield Remark(
                 "frequencies",
@@ -307,7 +307,7 @@ def _base(
 
 
 def _relation(found: float, wanted: float) -> str:
-    """What slip would make one base of another."""
+    """Name the slip that turns one base into another."""
     for power, words in ((2.0, "every second frequency"), (0.5, "half of each exponent")):
         if _near(found, wanted**power):
             return f", which is {told(wanted)} with {words}"
@@ -327,7 +327,7 @@ def _attention(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
     yield from _mask(subject, parts, said)
     softmax = parts.get("softmax")
     axes = ("queries", "heads", "rows of the batch")
-    other = said.named(r"\bslot|\binvert|\bcapsule|\brouting")  # these compete for keys
+    other = said.named(r"\bslot|\binvert|\bcapsule|\brouting")  # in these queries compete for keys
     if softmax is not None and softmax.value in axes and not other:
         yield Remark(
             "softmax",
@@ -349,7 +349,7 @@ def _attention(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
 
 
 def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """√D, 1, or 1/√E in place of 1/√D; another number, if the code nowhere has it."""
+    """Report √D, 1 or 1/√E in place of 1/√D, or another number that is nowhere in the code."""
     found = parts.get("scale")
     if found is None or not found.certain or not isinstance(found.value, float):
         return
@@ -389,12 +389,12 @@ def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Ite
 
 
 def _written(value: float, said: Suggestions) -> bool:
-    """Whether a number of the source is this scale, or what is divided by."""
+    """Whether a number in the source is this scale or its reciprocal."""
     return any(_near(value, number) or _near(value * number, 1.0) for number in said.numbers)
 
 
 def _mask(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
-    """A causal mask that shows what comes later, or is off by one; a window of one key more."""
+    """Report a causal mask that shows later keys or is off by one, and a window off by one."""
     found = parts.get("mask")
     if found is None or not isinstance(found.value, dict) or subject.given.get("mask"):
         return
@@ -450,9 +450,9 @@ def _takes_mask(subject: Any) -> bool:
 
 
 def _causal(said: Suggestions, name: str) -> str:
-    """What says that code is causal; "" if nothing does, or something says the contrary."""
+    """Return what says that code is causal, or "" if nothing does or something contradicts it."""
     flags = said.under(OF_CAUSAL, bool)
-    if flags and len({one.value for one in flags}) == 1:  # parts may be one and the other
+    if flags and len({one.value for one in flags}) == 1:  # parts may disagree
         return str(flags[0]) if flags[0].value else ""
     other = r"\bnon\b|\bnot\b|\bbidirectional\b|\bunmask"
     for known in (*said.names, name):
@@ -485,7 +485,7 @@ def _bias(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[R
 
 
 def _slopes(subject: Any, found: Part, said: Suggestions) -> Iterator[Remark]:
-    """Slopes of code that is called after ALiBi, and learns none."""
+    """Report unpublished slopes in code that is named after ALiBi and does not learn its slopes."""
     learns = subject.module is not None and any(True for _ in subject.module.parameters())
     name = said.named(r"\bali ?bi|\blinear bias") or (
         "ALiBi" if "alibi" in said.source.lower() else ""

@@ -1,4 +1,4 @@
-"""What rotary code is: layout, width, base, scaling, length, sign, precision, axes, positions."""
+"""Identify rotary code: layout, width, base, scaling, length, sign, precision, axes, positions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from .scalings import attention_factor
 
 FURTHEST = 1 << 16
 SLOW = (
-    3.0  # radians a position: what rotates less is not taken for what rotates by whole turns more
+    3.0  # radians per position: slower pairs are not mistaken for pairs that make whole turns more
 )
-STEP = 2.0**-10  # where positions need not be whole
+STEP = 2.0**-10  # if positions need not be integers
 
 
 def identify_rotary(code: Rotary, draw: Draw) -> Identity:
-    """Read rotary code off what it does to unit vectors at 0, 1, 2, 4, .. and places between."""
+    """Identify rotary code by its action on unit vectors at 0, 1, 2, 4, .. and places between."""
     with torch.no_grad():
         ids = follows(code, draw)
         if ids == "none":
@@ -68,10 +68,10 @@ def identify_rotary(code: Rotary, draw: Draw) -> Identity:
 
 
 def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
-    """The code with the channels of its results put back, where it gives them in another order.
+    """Undo a reordering of the channels in the results of the code.
 
-    At position 0 nothing rotates: what is left is the order.  Queries and keys that are reordered
-    alike have the same products.
+    At position 0 nothing rotates, which leaves only the order.  Queries and keys that are reordered
+    in the same way have the same products.
     """
     if code.first > 0:
         return code, []
@@ -100,18 +100,18 @@ def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
 
 
 def follows(code: Rotary, draw: Draw) -> str:
-    """Whose position ids are followed: own, index (the running one), first row, or none."""
+    """Return whose position ids are used: own, index (the running index), first row, or none."""
     high, low = (min(p, code.most - 1) for p in (7, 3))
     x = draw.normal(1, code.heads, 1, code.width).expand(2, -1, 3, -1).contiguous()
     ids = torch.tensor([[high] * 3, [low] * 3], device=draw.device)
-    if not code.whole:  # whole coordinates may be whole turns apart
+    if not code.whole:  # integer coordinates may be whole turns apart
         ids = ids.float() / 10
     if code.axes:
         ids = ids[..., None].expand(2, 3, code.axes).contiguous()
     out = code.rotate(x, ids)
     require_shape_of(x, out)
     out = out.double()
-    # two results of the same numbers differ by a few roundings of a vector's largest entry
+    # two results from the same numbers differ by a few roundings of a vector's largest entry
     tol = 32 * unit_roundoff(draw.dtype) * float(x.abs().max())
     if float((out[0] - out[0, :, :1]).abs().max()) > tol:
         return "index"
@@ -122,9 +122,10 @@ def follows(code: Rotary, draw: Draw) -> str:
 
 
 def _between(code: Rotary, draw: Draw) -> Rotary:
-    """The code on any positions, where it takes them and pairs rotate by at least half a turn.
+    """Let the code take fractional positions, if it can and some pair rotates by about half a turn.
 
-    At whole positions a frequency is known up to whole turns: such pairs are read between them.
+    At integer positions a frequency is known only up to whole turns, so such pairs are read between
+    them.
     """
     if not code.whole or code.first or float(speeds(code, draw).max()) < SLOW:
         return code
@@ -132,7 +133,7 @@ def _between(code: Rotary, draw: Draw) -> Rotary:
 
 
 def _places(code: Rotary, ids: str, dynamic: Dynamic | None) -> Tensor:
-    """Where the code is read."""
+    """The positions at which the code is read."""
     if not code.whole:
         fine: Tensor = places(FURTHEST).double() * STEP
         return fine
@@ -167,7 +168,7 @@ def _read(
     channels = sorted(c for pair in pairs for c in pair)
     parts = [_layout(pairs), _width(code, channels)]
     if code.given.get("angles"):
-        parts[1] = replace(parts[1], words="")  # as many as there are angles for
+        parts[1] = replace(parts[1], words="")  # the width follows from the given angles
     answer, broken = about_rotate_half(blocks, pairs, noise)
     numbers: dict[str, tuple[float, ...]] = {}
     made = code.given.get("angles", "")
@@ -224,7 +225,7 @@ def _width(code: Rotary, channels: Sequence[int]) -> Part:
 
 
 def _length(blocks: Sequence[Blocks], found: Ladders, noise: float) -> Part:
-    """By what rotated vectors become longer, and whether that is YaRN's factor for this scaling."""
+    """The factor by which vectors grow, compared with YaRN's attention factor for this scaling."""
     every = torch.cat([one.lengths for one in blocks])
     middle = float(every.median())
     spread = float((every - middle).abs().max())
@@ -303,7 +304,7 @@ def _heads(every: Sequence[Images], noise: float) -> list[Part]:
 def _rest(
     code: Rotary, every: Sequence[Images], channels: Sequence[int], noise: float
 ) -> list[Part]:
-    """What becomes of channels that do not rotate, where that is not nothing."""
+    """The part for channels that do not rotate, if the code changes them."""
     others = [c for c in range(code.width) if c not in set(channels)]
     if not others:
         return []
@@ -357,10 +358,10 @@ def _values(code: Rotary, draw: Draw) -> list[Part]:
 def about_rotate_half(
     blocks: Sequence[Blocks], pairs: Sequence[tuple[int, int]], noise: float
 ) -> tuple[str, str]:
-    """Is my rotate_half right?  The answer, and what is broken ("" if nothing is).
+    """Answer whether rotate_half is right, and say what is broken ("" if nothing is).
 
-    It is right where the two channels that the rotation mixes have one angle in the table, and
-    one of the two sines a minus sign.  Either layout is right with its own table.
+    It is right if the two channels that the rotation mixes share an angle in the table, and one of
+    the two sines has a minus sign.  Either layout is right with its own table.
     """
     name = layout_name(pairs)
     i, j = pairs[min(1, len(pairs) - 1)]
