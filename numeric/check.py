@@ -1,4 +1,8 @@
-"""Check a statement in numbers, from its own term."""
+"""Check a statement numerically by evaluating its term in several dtypes and implementations.
+
+:func:`measure` is the entry point: it draws inputs, evaluates both sides of each conclusion, and
+compares their difference with bounds on the rounding error.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ from .scale import Scale, scale_named, sizes_of
 from .task import Task, again, definitions_of, drawn, parts_of
 from .walk import TooLarge
 
-# Several input distributions of one measurement, and which of them spoke
+# Several input distributions of one measurement, merged into one result
 
 OVERFLOWED = "a number overflowed, in the definition itself as well"
 UNDERFLOWED = "a positive number became 0, in the definition itself as well"
@@ -32,10 +36,10 @@ RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
 
 
 def tasks_of(task: Task, distributions: Sequence[Distribution]) -> Iterator[Task]:
-    """The task in each distribution, at its sizes.
+    """Yield the task in each distribution, at its sizes.
 
-    A distribution that changes nothing in this statement, or leaves no values that satisfy the
-    hypotheses, is left out.
+    A distribution is skipped if it changes nothing in this statement, or if no values drawn from it
+    satisfy the hypotheses.
     """
     for distribution in distributions:
         if distribution == task.scale.distribution:
@@ -52,7 +56,7 @@ def tasks_of(task: Task, distributions: Sequence[Distribution]) -> Iterator[Task
 
 
 def _changed(task: Task, other: Task) -> bool:
-    """Whether a given that is not computed from others differs in the other distribution."""
+    """Whether the other distribution changes a given that is not computed from others."""
     before, after = task.sample(0), other.sample(0)
     formed = [form.target for form in after.formed if form.target.op == "var"]
     told = set(after.values) - {spot_of(target)[0] for target in formed}
@@ -66,12 +70,12 @@ def _same(a: object, b: object) -> bool:
 
 
 def contradicted(m: Measurement) -> bool:
-    """Whether a measurement speaks against its claim."""
+    """Whether a measurement contradicts its claim."""
     return m.status in ("violated", "non-finite")
 
 
 def beyond_range(found: Measurement, claim: Claim) -> str | None:
-    """What became of a number, if the range of a dtype may be to blame for what was found."""
+    """Name the overflow or underflow that may explain the finding, if any."""
     if found.status == "non-finite":
         return OVERFLOWED
     sign = claim.relation == ">" and claim.right is None and found.status == "violated"
@@ -79,16 +83,16 @@ def beyond_range(found: Measurement, claim: Claim) -> str | None:
 
 
 def ratio_of(m: Measurement) -> float:
-    """The largest ratio of any policy that was applied; without one, error over tolerance."""
+    """The largest ratio of any applied policy; without one, error over tolerance."""
     judged = [one.ratio for one in m.judged if one.status != "skipped"]
     return max(judged, default=m.ratio)
 
 
 def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
-    """The measurement that spoke: of the worst status, and of those the largest ratio.
+    """Return the measurement with the worst status and, among those, the largest ratio.
 
-    ``first_stands``: among equals the first does, which alone was made at the scale asked for.
-    What was skipped said nothing: it is named in ``reason`` and not among the ``distributions``.
+    ``first_stands``: among equals of status the first wins, as the only one at the requested scale.
+    Skipped measurements are named in ``reason`` and not among the ``distributions``.
     """
     told = [m for m in found if m.status != "skipped"]
     if not told:
@@ -108,17 +112,17 @@ def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
 
 
 def able_for(claim: Claim, every: Sequence[Implementation]) -> list[Implementation]:
-    """Those of the implementations that have code for what a claim says, or need none."""
+    """The implementations that replace what a claim contains, or replace nothing."""
     served = definitions_of(claim.at_witness())
     return [one for one in every if not one.replaced or one.serves(served)]
 
 
-# The measurements of one statement: its tasks in each distribution, and which of them spoke
+# The measurements of one statement: its tasks in each distribution, and their results
 
-REDRAWS = 16  # of an inequality that should be refuted, until one draw contradicts it
-CALMER = 4  # by so much less do tokens spread where a number overflowed
+REDRAWS = 16  # most draws of an inequality that should be refuted
+CALMER = 4  # divides the spread of tokens after an overflow
 OVERFLOW = f"a number overflowed; the tokens were drawn once more, spread 1/{CALMER} as wide"
-NEAR = 16  # positions are below it where calmer tokens overflow too: exp of a position, say
+NEAR = 16  # bounds positions if calmer tokens overflow too, as exp of a position may
 OVERFLOWED_AFAR = f"a number overflowed; positions were drawn once more, below {NEAR}"
 RARELY_EQUAL = "the sides differ in this draw; that they are equal somewhere, no draw can show"
 UNCHANGED = "these distributions change nothing in this statement"
@@ -130,10 +134,10 @@ Asked = tuple[str, Statement, Sequence[Implementation]]
 
 @dataclass
 class Measuring:
-    """The tasks of a statement, one for each set of givens, and what was measured so far.
+    """The tasks of a statement, one for each set of givens, and the measurements so far.
 
-    ``everywhere``: every distribution is run at the scale; otherwise the normal one is, and the
-    others, in float32 and below, at small sizes.
+    ``everywhere``: every distribution runs at the full scale; otherwise only the normal one does,
+    and the others run in float32 and below at small sizes.
     """
 
     scale: Scale
@@ -151,13 +155,13 @@ class Measuring:
     tried: dict[int, list[Task]] = field(default_factory=dict)
 
     def claims(self, asked: Sequence[Asked], wanted: Sequence[torch.dtype]) -> None:
-        """Measure claims, one dtype after the other: its exact values serve all implementations."""
+        """Measure claims dtype by dtype, so that all implementations share the exact values."""
         found: dict[tuple[int, int, int], Measurement] = {}
         begun: list[tuple[int, Task]] = []
         for at, (says, part, _) in enumerate(asked):
             try:
                 made = self._begun(says, part, wanted)
-            except Exception as error:  # noqa: BLE001 (told at the end, with all it belongs to)
+            except Exception as error:  # noqa: BLE001 (reported at the end, with its context)
                 self.failed.append((says or "the claim", error))
                 continue
             if isinstance(made, Task):
@@ -175,7 +179,7 @@ class Measuring:
                     )
                 except (DoesNotFit, TooLarge) as reason:
                     found[at, k, order] = task.skipped(says, implementation, dtype, str(reason))
-                except Exception as error:  # noqa: BLE001 (told at the end)
+                except Exception as error:  # noqa: BLE001 (reported at the end)
                     whose = f"{says or 'the claim'}, {implementation.name}, {dtype}"
                     self.failed.append((whose, error))
         self.results += [found[place] for place in sorted(found)]
@@ -183,7 +187,7 @@ class Measuring:
     def _begun(
         self, says: str, part: Statement, wanted: Sequence[torch.dtype]
     ) -> Task | Measurement:
-        """The task of a claim with values drawn, or what is all that is measured of it."""
+        """Return the task of a claim with values drawn, or its only measurement."""
         claim = part.claims[says]
         try:
             if claim.relation == "exists" and claim.witness is None:
@@ -197,9 +201,9 @@ class Measuring:
             return bare.skipped(says, eager, wanted[0], str(reason))
 
     def task(self, part: Statement) -> Task:
-        """The task of a statement, with values drawn.
+        """Return the task of a statement, with values drawn.
 
-        The hypotheses are those of all parts: if none satisfy them once, none do.
+        All parts have the same hypotheses: if they cannot be satisfied once, they never can.
         """
         if self.unsatisfiable is not None:
             raise self.unsatisfiable
@@ -213,7 +217,7 @@ class Measuring:
         return self.made[id(part)]
 
     def others_of(self, task: Task) -> list[Task]:
-        """The task in the other distributions: at small sizes and few steps, or as it is."""
+        """The task in the other distributions: at small sizes and few steps, or at its own."""
         if id(task) not in self.tried:
             self.tried[id(task)] = []
             distributions = [
@@ -222,7 +226,7 @@ class Measuring:
             if distributions and read_as(task.statement):
                 try:
                     base = task if self.everywhere else self.small(task.statement)
-                except Unsatisfiable:  # by so few steps
+                except Unsatisfiable:  # with so few steps
                     return []
                 self.tried[id(task)] = list(tasks_of(base, distributions))
         return self.tried[id(task)]
@@ -235,7 +239,7 @@ class Measuring:
     def run(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
     ) -> Measurement:
-        """One measurement, made once."""
+        """Run one measurement, at most once."""
         key = (says, implementation.name, dtype)
         if key not in task.runs:
             if self.deadline is not None and perf_counter() > self.deadline:
@@ -251,7 +255,7 @@ class Measuring:
         return task.runs[key]
 
     def other(self, task: Task, seed: int, spread: float, positions: int | None = None) -> Task:
-        """The task with another seed, spread of tokens or largest position, drawn once."""
+        """The task with another seed, spread of tokens or largest position, drawn at most once."""
         below = task.scale.positions if positions is None else positions
         key = (id(task), seed, spread, below)
         if key not in self.others:
@@ -268,10 +272,10 @@ class Measuring:
         *,
         more: bool,
     ) -> Measurement:
-        """One measurement in all its distributions.
+        """Run one measurement in all its distributions.
 
-        What should be refuted is tried until one contradicts it; that it holds in others, which
-        may be special, says nothing.
+        A statement expected to be refuted is tried until one distribution contradicts it; that it
+        holds in others, which may be special, means nothing.
         """
         refuted = self.expected == "refuted"
         found: list[Measurement] = []
@@ -291,10 +295,10 @@ class Measuring:
     def in_distribution(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
     ) -> Measurement:
-        """One measurement in a distribution that is not the normal one.
+        """Run one measurement in a distribution other than the normal one.
 
-        Where a number leaves the range of the dtype in the definition itself too, that says
-        nothing of the code.
+        It is skipped if a number leaves the range of the dtype in the definition itself as well,
+        since that is not a fault of the code.
         """
         try:
             found = self.run(task, says, implementation, dtype)
@@ -311,10 +315,10 @@ class Measuring:
     def normal(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
     ) -> Measurement:
-        """One measurement in the normal distribution.
+        """Run one measurement in the normal distribution.
 
-        Of what should be refuted it is the first draw that contradicts it.  Where a number
-        overflows, the tokens are drawn once more and spread less, then at small positions too.
+        For a statement expected to be refuted, return the first draw that contradicts it.  After an
+        overflow, tokens are drawn again with a smaller spread, then also at small positions.
         """
         found = self.run(task, says, implementation, dtype)
         spread = task.scale.spread
@@ -339,12 +343,12 @@ class Measuring:
 
 
 def _further(wanted: Sequence[torch.dtype]) -> set[torch.dtype]:
-    """The dtypes of further distributions: those that models run in, or float64 alone."""
+    """The dtypes for the other distributions: all but float64, unless it is the only one."""
     return {dtype for dtype in wanted if dtype != torch.float64} or set(wanted)
 
 
 def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measurement:
-    """A claim of existence without a witness, at small sizes: its unknown is a whole matrix."""
+    """Measure a claim of existence without a witness, whose unknown is a matrix, at small sizes."""
     small = scale_named("small")
     sizes = sizes_of(statement, small)
     started = perf_counter()
@@ -368,11 +372,11 @@ def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measure
     )
 
 
-# Check a statement in numbers, from its own term
+# The entry point
 
 
 class ReadingError(RuntimeError):
-    """Reading a statement failed; ``measurements`` holds what was measured all the same."""
+    """Evaluating a statement failed; ``measurements`` holds those that succeeded."""
 
     def __init__(self, text: str, measurements: list[Measurement]) -> None:
         super().__init__(text)
@@ -391,28 +395,28 @@ def measure(
     expected: str = "proved",
     distributions: str | Sequence[str | Distribution] = "auto",
 ) -> list[Measurement]:
-    """Every conclusion of a statement, in every implementation and dtype.
+    """Measure every conclusion of a statement, in every implementation and dtype.
 
     ``left = right`` holds if the computed sides differ by no more than the sum of their rounding
-    bounds, and if each side is within its own bound of the exact value of its term.  ``>=``,
-    ``>`` and ``!=`` are read as :mod:`~attnproof.numeric.measurement` says.  A claim of existence
-    is read at its witness, or settled by least squares.  Where no values are known that satisfy the
-    hypotheses, every conclusion is skipped with that reason.
+    bounds, and if each side is within its own bound of the exact value of its term.  ``>=``, ``>``
+    and ``!=`` are handled as described in :mod:`~attnproof.numeric.measurement`.  A claim of
+    existence is evaluated at its witness, or settled by least squares.  If no values are known that
+    satisfy the hypotheses, every conclusion is skipped with that reason.
 
-    ``expected`` is what the statement is held to be.  Of one that is "refuted", an inequality
-    that holds in one draw is drawn again, some times; that it holds says nothing.
+    ``expected`` is the expected verdict.  If it is "refuted", an inequality that holds in one draw
+    is drawn again several times; that it holds means nothing.
 
-    ``distributions``: the normal input distribution is run at the scale, and with "auto" each other
-    distribution that changes something at small sizes, in float32 and below.  A list of names runs
-    just those, at the scale.  They make one measurement, which says which distribution spoke: the
-    one that contradicts the claim most, else the normal one.
+    ``distributions``: with "auto" the normal input distribution runs at the given scale, and each
+    other distribution that changes something runs at small sizes, in float32 and below.  A list of
+    names runs just those, at the given scale.  All are merged into one measurement, which names the
+    distribution it comes from: the one that contradicts the claim most, otherwise the normal one.
 
     On CUDA float32 is measured twice, with TF32 off and on, as the profile says.
 
-    Raises ``ValueError`` (:class:`devices.DeviceAbsent` and its like) for a device, dtype, scale,
-    distribution or implementation that is not there, :class:`~attnproof.symbolic.gate.Misread` for
-    a statement whose code is not what its term says, and :class:`ReadingError` at the end if a
-    reading failed.
+    Raises ``ValueError`` (:class:`devices.DeviceAbsent` and its like) for an unavailable device,
+    dtype, scale, distribution or implementation, :class:`~attnproof.symbolic.gate.Misread` for a
+    statement whose code disagrees with its term, and :class:`ReadingError` at the end if an
+    evaluation failed.
 
     >>> from attnproof.symbolic.givens import permutation, real, sizes
     >>> from attnproof.symbolic.claim import equal

@@ -1,7 +1,7 @@
-"""The ways to check a kernel at scale, chosen by size, each with what it costs.
+"""The methods to check a kernel at scale, chosen by size, each with its cost.
 
-Where a forward over all rows is possible, one forward serves sampled rows and rows alone, and one
-on clustered keys has every row compared; else a few rows reach over all keys.
+If a forward over all rows is possible, one forward serves sampled rows and rows run alone, and
+another on clustered keys has every row compared; otherwise a few rows are run over all keys.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PAIRS = 1 << 34
 """The most scores a whole forward may have: 45,000 tokens in 8 heads, half a minute of 2 cores."""
 HELD_PAIRS = 1 << 28
 """The same for a kernel that holds them all."""
-COPIES = 6  # of the inputs: drawn, permuted, the output and its copy in float64 in pieces
+COPIES = 6  # of one input: inputs drawn and permuted, the output, and float64 pieces of it
 
 
 def whole_forward(call: Call) -> bool:
@@ -57,17 +57,17 @@ def whole_forward(call: Call) -> bool:
 
 
 def chosen_ways(call: Call) -> tuple[str, ...]:
-    """What is done by default at this size."""
+    """The default methods at this size."""
     return USUAL if whole_forward(call) else ("reach",)
 
 
 def check_at_scale(
     call: Call, ways: Sequence[str] = (), tell: Tell | None = None
 ) -> Iterator[Found]:
-    """Check a kernel in these ways, or in those its size allows; a record of each, as it is done.
+    """Check a kernel by these methods, or by those its size allows, yielding a record of each.
 
-    What the kernel refuses, and what memory has no room for, is skipped with that reason.  Raises
-    ``ValueError`` for a way that is not there, naming all.
+    What the kernel refuses, or memory cannot hold, is skipped with that reason.  Raises
+    ``ValueError`` for an unknown method, naming all.
     """
     wanted = tuple(dict.fromkeys(ways)) or chosen_ways(call)
     for way in wanted:
@@ -97,7 +97,7 @@ def _memory(error: RuntimeError) -> bool:
 
 @dataclass
 class _Shared:
-    """Arrays and one forward that several ways look at; its time counts for each of them."""
+    """Arrays and one forward that several methods share; its time counts for each of them."""
 
     call: Call
     made: list[tuple[Arrays, Tensor, float, int | None]] = field(default_factory=list)

@@ -1,8 +1,8 @@
-"""One check shared out over the processes of ``torchrun``, a device each.
+"""Run one check distributed over the processes of ``torchrun``, one device each.
 
-``shares`` says which part of the arrays a process has, as DTensors; ``attention`` runs the kernel
-on that part, compares it, and brings the worst of all processes together; ``statements`` reads
-any equation on such parts, ``reading`` operation by operation.
+``attention`` runs a kernel on the part of the arrays that a process holds, compares it, and
+combines the worst results of all processes; ``statements`` evaluates any equation on such parts,
+held as DTensors, operation by operation.
 """
 
 __all__ = ["SIDES_DIFFER"]

@@ -25,7 +25,7 @@ class Ladders:
 
     ``axis``: that of each pair (−1: several); ``formula``: the signed frequencies by formula, if
     one is known.  ``fitted``: the ladder of all pairs, or of the first axis if ``each`` axis has
-    its own. ``steady``: whether all angles are position times frequency.
+    its own.  ``steady``: whether all angles are position times frequency.
     """
 
     pairs: tuple[tuple[int, int], ...]
