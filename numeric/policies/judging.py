@@ -1,12 +1,11 @@
-"""All policies on one measurement, head by head.
+"""Apply all policies to one measurement, head by head.
 
-On a CPU the output of fused attention for one query is the same whatever the other queries are, and
-in whatever order they come (measured for all dtypes: ``torch.equal``).  So the sides of a claim
-that differ only by the order of the queries are equal bit for bit, and so are rows computed alone
-and in the whole.
-Permuted keys are added in another order and are not.  The last queries of a block that is cut
-short may be taken another way (measured: 1, 2 or 3 over in float32, any number that is no
-multiple of 4 in float64), so only whole blocks are held to it.
+On a CPU the output of fused attention for one query does not depend on the other queries or on
+their order (measured for all dtypes: ``torch.equal``).  So sides of a claim that differ only by the
+order of the queries are equal bit for bit, and so are rows computed alone and in the whole.
+Permuted keys are summed in another order and are not.  The last queries of a partial block may take
+another path (measured: 1, 2 or 3 remaining in float32, any number that is not a multiple of 4 in
+float64), so only whole blocks are compared bit for bit.
 """
 
 from __future__ import annotations
@@ -50,15 +49,15 @@ if TYPE_CHECKING:
     from ..task import Task
 
 
-# The comparison with the radius that independent rounding errors exceed hardly ever
+# The comparison with the radius that independent rounding errors hardly ever exceed
 
 
 def probable(
     computed: Sequence[Tensor], bounds: Sequence[Rounded], *, equal: bool
 ) -> Comparison | None:
-    """Each side against the exact value of its term and, of an equation, against the other.
+    """Compare each side with the exact value of its term and, in an equation, with the other side.
 
-    None where a side is not a number, which the deterministic policy tells.
+    None if a side is not a number, which the deterministic policy reports.
     """
     sides = wide(*computed)
     if unusable(sides, bounds) is not None:
@@ -75,7 +74,7 @@ def probable(
 
 
 def chance(entries: int) -> float:
-    """The probability that some of so many entries exceeds it, errors being independent.
+    """The probability that any of so many entries exceeds the radius if errors are independent.
 
     >>> f"{chance(4096):.0e}"
     '2e-07'
@@ -83,27 +82,27 @@ def chance(entries: int) -> float:
     return min(1.0, 2 * entries * math.exp(-LAMBDA * LAMBDA / 2))
 
 
-# Where not a bit may differ: fused attention on a CPU answers every query by itself
+# Bitwise equality: fused attention on a CPU computes every query independently
 
 Compared = tuple[str, Tensor, Tensor, Where]
 
 
 def answers_each_alone(implementation: Implementation, device: torch.device) -> bool:
-    """Whether it is a kernel whose rows do not know of each other: the fused one of a CPU."""
+    """Whether the rows of a kernel are independent of each other: the fused kernel of a CPU."""
     name = implementation.name.startswith("scaled_dot_product_attention")
     return device.type == "cpu" and implementation.fused and name
 
 
 def none_is_alone(queries: int, dtype: torch.dtype = torch.float32) -> bool:
-    """Whether every block of queries is whole; a single one may be short, but in float64."""
+    """Whether every block of queries is whole; a single block may be short except in float64."""
     single = dtype != torch.float64 and queries < FULL_BLOCK
     return queries > 0 and (single or queries % FULL_BLOCK == 0)
 
 
 def reads_as_given(side: Term) -> bool:
-    """Whether a side is one call, whose queries are given and not computed.
+    """Whether a side is one call whose queries are given rather than computed.
 
-    Products of matrices and functions may round a row otherwise among other rows.
+    Matrix products and functions may round a row differently depending on the other rows.
     """
     found = _by_query(side)
     return found is not None and all(
@@ -122,7 +121,7 @@ def queries_moved(claim: Claim) -> bool:
 
 
 def _by_query(side: Term) -> tuple[Any, ...] | None:
-    """A call with the gathers of its rows told of each argument that has them."""
+    """A call, with the gathers of its rows attributed to each argument that has rows."""
     t, outer = side, list[Term]()
     while t.op == "gather" and t.data == t.ndim - 2:
         outer.append(t.args[1])
@@ -141,7 +140,7 @@ def _by_query(side: Term) -> tuple[Any, ...] | None:
 
 
 def judged_bits(found: list[Compared], why: str) -> Judged:
-    """Every pair of tensors, equal or not; without any, why not."""
+    """Compare pairs of tensors bit for bit; without any, say why."""
     if not found:
         return Judged("bitwise", "skipped", 0.0, why)
     for what, one, other, where in found:
@@ -158,7 +157,7 @@ def judged_bits(found: list[Compared], why: str) -> Judged:
 
 
 def not_independent(task: Task, dtype: torch.dtype) -> str | None:
-    """Why errors cannot be taken as independent, or told from those of the reference; or None."""
+    """Return why errors are not independent, or as large as those of the reference, or None."""
     if dtype == torch.float64:
         return "the reference is in float64 itself, and its errors are as large"
     distribution = task.scale.distribution
@@ -169,7 +168,7 @@ def not_independent(task: Task, dtype: torch.dtype) -> str | None:
 
 @dataclass
 class Judging:
-    """The policies of one claim, implementation and profile."""
+    """The policies for one claim, implementation and profile."""
 
     task: Task
     claim: Claim
@@ -184,11 +183,11 @@ class Judging:
 
     @property
     def alone(self) -> bool:
-        """Whether rows computed alone must be those of the whole, bit for bit."""
+        """Whether rows computed alone must equal those of the whole bit for bit."""
         return answers_each_alone(self.implementation, self.task.device)
 
     def follows(self, head: int) -> bool:
-        """Whether the spread of independent errors is followed in a head."""
+        """Whether the spread of independent errors is tracked in a head."""
         if head >= HEADS or self._signs():
             return False
         return not_independent(self.task, self.profile.dtype) is None
@@ -203,10 +202,10 @@ class Judging:
         codes: Sequence[Implementation],
         own: tuple[Tensor, Tensor] | None = None,
     ) -> None:
-        """The sides of one head; ``again`` is the first one with its rows computed alone.
+        """Add the sides of one head; ``again`` is the first side with its rows computed alone.
 
-        ``codes`` is the implementation with the bounds of each side, ``own`` what the references
-        may be off.
+        ``codes`` is the implementation with the bounds of each side, ``own`` the error of the
+        references.
         """
         side = self.claim.left
         whole = length_value(side.shape[-2], self.task.sizes) if side.ndim > 1 else 1
@@ -233,7 +232,7 @@ class Judging:
         where: Where,
         codes: Sequence[Implementation],
     ) -> None:
-        """How far the errors of one head spread, in some columns where there are many."""
+        """Compare the errors of one head with their spread, in some columns if there are many."""
         few = self.task.columns(self.claim.left, where, head)
         if few is not where:
             assert few[-1] is not None
@@ -269,7 +268,7 @@ class Judging:
         return self.claim.right is None
 
     def judged(self, certain: Comparison) -> tuple[Judged, ...]:
-        """What each policy says; ``certain`` is what the deterministic one found."""
+        """The result of each policy; ``certain`` is that of the deterministic comparison."""
         told = certain.reason or f"entry {certain.place}"
         ratio = max(certain.ratio, self.nearest) if certain.status == "held" else certain.ratio
         first = Judged("deterministic", certain.status, ratio, told)

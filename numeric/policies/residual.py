@@ -1,26 +1,28 @@
-"""Residual tests: the error of the output, projected on what a defect would do to it.
+"""Residual tests: project the error of the output on the effect of a possible defect.
 
 For e = computed − exact and a direction D, the projection N = Σ D e has in the rounding model mean
-zero and a deviation σ (to first order, sub-Gaussian) that the adjoint of attention gives::
+zero and a deviation σ (to first order, sub-Gaussian) given by the adjoint of attention::
 
     w_ij = p_ij (v_j − o_i)·D_i
     σ² = Σ (w σ_s)² + u_P² Σ (p_ij v_j·D_i)² + Σ (u_out 2^⌊log₂|o|⌋ D)² + Σ (κ D)²
          + Σ (σ_q · w K/√ℓ)² + Σ (σ_k · wᵀ Q/√ℓ)² + Σ (σ_v · pᵀ D)²
 
-What may be biased (errors of any dependence, second-order terms 3/2 Σ |w| σ_s²) adds ``fixed``,
-a bound.  A test says no if |N| > limit·σ + fixed: by chance with probability at most
-2 exp(−limit²/2), 2e-6 for one of the four directions and 5e-11 for one key.
+Possible biases (errors of any dependence, second-order terms 3/2 Σ |w| σ_s²) add ``fixed``, a
+bound.  A test fails if |N| > limit·σ + fixed, by chance with probability at most 2 exp(−limit²/2):
+2e-6 for one of the four directions and 5e-11 for one key.
 
     scale        D = ∂o/∂log(1/√ℓ)      normaliser  D = o
     base         D = ∂o/∂log(base)      query shift D = ∂o/∂(position of the queries)
-    one key      D_i = p_ij (v_j − o_i), for every key j: what is lost with it
+    one key      D_i = p_ij (v_j − o_i), for every key j: the effect of losing it
 
-Where rows or weights occur m times their errors are equal, not independent: σ² is m times as large.
+If rows or weights occur m times, their errors are equal, not independent, and σ² is m times as
+large.
 
-Rows and heads add up in N and σ², which is why one key in 10⁵ shows itself in bfloat16.
+Rows and heads add up in N and σ², which is why one defective key in 10⁵ can be detected in
+bfloat16.
 
-A side that is a call of attention, or rows of one, is looked at inside the call: exact weights,
-exact derivatives of the scores.  Any other side is looked at as a whole, in the directions in
+A side that is a call of attention, or rows of one, is tested inside the call, with exact weights
+and exact derivatives of the scores.  Any other side is tested as a whole, in the directions in
 which it moves with its frequencies and positions, by differences of its float64 reading.
 """
 
@@ -55,14 +57,14 @@ LIMIT = 5.3
 KEY_LIMIT = 7.0
 CANDIDATES = 3
 """The keys whose deviation is computed in full: those that stand out most in a shorter one."""
-WORTH = 0.5  # of the limit: a shorter deviation makes z larger, so below nothing need be done
+WORTH = 0.5  # of the limit: a partial deviation makes z larger, so smaller z need no more work
 NEGLIGIBLE = 1e-60
 """A weight so small is left out of the direction of its key: nothing could tell it from 0."""
 
 
 @dataclass(frozen=True)
 class Projected:
-    """A projection of the error: N, its variance, and what may be biased in it."""
+    """A projection of the error: N, its variance, and a bound on its possible bias."""
 
     sum: float = 0.0
     variance: float = 0.0
@@ -74,7 +76,7 @@ class Projected:
         )
 
     def z(self, limit: float) -> float:
-        """|N| in deviations; what is biased counts with its share of the limit."""
+        """|N| in deviations; the bias counts with its share of the limit."""
         if self.sum == 0:
             return 0.0
         scale = sqrt(self.variance) + self.fixed / limit
@@ -83,9 +85,9 @@ class Projected:
 
 
 class Adjoint:
-    """What a direction of the output says of the scores and inputs of a call, in any kernel.
+    """The effect of a direction of the output on the scores and inputs of a call, in any kernel.
 
-    ``weights`` are w, ``dots`` and ``stored`` what they make of errors that all kernels have,
+    ``weights`` are w, ``dots`` and ``stored`` its products with errors that all kernels share,
     ``square`` and ``size`` are Σ w² and Σ |w| of every row.
     """
 
@@ -110,7 +112,7 @@ class Adjoint:
         return self.known[what]
 
     def of_input(self, name: str, x: Scores) -> Tensor:
-        """What a unit error of the query, key or value adds to the projection."""
+        """The effect of a unit error of the query, key or value on the projection."""
         if name not in self.of_inputs:
             w = self.weights
             if name == "value":
@@ -125,7 +127,7 @@ class Adjoint:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """One call of attention at some rows: its errors, and the directions asked of them."""
+    """One call of attention at some rows: its errors, and the directions to test."""
 
     call: Attended
     error: Tensor
@@ -137,7 +139,7 @@ class Seen:
         return self.along(self.directions[name])
 
     def along(self, to: Adjoint) -> Projected:
-        """The projection on one direction, with the deviation that its adjoint gives."""
+        """The projection on one direction, with the deviation given by its adjoint."""
         call, g = self.call, to.direction
         variance, second_order = to.over("every kernel", in_every_kernel(call.scores))
         variance += _dot(call.rows, to.square)
@@ -173,7 +175,7 @@ class Seen:
         return Projected(_dot(g, self.error), variance + together, fixed)
 
     def keys(self) -> tuple[Tensor, Tensor]:
-        """For every key N and a short variance: of storing, of sums and of its own weight."""
+        """N for every key, and a partial variance: storing, sums and its own weight."""
         call, e = self.call, self.error
         p, v, o = self.told_apart, call.value.value, call.output
         lost = p.mT @ torch.cat((e, (o * e).sum(-1, keepdim=True)), -1)
@@ -196,26 +198,26 @@ class Seen:
 
     @property
     def told_apart(self) -> Tensor:
-        """The weights without those whose squares would be lost in float64."""
+        """The weights without those whose squares would underflow in float64."""
         p = self.call.weights
         return self.call.scores.once("told apart", lambda: torch.where(p < NEGLIGIBLE, 0.0, p))
 
     def key_direction(self, key: int) -> Adjoint:
-        """What is lost with one key."""
+        """The effect of losing one key."""
         x = self.call.scores
         lost = self.told_apart[..., key, None] * (x.value.value[..., key, None, :] - x.output)
         return Adjoint(x, lost)
 
 
 def _own_weights(squares: Tensor, v: Tensor, o: Tensor) -> Tensor:
-    """What the square of the error of one weight adds to the variance of its key."""
+    """The contribution of the squared error of one weight to the variance of its key."""
     square = v.square().sum(-1)[..., None, :] - 2 * (o @ v.mT)
     square = (square + (o * o).sum(-1, keepdim=True)).clamp(min=0)
     return square.mul_(squares).square_()
 
 
 def _dot(a: Tensor, b: Tensor) -> float:
-    """Σ a b over the entries of two arrays, of which one may be repeated."""
+    """Σ a b over the entries of two arrays, of which one may be broadcast."""
     if a.shape != b.shape:
         return float((a * b).sum())
     return float(torch.dot(a.reshape(-1), b.reshape(-1)))
@@ -230,20 +232,20 @@ def _whole(x: Rounded, errors: Tensor | None) -> Tensor | None:
 
 
 def _meet(call: Attended) -> bool:
-    """Whether queries, keys or values have errors of a common source."""
+    """Whether queries, keys or values have errors from a common source."""
     each = [sources(x) for x in (call.query, call.key, call.value)]
     return sum(map(len, each)) != len(frozenset[int]().union(*each))
 
 
 def scores_moved(weights: Tensor, values: Tensor, change: Tensor) -> Tensor:
-    """What a change of the scores does to the output: Σ_j p_j (ds_j − Σ p ds) v_j."""
+    """The effect of a change of the scores on the output: Σ_j p_j (ds_j − Σ p ds) v_j."""
     seen = torch.where(weights == 0, 0.0, change)
     return (weights * (seen - (weights * seen).sum(-1, keepdim=True))) @ values
 
 
 @dataclass(frozen=True, eq=False)
 class Generic:
-    """Any side: its error, its directions, and how its entries spread."""
+    """Any side: its error, its directions, and the spread of its entries."""
 
     bound: Rounded
     error: Tensor
@@ -251,7 +253,7 @@ class Generic:
 
     @cached_property
     def alike(self) -> int:
-        """How often one number occurs, anywhere: a difference, along every diagonal."""
+        """How often one number occurs anywhere, as a difference does along every diagonal."""
         return max(1, copies(self.bound.value))
 
     def on(self, name: str) -> Projected:
@@ -259,7 +261,7 @@ class Generic:
         return self.along(self.directions[name])
 
     def along(self, direction: Tensor) -> Projected:
-        """What is independent entry by entry in quadrature, the rest linearly."""
+        """The projection, adding independent errors in quadrature and the others linearly."""
         own, shared = _whole(self.bound, self.bound.own()), _whole(self.bound, self.bound.shared)
         variance = 0.0 if own is None else self.alike * float((own * direction).square().sum())
         fixed = 0.0 if shared is None else float((shared * direction.abs()).nan_to_num().sum())
@@ -268,14 +270,14 @@ class Generic:
 
 @dataclass
 class Strongest:
-    """The test nearest to its limit."""
+    """The test closest to its limit."""
 
     ratio: float = -1.0
     told: str = ""
     applied: list[str] = field(default_factory=list)
 
     def meet(self, name: str, z: float, limit: float, sign: str = "=") -> None:
-        """One more test; of z only a bound may be known."""
+        """Add a test; z may be only a bound."""
         if name not in self.applied:
             self.applied.append(name)
         if z / limit > self.ratio:
@@ -284,7 +286,7 @@ class Strongest:
 
 
 def spoken(sides: Mapping[str, Sequence[Seen | Generic]]) -> Strongest:
-    """All tests of all sides, the heads of each together."""
+    """Run all tests of all sides, with the heads of each side combined."""
     found = Strongest()
     for side, heads in sides.items():
         names = dict.fromkeys(name for head in heads for name in head.directions)
@@ -299,7 +301,7 @@ def spoken(sides: Mapping[str, Sequence[Seen | Generic]]) -> Strongest:
 
 
 def _keys(found: Strongest, side: str, heads: Sequence[Seen]) -> None:
-    """Every key of one side; the full deviation for those that stand out."""
+    """Test every key of one side, with the full deviation for those that stand out."""
     sums: Tensor | float = 0.0
     variance: Tensor | float = 0.0
     for head in heads:
@@ -318,9 +320,9 @@ def standing_out(
     whole: Sequence[Callable[[int], Projected]],
     many: int = CANDIDATES,
 ) -> Iterator[tuple[int, float, str]]:
-    """The keys that stand out most in a short variance: each with its z, or a bound on it.
+    """Yield the keys that stand out most in a partial variance, with z or a bound on it.
 
-    ``whole`` are the projections on what is lost with a key, one for each head, in full.
+    ``whole`` are the full projections on the effect of losing a key, one for each head.
     """
     short = (sums.abs() / variance.sqrt()).nan_to_num(posinf=inf)
     for key in short.topk(min(many, len(short))).indices.tolist():
@@ -330,7 +332,7 @@ def standing_out(
         yield key, z, sign
 
 
-# Which directions a side has, read off its term
+# The directions of a side, found in its term
 
 CPU = torch.device("cpu")
 LARGEST = 1 << 24
@@ -340,7 +342,7 @@ BASE_STEP, POSITION_STEP = 1e-7, 1e-4
 
 @dataclass(frozen=True)
 class Call:
-    """A call of attention with the rows of it that are asked for."""
+    """A call of attention with its requested rows."""
 
     term: Term
     rows: Rows | None
@@ -351,7 +353,7 @@ class Call:
         return str(self.term.data[0])
 
     def arguments(self, reading: Any, first: int) -> list[Any] | None:
-        """Queries at the first of the rows, keys, values, mask; None if they do not fit."""
+        """Queries at the first of the rows, keys, values, mask; None if shapes do not fit."""
         t, rows = self.term, self.rows
         if rows is not None and len(rows.places) > first:
             rows = Rows(rows.places[:first])
@@ -362,13 +364,13 @@ class Call:
                 if arg.ndim != t.ndim or arg.shape[axis] is not t.shape[-2]:
                     return None
                 where[axis] = rows
-            reading.kept_rows(arg, tuple(where))  # and not what it is computed from
+            reading.kept_rows(arg, tuple(where))  # without its intermediates
             found.append(reading.array(arg, tuple(where)))
         return found if all(x.ndim == t.ndim for x in found[:3]) else None
 
 
 def call_of(reading: RowReading, side: Term, where: Where) -> Call | None:
-    """The call that a side is, or whose rows it is in some order; None if it is more."""
+    """The call that a side is, or whose rows it contains in some order; None for anything else."""
     if side.ndim < 2 or any(w is not None for k, w in enumerate(where) if k != side.ndim - 2):
         return None
     t, rows = side, where[-2]
@@ -385,7 +387,7 @@ def call_of(reading: RowReading, side: Term, where: Where) -> Call | None:
 
 @dataclass
 class Moved:
-    """One sample in float64 with some givens moved a little.
+    """One sample in float64 with some givens slightly moved.
 
     A direction need not be exact, so all dtypes and implementations share it.
     """
@@ -423,7 +425,7 @@ class Moved:
         what: tuple[object, ...],
         read: Callable[[TorchReading], Any],
     ) -> Tensor:
-        """The derivative of what is read by the givens of these names; ``what`` names that."""
+        """The derivative of a result with respect to these givens; ``what`` is its cache key."""
         key = (kind, names, *what)
         if key not in self.known:
             step = BASE_STEP if kind == "frequency" else POSITION_STEP
@@ -442,7 +444,7 @@ def seen(
     bound: Rounded,
     implementation: Implementation,
 ) -> Sequence[Seen | Generic]:
-    """The side with its error and its directions, in pieces; nothing if its spread is not known."""
+    """The side with its error and its directions, in pieces; nothing if its spread is unknown."""
     if not bound.arithmetic.spreads or not bool(bound.value.isfinite().all()):
         return ()
     error = computed.detach().to(CPU, torch.float64) - bound.value
@@ -462,7 +464,7 @@ def _inside_call(
     error: Tensor,
     implementation: Implementation,
 ) -> list[Seen]:
-    """The call of attention that a side is, or whose rows it is, in the pieces that were read."""
+    """The attention call that a side is, or whose rows it contains, in the pieces read."""
     found: list[Seen] = []
     begin = 0
     for part in reading.pieces(side, where):
@@ -496,7 +498,7 @@ def _alike(every: Sequence[Scores]) -> int:
 
 
 def _known(name: str, implementation: Implementation) -> AttentionBound | bool:
-    """The bound of the code of a definition; whether it runs by itself, or is not known."""
+    """The bound of the code of a definition; True if it is not replaced, False if unknown."""
     if name not in implementation.replaced:
         return True
     bound = implementation.bounds.get(name)

@@ -1,15 +1,15 @@
-"""Values in a field that obey the hypotheses of a statement, from values that need not.
+"""Find values in a field that obey the hypotheses of a statement.
 
-They are met in this order.  A given number alone on one side of an equation is replaced by the
-other side, in the claim and in every other hypothesis.  Hypotheses about whole numbers and maps
-are tried on other small ones.  Then, in every field: a product of two givens that is the
-identity (orthonormal columns as a product of reflections, or an inverse); a row of a given alone
-on one side; equations that are linear in one given, by elimination; quadratic equations in one
-entry of every row.
+Hypotheses are handled in this order.  A given number alone on one side of an equation is replaced
+by the other side, in the claim and in every other hypothesis.  Integers and index maps in
+hypotheses are redrawn, every second time as small ones.  Then, in every field: a product of two
+givens that is the identity (orthonormal columns as a product of reflections, or an inverse); a row
+of a given alone on one side; equations that are linear in one given, by elimination; quadratic
+equations in one entry of every row.
 
-Every hypothesis is looked at in the end, entry by entry.  One that is not obeyed, or says
-something that has no meaning in a field (an order), makes no value wrong: a claim that holds
-without it holds with it.  Only nothing that contradicts the claim is then believed.
+Finally every hypothesis is checked, entry by entry.  One that is not obeyed, or has no meaning in a
+field (an order), invalidates no value: a claim that holds without it holds with it.  But a
+counterexample is then not trusted.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
     from .reading import ResidueReading
 
 
-# Numbers of one field that obey equations: formed from others, or solutions
+# Numbers of one field that obey equations
 
 DRAWN = ("real", *SIGNED)
-UNKNOWNS = 256  # of a system of linear equations
-SOLVED, LOOKED = 12, 4  # points at which a law about all real numbers is solved, and looked at
-TRIES = 40  # of rows for which a quadratic equation has no root
+UNKNOWNS = 256  # at most, in a system of linear equations
+SOLVED, LOOKED = 12, 4  # points at which a law about all real numbers is solved, and checked
+TRIES = 40  # redraws of rows for which a quadratic equation has no root
 
 
 class Obeying:
     """Values at one level of a tower.
 
-    ``solved`` says that some are solutions of equations, ``too_large`` that smaller systems of
-    equations would have been solved.  ``unsure`` tells what real numbers have and these need not:
-    a sign of what was changed, and a real root.
+    ``solved``: some are solutions of equations; ``too_large``: smaller systems of equations would
+    have been solved.  ``unsure`` lists properties of real numbers that these values may lack: the
+    sign of a changed value, and a real root.
     """
 
     def __init__(self, read: ResidueReading, givens: Mapping[str, Given]) -> None:
@@ -58,7 +58,7 @@ class Obeying:
         self.unsure: dict[str, str] = {}
 
     def broken(self, h: Hypothesis, values: Mapping[str, Any]) -> str:
-        """Why a hypothesis is not obeyed by these values, or nothing."""
+        """Return why a hypothesis is not obeyed by these values, or ""."""
         try:
             for at in self.places(h):
                 left, right = self.sides(h, {**values, **at})
@@ -75,7 +75,7 @@ class Obeying:
         return ""
 
     def places(self, h: Hypothesis, *, solving: bool = False) -> Iterator[dict[str, Any]]:
-        """The values of a law's own variables: of real ones, random; of indices, all."""
+        """The values of the variables of a law: random for real ones, all for indices."""
         variables = h.claim.variables
         if variables and any(depth_of(side) for side in h.claim.sides):
             raise NoResidue("a law about exponentials is not looked at")
@@ -101,7 +101,7 @@ class Obeying:
         return left, at.arithmetic.of(_number(at(h.claim.right)))
 
     def form(self, h: Hypothesis, values: dict[str, Any]) -> None:
-        """What one equation says of a product, or of a row."""
+        """Satisfy one equation that states a product or a row."""
         if h.claim.variables:
             return
         left, right = h.claim.sides
@@ -113,7 +113,7 @@ class Obeying:
             name, spot = spot_of(target)
             if not spot or not isinstance(values.get(name), Residue):
                 continue
-            if self.givens[name].kind == "orthogonal":  # it would not be any more
+            if self.givens[name].kind == "orthogonal":  # it would no longer be orthogonal
                 continue
             try:
                 read, old = self.read.at(values), values[name]
@@ -128,13 +128,13 @@ class Obeying:
             return
 
     def _changed(self, name: str) -> None:
-        """A given has another value, of which no sign is known."""
+        """Record that a given has a new value, whose sign is unknown."""
         kind = self.givens[name].kind
         if kind in SIGNED:
             self.unsure[f"{name} is {kind}"] = NO_ORDER
 
     def _product(self, form: Contraction, values: dict[str, Any]) -> None:
-        """A matrix with orthonormal columns or rows; a matrix and its inverse."""
+        """Satisfy an equation for orthonormal columns or rows, or for an inverse."""
         name = str(form.first.data[0])
         rows, columns = values[name].shape
         arithmetic = self.read.arithmetic
@@ -153,7 +153,7 @@ class Obeying:
         values[name] = frame if form.kind == "columns" else frame.moved(lambda x: x.mT.contiguous())
         self._changed(name)
 
-    # equations that nothing stands alone in
+    # equations in which nothing stands alone
 
     def solve(
         self,
@@ -161,7 +161,7 @@ class Obeying:
         equations: list[Hypothesis],
         values: dict[str, Any],
     ) -> None:
-        """One given is changed until all equations that speak of it hold, if one will do."""
+        """Change one given, if that suffices, until all equations that contain it hold."""
         spoken = sorted(frozenset[str]().union(*(h.names for h in broken)))
         spoken = [k for k in spoken if self.givens[k].kind in DRAWN]
         for way in (self._linear, self._quadratic):
@@ -186,7 +186,7 @@ class Obeying:
                         return
 
     def _real(self, name: str, h: Hypothesis, equations: list[Hypothesis]) -> bool:
-        """Whether a quadratic equation is known to have real roots where all others hold."""
+        """Whether a quadratic equation is known to have real roots whenever all others hold."""
         if any(h.names & other.names for other in equations if other is not h):
             return False
         return real_roots(h, name, self.givens, self.read.sizes, self.read.draws.whole)
@@ -235,7 +235,7 @@ class Obeying:
     def _quadratic(
         self, name: str, system: list[Hypothesis], values: Mapping[str, Any]
     ) -> Residue | None:
-        """The first number of every row, from one quadratic equation for each row."""
+        """Solve one quadratic equation per row for the first number of the row."""
         if len(system) != 1 or system[0].claim.variables:
             return None
         arithmetic, old = self.read.arithmetic, values[name]
@@ -284,16 +284,16 @@ def _number(value: Any) -> Any:
     )
 
 
-# Values in a field that obey the hypotheses of a statement, from values that need not
+# All hypotheses of a statement
 
 
 @dataclass
 class Hypotheses:
-    """What a statement takes for granted, and what became of it in the fields of one tower.
+    """The hypotheses of a statement, and their status in the fields of one tower.
 
-    ``unmet`` says of each hypothesis that is not known to be obeyed why; ``solved`` that some
-    values are solutions of equations, and not uniform in what they may be; ``partly`` that some
-    are obeyed in some of the fields, maybe; ``too_large`` that smaller sizes might do.
+    ``unmet`` maps each hypothesis that is not known to be obeyed to the reason; ``solved``: some
+    values are solutions of equations, and so not uniform; ``partly``: some hypotheses may be obeyed
+    in only some of the fields; ``too_large``: smaller sizes might succeed.
     """
 
     statement: Statement
@@ -305,28 +305,28 @@ class Hypotheses:
 
     @property
     def all(self) -> list[Hypothesis]:
-        """Equations first."""
+        """All hypotheses, equations first."""
         return [Hypothesis(claim) for claim in self.statement.hypotheses]
 
     @property
     def names(self) -> frozenset[str]:
-        """The givens they speak of."""
+        """The givens in the hypotheses."""
         return frozenset[str]().union(*(h.names for h in self.all))
 
     def told(self) -> str:
-        """What is not known to be obeyed, and why."""
+        """Say what is not known to be obeyed, and why."""
         whys = dict.fromkeys(self.unmet.values())
         groups = {why: [k for k, v in self.unmet.items() if v == why] for why in whys}
         return "; ".join(f"{', '.join(what)} ({why})" for why, what in groups.items())
 
     def without(self) -> str:
-        """That the claim held without some of them, in words."""
+        """Say that the claim held without some of them."""
         return f"; it holds without the hypothesis {' and '.join(self.unmet)}" if self.unmet else ""
 
     def obeyed(self, read: ResidueReading) -> dict[str, Any]:
-        """Values of one level that obey the hypotheses; those that they do not are noted.
+        """Return values of one level that obey the hypotheses, and record those they do not obey.
 
-        What is not obeyed in the end has no part in the values.
+        Hypotheses that fail in the end do not influence the values.
         """
         able = [h for h in self.all if not h.whole and not self._foreign(h)]
         while True:
@@ -343,7 +343,7 @@ class Hypotheses:
             able = [h for h in able if str(h) not in whys]
 
     def _changed(self, able: list[Hypothesis], obeying: Obeying) -> dict[str, Any]:
-        """The values as drawn, changed so that these equations hold, if that can be done."""
+        """The drawn values, changed so that these equations hold if possible."""
         values = dict(obeying.read.values)
         equations = [h for h in able if h.claim.relation == "="]
         for h in equations:
@@ -354,7 +354,7 @@ class Hypotheses:
         return values
 
     def breaks_whole(self, values: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, str]:
-        """The hypotheses about whole numbers that these do not obey, and why."""
+        """The hypotheses about integers that these values do not obey, and why."""
         found = {}
         for h in (h for h in self.all if h.whole):
             try:
@@ -370,11 +370,11 @@ class Hypotheses:
 
     @property
     def whole_names(self) -> frozenset[str]:
-        """The givens that hypotheses about whole numbers speak of."""
+        """The givens in hypotheses about integers."""
         return frozenset[str]().union(*(h.names for h in self.all if h.whole))
 
     def _foreign(self, h: Hypothesis) -> bool:
-        """Whether nothing can be done for a hypothesis here."""
+        """Whether a hypothesis cannot be handled here."""
         kinds = {name: self.statement.givens[name].kind for name in h.names}
         why = ""
         if h.claim.relation in (">", ">="):

@@ -1,4 +1,4 @@
-"""The sizes of an exact check, the rows that it looks at, and how much work they are."""
+"""The sizes of an exact check, its sampled rows, and an estimate of the work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .residue import NoResidue
 from .roots import has_root
 from .towers import Tower
 
-# How much work some rows of a term are: entries that are computed, and products of matrices
+# The work for some rows of a term: computed entries, and matrix products
 
 BUDGET = 1 << 22
 """The entries of one side; some 10 ns each on one core."""
@@ -34,12 +34,12 @@ Wanted = tuple[int | None, ...]
 
 
 def work(term: Term, sizes: Mapping[str, int], wanted: Wanted) -> int:
-    """The entries that are computed for these places, each once, as the walk pushes them down."""
+    """The number of entries that the walk computes for these places, each counted once."""
     return _Work(dict(sizes)).of(term, wanted)
 
 
 def unselected(term: Term, sizes: Mapping[str, int], wanted: Wanted) -> int:
-    """The entries of the largest array over tokens of which every place is needed for these."""
+    """The size of the largest array over tokens of which these places need every entry."""
     reached = _Work(dict(sizes))
     reached.of(term, wanted)
     return reached.unselected
@@ -52,13 +52,13 @@ class _Work:
         self.unselected = 0
 
     def length(self, n: Term) -> int:
-        if any(part.op == "entry" for part in postorder(n)):  # a depth that is read off an array
+        if any(part.op == "entry" for part in postorder(n)):  # a depth read from an array
             return DEPTH
         if n.loose:
             return 1
         try:
             return length_value(n, self.sizes)
-        except (KeyError, TypeError):  # a depth that is computed from whole numbers
+        except (KeyError, TypeError):  # a depth computed from integers
             return DEPTH
 
     def count(self, term: Term, wanted: Wanted) -> int:
@@ -94,7 +94,7 @@ class _Work:
         return prod(self.length(n) for n in arg.shape[batch:])
 
     def _repeated(self, t: Term, wanted: Wanted) -> int:
-        """What is computed row by row or layer by layer."""
+        """The work computed row by row or layer by layer."""
         body = t.args[-1]
         if t.op == "iterate":
             start = self.of(t.args[1], (None,) * t.ndim)
@@ -103,11 +103,11 @@ class _Work:
         return rows * self.of(body, wanted[1:])
 
     def _inner(self, t: Term, wanted: Wanted) -> list[tuple[Term, Wanted]]:
-        """The arguments, and what of them is wanted."""
+        """The arguments, with the number of places needed of each."""
 
         def asked(arg: Term, source: Source) -> int | None:
             if source == "one":
-                return None if arg.op == "var" else 1  # a variable is there as a whole
+                return None if arg.op == "var" else 1  # variables are stored whole
             axis = source[0] if isinstance(source, tuple) else source
             return wanted[axis] if isinstance(axis, int) else None
 
@@ -118,17 +118,17 @@ class _Work:
         ]
 
 
-# The sizes of an exact check, and the rows that it looks at
+# The sizes of an exact check, and its sampled rows
 
 ROWS = 64
-STEPS = 64  # of a stack
+STEPS = 64  # at most, of a stack
 ABOVE = 1 << 15  # positions are below a quarter of it, and none aliases
 
 
 def lengths_at(statement: Statement, claim: Claim, scale: Scale, rows: int) -> dict[str, int]:
-    """The sizes at a scale; with fewer tokens, or small, where the work would be too much.
+    """The sizes at a scale, with fewer tokens, or small, if the work would be too much.
 
-    Who asks for more rows than usual means them at these sizes.
+    A request for more rows than the default keeps the sizes.
     """
     scale, asked = replace(scale, steps=min(scale.steps, STEPS)), dict[str, int]()
 
@@ -145,7 +145,7 @@ def lengths_at(statement: Statement, claim: Claim, scale: Scale, rows: int) -> d
 
 
 def _heavy(statement: Statement, claim: Claim, sizes: dict[str, int], rows: int) -> bool:
-    """Whether one side, or one of a hypothesis, is more work than there is time for."""
+    """Whether one side, of the claim or of a hypothesis, is too much work."""
     wanted = tuple(
         None if at is None else len(at.places) for at in rows_at(claim.left, sizes, rows, 0)
     )
@@ -163,7 +163,7 @@ def steps_apart(sizes: dict[str, int], levels: Tower) -> int:
 
 
 def with_roots(sides: tuple[Term, ...], lengths: dict[str, int], levels: Tower) -> dict[str, int]:
-    """Sizes as near as can be for which every root of a size exists in all fields."""
+    """Reduce sizes as little as possible such that every root of a size exists in all fields."""
     roots = {part.args[0] for side in sides for part in postorder(side) if part.op == "sqrt"}
     roots = {x for x in roots if all(v.op == "size" for v in free(x)) and not x.shape}
     sizes = dict(lengths)
@@ -177,7 +177,7 @@ def with_roots(sides: tuple[Term, ...], lengths: dict[str, int], levels: Tower) 
 
 
 def _settled(root: Term, name: str, sizes: dict[str, int], levels: Tower) -> bool:
-    """Whether the root exists at every level, and no other size is the same."""
+    """Whether the root exists at every level, and no other size is equal."""
     others = [n for other, n in sizes.items() if other != name]
     exists = all(has_root(length_value(root, sizes), p) for p in levels.primes)
     return exists and sizes[name] not in others
