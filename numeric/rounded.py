@@ -60,7 +60,7 @@ def through(
     return entries, whole
 
 
-# Running error analysis: arrays that carry a value and a bound on its rounding error
+# The arrays
 
 Scalar = int | float
 A = TypeVar("A")

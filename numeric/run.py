@@ -167,7 +167,7 @@ def _tells(task: Task, run: Run) -> bool:
 
 # Existence of one matrix for every position, by least squares over many, in float64
 
-EQUATIONS = 4  # for each unknown
+EQUATIONS = 4  # per unknown
 CPU, FLOAT64 = torch.device("cpu"), DTYPES["float64"]
 
 

@@ -340,7 +340,7 @@ def _why_not(call: Call, count: int, width: int) -> str:
     return ""
 
 
-# Every row of one forward against float64, on keys that take few distinct values
+# The check of every row
 
 CLUSTERS = 16
 

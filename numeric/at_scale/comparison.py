@@ -1,8 +1,8 @@
 """Compare computed rows with a reference and its radius, and test the residuals of single keys.
 
 A residual is the error projected on the effect of a defective key.  A key j that is left out, or
-counted twice, moves row i by κ D_ij with D_ij = p_ij (v_j − o_i).  So for every key the errors e =
-computed − exact of the rows that see it are summed,
+counted twice, moves row i by κ D_ij with D_ij = p_ij (v_j − o_i).  So for every key the errors
+e = computed − exact of the rows that see it are summed,
 
     N_j = Σ_i c_i D_ij·e_i = Σ_i c_i p_ij (v_j·e_i − o_i·e_i),
 
@@ -12,11 +12,11 @@ rows with large outputs do not dominate the others.  The deviation of N_j is tha
 
     σ² = Σ (w σ_s)² + u_P² Σ (p_ik v_k·g_i)² + Σ (τ² + κ²) g² + Σ (κ_0 o_i·g_i)²
 
-(σ_s of a score, τ half the gap at the output, κ = κ_0 √(Σ p v²) ≥ κ_0 Σ p |v| of the sums, κ_0 =
-√(N + 2R + 4) u), and possible biases are a fixed part: 3/2 Σ |w| σ_s², 3 u |Σ w s| for the number
-1/√ℓ, and small weights that float16 loses.  For all keys only a part of σ² is computed: storing,
-sums and the key's own weight.  A smaller deviation makes z larger, so keys that stay below half the
-limit need no more.  For the keys that stand out most it is computed in full.
+(σ_s of a score, τ half the gap at the output, κ = κ_0 √(Σ p v²) ≥ κ_0 Σ p |v| of the sums,
+κ_0 = √(N + 2R + 4) u), and possible biases are a fixed part: 3/2 Σ |w| σ_s², 3 u |Σ w s| for the
+number 1/√ℓ, and small weights that float16 loses.  For all keys only a part of σ² is computed:
+storing, sums and the key's own weight.  A smaller deviation makes z larger, so keys that stay below
+half the limit need no more.  For the keys that stand out most it is computed in full.
 
 The test fails if |N_j| > 7 σ + fixed, by chance with probability at most 5e-11 per key.  Heads are
 tested one by one and, combining keys at equal places, together.

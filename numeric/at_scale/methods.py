@@ -20,7 +20,7 @@ from .clusters import CLUSTERS, check_every_row
 from .comparison import Found, Worst, found_of, judged
 from .sampled import NoRoom, alone, keys_permuted, queries_permuted, reach, sampled
 
-# The ways to check a kernel at scale, chosen by size, each with what it costs
+# The methods by name
 
 Tell = Callable[[str, int, int], None]
 Check = Callable[[Call, Arrays, Tensor], tuple[Worst, str, str]]

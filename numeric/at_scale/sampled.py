@@ -8,8 +8,8 @@ reference one chunk of keys at a time.  Heads are drawn and run together while t
 of the free memory, otherwise in groups.
 
 Permuted keys are summed in another order, so the rows agree within two rounding bounds.  To bound
-every row in time n · d, the sums over keys in the bound are replaced by upper bounds: with A =
-‖q_i‖ max_j ‖k_j‖ / √ℓ every |s_j| ≤ A and m − s_j ≤ 2A, so that
+every row in time n · d, the sums over keys in the bound are replaced by upper bounds: with
+A = ‖q_i‖ max_j ‖k_j‖ / √ℓ every |s_j| ≤ A and m − s_j ≤ 2A, so that
 
     η ≤ η_max = (γ(ℓ+4) + u_S) A + 2 u A + c u (1 + R),      Σ p e² ≤ e_max²,    Σ p v² ≤ max_j v_j²
 
@@ -139,7 +139,7 @@ def group_of_heads(call: Call, free: int | None) -> int:
 def reach(
     call: Call, rows: int | None = None, tell: Callable[[str, int, int], None] | None = None
 ) -> Reached:
-    """Run the kernel on ``rows`` rows of each head, over all tokens; ``tell`` reports progress."""
+    """Run the kernel on ``rows`` rows of each head, over all tokens; ``tell`` gets the progress."""
     rows = (CAUSAL_ROWS if call.causal else REACH_ROWS) if rows is None else rows
     rows = min(rows, call.tokens)
     group = group_of_heads(call, available(call.device))

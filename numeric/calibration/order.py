@@ -148,10 +148,10 @@ def _opposite(summed: Summed, n: int, dtype: torch.dtype, device: torch.device) 
 def softmax_depth(
     softmax: Summed, n: int, dtype: torch.dtype, device: torch.device, leaf: int = 0
 ) -> int:
-    """Estimate, from above, the number of roundings of one weight in the sum of n weights.
+    """Estimate the number of roundings of one weight in the sum of n weights.
 
     ``softmax`` maps scores (cases, n) to the weight of place ``leaf``, whose score is 0.  The
-    number is a mean over random halves plus two standard errors.
+    result is a mean over random halves plus two standard errors, so that it tends to be too large.
     """
     u = unit_roundoff(wide_dtype(dtype))
     generator = torch.Generator().manual_seed(n)

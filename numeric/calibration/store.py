@@ -5,9 +5,9 @@ is not set) and take precedence over those of the package.  A file that is not a
 whose constants do not follow from its measurements, is reported and ignored.
 
 Calibrations of other backends are never used.  A backend without a stored calibration is measured
-once, which takes some seconds, is announced in one line, and stored.  If measuring is disabled
-(``ATTNPROOF_CALIBRATE=never``) or fails, :class:`NotCalibrated` says what to run, and whatever
-needs the constants is skipped with that reason.
+once; this takes some seconds and is announced in one line, and the result is stored.  If measuring
+is disabled (``ATTNPROOF_CALIBRATE=never``) or fails, :class:`NotCalibrated` says what to run, and
+whatever needs the constants is skipped with that reason.
 """
 
 from __future__ import annotations

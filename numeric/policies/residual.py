@@ -51,7 +51,7 @@ from ..torch_reading import BoundReading, TorchReading
 from ..walk import Rows, Where, forgetting
 from .weights import Attended, attended, eager_kernel, in_every_kernel, kernel_of, size_square
 
-# Residual tests: the error of the output, projected on what a defect would do to it
+# The tests
 
 LIMIT = 5.3
 KEY_LIMIT = 7.0

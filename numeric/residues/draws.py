@@ -198,7 +198,7 @@ class Draws:
 
         Every orthogonal matrix is such a product.  One tower uses n of them and the next n − 1, so
         that one of the two has determinant −1.  The second of two matrices starts with n − 1, so
-        that their determinants are not tied to each other.  k + 1 reflections take the first
+        that their determinants are not tied to each other.  Some k + 1 reflections take the first k
         columns of the identity to any others; wide square matrices use fewer than n, as n of them
         would take n³ steps, and then no bound is claimed.
         """

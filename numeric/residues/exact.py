@@ -291,7 +291,7 @@ def _begun(
     unsure: tuple[str, ...],
 ) -> ResidueReading:
     """A reading in which only hypotheses were evaluated, at values that obey them."""
-    whose = (id(statement.givens), statement.assume, statement.laws)  # the givens are kept
+    whose = (id(statement.givens), statement.assume, statement.laws)  # kept alive below
     key = (whose, tuple(sizes.items()), levels, place, seed, device, rotated, unsure)
     if key not in kept:
         known = Hypotheses(statement, rotated)

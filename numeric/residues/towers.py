@@ -71,7 +71,7 @@ class Points:
         order = self.arithmetic.prime + 1
         left = torch.remainder(torch.as_tensor(count, dtype=torch.int64), order)
         left = left.to(self.arithmetic.device)
-        # k times a point of degree d has degree k d, as has its opposite
+        # k times a point of degree d, like its opposite, has degree k d
         most = int(torch.minimum(left, order - left).max()) if left.numel() else 0
         found = multiplied(self.arithmetic, self.values, left)
         return self._of(found, most * self.cos.degree.above)
@@ -264,8 +264,8 @@ def powers(base: int, order: int, prime: int, device: str = "cpu") -> Tensor:
 def power(x: Residue, base: int, prime: int) -> Tensor:
     """w^x for w of order q, where x is a residue modulo q.
 
-    Its place in the table is x − q·⌊x/q⌋.  Since x/q is computed with an error below 1/(2q) for |x|
-    ≤ 2^50, the floor is right unless q divides x; then it may be one less, and the place is q,
+    Its place in the table is x − q·⌊x/q⌋.  Since x/q is computed with an error below 1/(2q) for
+    |x| ≤ 2^50, the floor is right unless q divides x; then it may be one less, and the place is q,
     where the table also has w^q = 1.
     """
     arithmetic = x.arithmetic

@@ -242,7 +242,7 @@ NEAR_ONE = 1e-2  # far above the rounding of a sum of weights in short formats, 
 
 
 def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) -> str:
-    """Return why code that breaks an order law may be correct, or "" if its declaration decides.
+    """Return why code that breaks a law need not be at fault, or "" if its declaration says it is.
 
     With relative positions equal tokens have equal outputs; a mask hides some tokens from others.
     """

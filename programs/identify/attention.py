@@ -22,7 +22,7 @@ from .masks import mask_parts, pattern, read_on
 from .weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
 
 SMALL, LARGE = 24, 160  # keys for which a mask is read; the second if that is quick
-QUICK = 0.05  # seconds that the small call may take
+QUICK = 0.05  # seconds that the small call may take for the large one to be made
 
 
 def identify_attention(code: Attention, draw: Draw) -> Identity:

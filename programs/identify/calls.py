@@ -343,7 +343,7 @@ def weighs(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Te
 
     def found(q: Tensor, k: Tensor, more: Any = None, every: bool = False) -> Tensor:
         mask, keys = (None, more) if anywhere else (more, None)
-        seen = read_weights(attend, torch.zeros_like(q), k, mask, keys) != 0  # NaN is seen
+        seen = read_weights(attend, torch.zeros_like(q), k, mask, keys) != 0  # NaN counts as seen
         if anywhere:
             seen = seen.flatten(0, 1).any(0)
         if keys is None:

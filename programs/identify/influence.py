@@ -26,7 +26,7 @@ from .masks import Pattern, pattern
 
 T = TypeVar("T")
 TOKENS, MORE = 12, 40  # the second if a mask hides later or distant tokens
-QUICK = 0.05  # seconds for the small call, up to which the large call is made too
+QUICK = 0.05  # seconds that the small call may take for the large one to be made
 SHIFT = 5  # places by which tokens are moved
 LARGER = (1.0, 4.0, 20.0)  # factors on weights and tokens
 

@@ -122,7 +122,7 @@ def _plain(known: Known, stored: torch.dtype, how: tuple[float, str]) -> Iterato
 
 
 def _ntk(one: Fitted, known: Known) -> Fitted:
-    """Rewrite an odd base as a known base changed by an NTK factor, if that is simpler."""
+    """Rewrite a base of many digits as a known base changed by an NTK factor, if one fits."""
     pairs = known.omega.numel()
     if one.base is None or pairs < 2 or _length(one.base) < SURE:
         return one
