@@ -1,20 +1,20 @@
-"""Looking at code by every method, each by itself: what fails in one loses nothing of another.
+"""Examine code by every method, each on its own: a failure of one loses no result of the others.
 
-What is found is told as events, plain dictionaries, as soon as it is found: another process may
-listen, and go on when this one is killed.
+Results are reported as events, plain dictionaries, as soon as they are found, so that another
+process can receive them and carry on if this one is killed.
 
 ==========  ====================================================================
 event       further keys
 ==========  ====================================================================
 adapted     name, kind, adapted (how the code is called), file
-begins      method, law (empty where a method looks at all laws at once)
-found       finding, as :class:`~attnproof.programs.finding.Finding` has it
+begins      method, law (empty if a method examines all laws at once)
+found       finding, with the fields of :class:`~attnproof.programs.finding.Finding`
 traced      operations, guards, unread, why
-card        why (there is none; empty if there is one), laws (one or more of them)
+card        why (why there is no card; empty if there is one), laws (one or more)
 identity    kind, sentence, parts, answers, numbers, remarks
-printed     lines, first (what the code printed; told by a process of its own at its end)
-files       files (what the code loaded, with digests; told by a process of its own)
-method         method, why (it did not come to its end; empty if it did), seconds, traceback
+printed     lines, first (what the code printed; sent last by a separate process)
+files       files (what the code loaded, with digests; sent by a separate process)
+method      method, why (why it did not finish; empty if it did), seconds, traceback
 ==========  ====================================================================
 """
 
@@ -52,20 +52,20 @@ if TYPE_CHECKING:
     from ..programs.subjects import Subject
     from .request import Asked
 
-PROOF = 1 / 6  # of the limit of a law is for its proof; code is run and a witness found beside it
+PROOF = 1 / 6  # share of a law's limit for its proof; runs and witnesses need time as well
 Event = dict[str, Any]
 Tell = Callable[[Event], None]
 
 
 def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subject:
-    """The code with its one call.
+    """Return the code as a subject that can be called.
 
-    Raises ``NoAdapter`` if none fits, ``OtherKind``, ``SignatureError`` where its call is told and
-    is another, ``NoSetting``, or what the code raises.
+    Raises ``NoAdapter`` if no form of call fits, ``OtherKind``, ``SignatureError`` if the call that
+    was given does not fit, ``NoSetting``, or what the code raises.
     """
     declared = parse(asked.declared) if asked.declared else None
     of = declares(asked.declared) if asked.declared else ()
-    kind = asked.kind or (of[0] if len(of) == 1 else None)  # mask: and attention: declare alike
+    kind = asked.kind or (of[0] if len(of) == 1 else None)  # attention: fits several kinds
     subject = adapted_as(
         thing,
         asked.call,
@@ -95,10 +95,10 @@ def look(
     seconds: float = 0.0,
     **how: Any,
 ) -> None:
-    """Look at the code by the methods that are asked for; ``thing`` is what was adapted.
+    """Examine the code by the methods asked for; ``thing`` is the object that was adapted.
 
-    ``seconds`` of the processor are what a law may take where no other process ends it, 0 for any;
-    ``how``: what was told of the code in Python.
+    ``seconds``: processor time that a law may take if no other process ends it, 0 for no limit;
+    ``how``: what the caller in Python said about the code.
     """
     at = _Look(subject, asked, tell, thing, how, seconds, read=asked.as_read)
     for law, method, verdict in asked.known:
@@ -143,10 +143,10 @@ def look(
 
 @dataclass
 class _Look:
-    """One look at code: what is asked of it, who hears, and the verdicts of each law so far.
+    """One examination of code: the request, the listener, and the verdicts on each law so far.
 
-    ``code``: the subject, as the method at work is given it, with the mask that was ``read``.  A
-    method by which ``IN_A_ROW`` laws come to no end is given up, as where it is a process.
+    ``code``: the subject as the current method gets it, with the mask that was ``read``.  A method
+    is given up if ``IN_A_ROW`` laws in a row do not finish, as in a separate process.
     """
 
     subject: Subject
@@ -161,10 +161,10 @@ class _Look:
     code: Subject = field(init=False)
 
     def tell(self, event: Event) -> None:
-        """Tell an event; of what is found the verdict is kept.
+        """Report an event, and keep the verdict if it is a finding.
 
-        What is found of code that was given something says so.  What is broken may hang on that:
-        then it is undecided.
+        If the code was supplied with an input, its findings say so.  If a broken law may depend on
+        that input, it is undecided.
         """
         if event["event"] == "found":
             finding = event["finding"]
@@ -180,23 +180,23 @@ class _Look:
         self.hear(event)
 
     def begins(self, method: str, law: str = "", **more: str) -> None:
-        """Tell that a method begins, with a law or with all."""
+        """Report that a method begins, with one law or with all."""
         self.tell({"event": "begins", "method": method, "law": law, **more})
 
     def found(self, one: Finding) -> None:
-        """Tell what was found."""
+        """Report a finding."""
         told = FindingRecord.of(one).model_dump(mode="json")
         self.tell({"event": "found", "finding": told})
 
     def why(self, error: BaseException) -> tuple[str, Fault | None]:
-        """Why a law or a method came to no end, and the fault, if it is one of attnproof."""
+        """Return why a law or a method did not finish, and the fault if it is attnproof's own."""
         if isinstance(error, CodeFault):
             return f"it had not ended after {self.seconds:g} s", None
         fault = fault_in(self.subject, error)
         return (raised(error) if fault is None else fault.told), fault
 
     def called(self, line: str) -> Subject:
-        """The same code, called by another line."""
+        """Return the same code, adapted to another call."""
         return adapted_as(
             self.thing,
             line,
@@ -208,14 +208,14 @@ class _Look:
 
     @property
     def draw(self) -> Draw:
-        """Where inputs come from, in the first format that is asked for."""
+        """The source of inputs, in the first dtype that was asked for."""
         dtype = getattr(torch, self.asked.dtypes[0])
         return Draw(self.asked.seed, dtype, str(chosen(self.asked.device)))
 
     def laws(self, method: str) -> tuple[str, ...]:
-        """The laws of this kind of code that this method is still to ask.
+        """Return the laws of this kind of code that this method has not examined yet.
 
-        After a process in which one came to no end the others follow from cheap to dear.
+        If a previous process examined some, the others are sorted from cheap to expensive.
         """
         from ..programs.measure.inputs import entries
 
@@ -230,17 +230,17 @@ class _Look:
         return tuple(law.id for law in laws)
 
     def measured(self) -> None:
-        """The probes, law by law; a law whose code leaves by sys.exit is undecided."""
+        """Run the probes, law by law; a law is undecided if its code leaves by sys.exit."""
         from ..programs.measure.base import CAST, FINITE
         from ..programs.measure.examine import examine
         from ..programs.measure.inputs import beyond_numbers
 
         asked = self.asked
-        if isinstance(self.code, CAST):  # its code is gone through once for all laws
+        if isinstance(self.code, CAST):  # its source is searched once for all laws
             self.code = replace(self.code, beyond=beyond_numbers(self.code))
         draws = {name: self.draw.cast(getattr(torch, name)) for name in asked.dtypes}
         if asked.laws and FINITE not in asked.laws and not asked.known:
-            # told unasked where it is broken, before anything else
+            # reported first if it is broken, even though it was not asked for
             with given_back():
                 unasked = examine(self.code, draws.values(), (FINITE,))
             for one in unasked:
@@ -252,7 +252,7 @@ class _Look:
                 self.law(law, "measured", name, draw.device, find)
 
     def exact(self) -> None:
-        """The same code on numbers of a finite field, law by law, but for those that are proved."""
+        """Run the same code on numbers of a finite field, law by law, unless the law is proved."""
         from ..programs.exact import exact
 
         seed = self.asked.seed
@@ -273,7 +273,7 @@ class _Look:
         device: str,
         find: Callable[[Subject], tuple[Finding, ...]],
     ) -> None:
-        """One law by one method, which may be asked of other calls too.  Raises ``CodeFault``."""
+        """Examine one law by one method, also under alternative calls.  Raises ``CodeFault``."""
         self.begins(method, law)
         start, code = perf_counter(), self.code
         others = None if self.thing is None or self.asked.call else self.called
@@ -282,7 +282,7 @@ class _Look:
             return find(with_mask_of(code, other))
 
         try:
-            # what the code sets in one law is not set in the next
+            # state that the code sets in one law must not reach the next
             with given_back(), limited(self.seconds):
                 found = weighed(find(code), alike, choices(code, others))
             self.in_a_row = 0
@@ -308,9 +308,10 @@ class _Look:
             raise CodeFault
 
     def longer(self, method: str) -> None:
-        """What holds without a proof, at lengths for which the code asks; or what it asks is told.
+        """Examine laws that hold without a proof at other lengths that the code compares with.
 
-        ``method``: "measured" where the code is run in floating point.
+        ``method``: "measured" if the code may be run in floating point; otherwise the comparisons
+        are only reported as conditions.
         """
         from .longer import at_longer
 
@@ -321,7 +322,7 @@ class _Look:
             self.found(one)
 
     def traced(self) -> None:
-        """The proofs about the graph of operations; it is traced once for all laws."""
+        """Prove laws of the graph of operations, which is traced once for all laws."""
         from ..programs.prove import prove
 
         self.begins("traced")
@@ -349,7 +350,7 @@ class _Look:
             self.card(traced)
 
     def card(self, traced: Traced) -> None:
-        """The laws of encodings, asked of the graph."""
+        """Check the laws of encodings on the graph."""
         self.begins("traced", does="being asked for its card")
         if traced.hooks is None:
             why = traced.why or "its graph does not stand for it at all lengths"
@@ -363,7 +364,7 @@ class _Look:
             self.tell({"event": "card", "why": "", "laws": [law]})
 
     def identity(self) -> None:
-        """What the code is, and what is unusual of that beside what it says of itself."""
+        """Identify the code, and remark on what is unusual given what it says of itself."""
         from ..programs.identify import identify
         from ..programs.identify.remarks import remarks_on
 
@@ -378,14 +379,14 @@ class _Look:
 
 
 def _is_run_alone(known: set[tuple[str, str]]) -> bool:
-    """Whether a law holds where it was run, and no proof says it."""
+    """Whether a law holds where it was run, is broken nowhere, and has no proof."""
     methods = {method for method, verdict in known if verdict == "holds"}
     return bool(methods) and "traced" not in methods and "broken" not in {v for _, v in known}
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the code warns of is no verdict, and what torch writes of its graphs is no log.
+    """Silence warnings of the code, and what torch writes about its graphs.
 
     pytest listens to torch's logger of traces too, and would show it with every failure.
     """

@@ -103,18 +103,17 @@ def check(
     fresh: Fresh = False,
     json: JsonFile = None,
 ) -> int:
-    """Which laws your PyTorch code obeys, which it breaks and with what input, and what it is.
+    """Check which laws your PyTorch code obeys, which it breaks with what input, and what it is.
 
-    This runs your code: importing the file given on the command line runs what stands in it, in
-    a process of its own, with your rights.  Check no file that you would not run.
+    This runs your code: importing the file given on the command line runs what stands in it, in a
+    process of its own, with your rights.  Check no file that you would not run.
 
-    Exit code 0: no law is broken, and each that was asked holds or is undecided, which the last
-    lines say: undecided is not known to hold.  1: a law is broken, or something is declared that
-    was not checked; with `--strict` also where a law is undecided.  2: a usage error, or the code
-    cannot be run.  With several targets the largest of theirs.
+    Exit code 0: no law is broken; those that were asked hold or are undecided (not known to hold),
+    as the last lines say.  1: a law is broken, or a declaration was not checked; with `--strict`
+    also if a law is undecided.  2: a usage error, or the code cannot be run.  With several targets
+    it is the largest of theirs.
 
-    Code of which nothing has changed is answered from the store, and not run; `--fresh` looks
-    again.
+    Unchanged code is answered from the store and not run; `--fresh` runs it again.
     """
     from .targets import in_rotate
 
@@ -150,10 +149,10 @@ def identify(
     whole: Whole = 600.0,
     json: JsonFile = None,
 ) -> int:
-    """What your PyTorch code is: layout, base, scaling, slopes, mask, each with its evidence.
+    """Identify your PyTorch code: layout, base, scaling, slopes, mask, each with its evidence.
 
-    This runs your code, as `check` does.  Exit code 0: it was identified.  1: it was not.
-    2: a usage error, or the code cannot be run.
+    This runs your code, as `check` does.  Exit code 0: it was identified.  1: it was not.  2: a
+    usage error, or the code cannot be run.
     """
     from .targets import in_rotate
 
@@ -167,7 +166,7 @@ def identify(
 
 
 def list_code_laws() -> int:
-    """Print the laws of code, by the kind of code they are about."""
+    """Print the laws of code, grouped by the kind of code that they are about."""
     from ..theorems.laws import laws_of
 
     for kind in KINDS:
@@ -178,7 +177,7 @@ def list_code_laws() -> int:
 
 
 def _known_laws(names: Sequence[str]) -> tuple[str, ...]:
-    """The ids of laws, each once; of a former id the present one, which is said on a line."""
+    """Return the ids of laws, each once; a former id is replaced, and a line says so."""
     if not names:
         return ()
     from ..theorems.laws import renamed
@@ -191,7 +190,7 @@ def _known_laws(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _settings(targets: list[str], settings: list[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The targets, and the settings: behind ``--set a=1`` further ones may stand as ``b=2``.
+    """Return the targets and the settings: after ``--set a=1`` others may follow as ``b=2``.
 
     Raises :class:`UsageError`.
     """
@@ -220,7 +219,10 @@ def _asked(
     limit: float,
     json: Path | None,
 ) -> dict[str, Any]:
-    """What is asked of every target alike, refused before any is run.  Raises ``ValueError``."""
+    """Return the options common to all targets, validated before any is run.
+
+    Raises :class:`UsageError`.
+    """
     base: dict[str, Any] = {
         "kind": kind,
         "declared": declare,

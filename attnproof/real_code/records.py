@@ -1,4 +1,4 @@
-"""Records of code that was checked: each law with what every method found, and what the code is."""
+"""Records of checked code: each law with the findings of every method, and what the code is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LawVerdict = Literal[
     "proved", "exact", "measured", "broken", "unchecked", "undecided", "not asked", "internal error"
 ]
 Method = Literal["measured", "identity", "exact", "traced"]
-RAISED = ("the code raised ", "the code left ")  # how a reason begins that is not about the law
+RAISED = ("the code raised ", "the code left ")  # prefixes of reasons that are not about the law
 
 
 Told = Annotated[JsonValue, BeforeValidator(plain)]
@@ -68,7 +68,7 @@ class FindingRecord(Record):
 
 
 class LawOfCodeRecord(Record):
-    """One law of the code: the verdict of all methods together, and what each of them found."""
+    """One law of the code: the verdict of all methods together, and the findings of each."""
 
     law: str
     says: str
@@ -89,12 +89,12 @@ class LawOfCodeRecord(Record):
 
     @property
     def shown(self) -> FindingRecord | None:
-        """The finding that breaks it, if one does."""
+        """The finding that breaks it; None if none does."""
         return next((one for one in self.findings if one.verdict == "broken"), None)
 
 
 class PartRecord(Record):
-    """One thing that was read off the code."""
+    """One property that was read off the code."""
 
     name: str
     value: Told
@@ -116,7 +116,7 @@ class IdentityRecord(Record):
 
 
 class RemarkRecord(Record):
-    """What is unusual of the code beside what it says of itself; no law is broken by it."""
+    """Something unusual about the code, given what it says of itself; it breaks no law."""
 
     about: str = Field(description="The part of the identity.")
     expected: str
@@ -130,7 +130,7 @@ class RemarkRecord(Record):
 
 
 class TracedRecord(Record):
-    """What was read of the code's graph of operations."""
+    """What was read from the code's graph of operations."""
 
     operations: int = Field(ge=0)
     guards: tuple[str, ...] = Field(description="Conditions under which the graph is the code.")
@@ -139,7 +139,7 @@ class TracedRecord(Record):
 
 
 class CardLawRecord(Record):
-    """A law of encodings, asked of what the code's graph does to a vector at a position."""
+    """A law of encodings, checked on what the code's graph does to a vector at a position."""
 
     law: str
     says: str
@@ -151,14 +151,14 @@ class CardLawRecord(Record):
 
 
 class CardRecord(Record):
-    """The laws of encodings that the code obeys; the exit code does not depend on it."""
+    """The verdicts on the laws of encodings; the exit code does not depend on them."""
 
     why: str = Field(description="Why there is none; empty if there is one.")
     laws: tuple[CardLawRecord, ...]
 
 
 class MethodRecord(Record):
-    """One way of looking, and why it did not come to an end, if it did not."""
+    """One method, and why it did not finish, if it did not."""
 
     method: Method
     why: str
@@ -167,7 +167,7 @@ class MethodRecord(Record):
 
 
 class CodeRecord(Record):
-    """One target."""
+    """The record of one target."""
 
     target: str
     name: str
@@ -213,23 +213,23 @@ class CodeRecord(Record):
 
     @property
     def unchecked(self) -> tuple[LawOfCodeRecord, ...]:
-        """The laws that were to compare what is declared, and did not."""
+        """The laws that should have compared a declaration, and did not."""
         return tuple(law for law in self.laws if law.verdict == "unchecked")
 
     @property
     def undecided(self) -> tuple[LawOfCodeRecord, ...]:
-        """The laws of which nothing is known, though they were asked."""
+        """The laws that were asked, and are not known to hold or to fail."""
         return tuple(law for law in self.laws if law.verdict == "undecided")
 
     @property
     def unasked(self) -> tuple[LawOfCodeRecord, ...]:
-        """The laws that were named, and could not be asked of this code."""
+        """The laws that were named, but could not be asked of this code."""
         named = (law for law in self.laws if law.law in self.named)
         return tuple(law for law in named if law.verdict == "not asked")
 
     @property
     def raises(self) -> str:
-        """What the code raised first, if it came to no end wherever it was simply run."""
+        """What the code raised first, if it raised whenever it was simply run; else empty."""
         ran = [f for law in self.asked for f in law.findings if f.method == "measured"]
         ran = [one for one in ran if one.verdict != "not asked"]
         ended = [one for one in ran if one.verdict != "undecided" or not one.why.startswith(RAISED)]
@@ -237,18 +237,18 @@ class CodeRecord(Record):
 
     @property
     def ok(self) -> bool:
-        """Every law that was asked or named holds, and there was one."""
+        """Whether at least one law was asked, and every law that was asked or named holds."""
         ran = not (self.why or self.stopped or self.unfinished or self.unasked or self.raises)
         good = all(law.verdict in ("proved", "exact", "measured") for law in self.asked)
         return ran and bool(self.asked) and good
 
     def law(self, name: str) -> LawOfCodeRecord:
-        """The law of this id.  Raises ``KeyError`` if the record has none."""
+        """Return the law with this id.  Raises ``KeyError`` if the record has none."""
         return {law.law: law for law in self.laws}[name]
 
 
 class CodesRecord(Record):
-    """All targets of one command."""
+    """The records of all targets of one command."""
 
     version: Literal[7] = 7
     made: str = Field(description="When, as an ISO date and time.")
@@ -264,7 +264,7 @@ class CodesRecord(Record):
 def codes_record(
     codes: Sequence[CodeRecord], unfinished: Sequence[str], seconds: float
 ) -> CodesRecord:
-    """The record of one command, made now."""
+    """Return the record of one command, dated now."""
     return CodesRecord(
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         attnproof=__version__,

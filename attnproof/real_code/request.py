@@ -1,4 +1,4 @@
-"""What is asked of code, checked once for all who ask; and what it gives, as plain data."""
+"""The request to check code, validated in one place for all callers; and results as plain data."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DEEP = 8
 
 
 def plain(value: Any, deep: int = 0) -> Any:
-    """A value as None, truth, number, text, list or dictionary; NaN and infinities are words.
+    """Return a value as None, bool, number, text, list or dictionary; NaN and infinities as words.
 
-    Arrays become nested lists; what is none of these becomes its text.
+    Arrays become nested lists; anything else becomes its text.
 
     >>> plain({"x": (1, float("nan")), 2: {0.5}})
     {'x': [1, 'nan'], '2': '{0.5}'}
@@ -44,7 +44,7 @@ def plain(value: Any, deep: int = 0) -> Any:
 
 
 def number(value: Any) -> float | str | None:
-    """A number of a finding: None, a finite float, or the word non-finite.
+    """Return a number of a finding: None, a finite float, or the word non-finite.
 
     >>> number(2), number(float("inf")), number(None)
     (2.0, 'non-finite', None)
@@ -56,7 +56,7 @@ def number(value: Any) -> float | str | None:
 
 
 def readable(text: str) -> str:
-    r"""A text without what would steer a terminal.
+    r"""Return the text without characters that would control a terminal.
 
     >>> readable("a\x1b[31mb\tc")
     'a?[31mb c'
@@ -66,7 +66,7 @@ def readable(text: str) -> str:
 
 
 def one_line(text: str, most: int = 400) -> str:
-    r"""A text in one line, cut where it is long.
+    r"""Return the text on one line, cut if it is long.
 
     >>> one_line("two\nlines")
     'two lines'
@@ -76,7 +76,7 @@ def one_line(text: str, most: int = 400) -> str:
 
 
 def raised(error: BaseException) -> str:
-    """What code raised, in a line; leaving by ``sys.exit`` is told as that.
+    """Describe in one line what code raised; ``sys.exit`` is described as such.
 
     >>> raised(ValueError("no")), raised(SystemExit(3))
     ('the code raised ValueError: no', 'the code left by sys.exit(3)')
@@ -109,20 +109,20 @@ METHODS = ("measured", "identity", "traced", "exact")
 Finite fields come last, and are not asked of a law that is proved and holds where it is measured.
 """
 LIMIT = 60.0  # seconds that one law may take
-IN_A_ROW = 3  # laws that come to no end, and none that does between them: then it is the code
-SAME = "<the same "  # begins what is told of an object that no line makes again
+IN_A_ROW = 3  # consecutive laws that do not finish, after which the code is blamed
+SAME = "<the same "  # prefix for an object that no line of source recreates
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One target and how it is looked at; ``laws`` empty means all that its kind has.
+    """One target and how to check it; empty ``laws`` means all laws of its kind.
 
-    ``limit`` is in seconds: what one law may take by all methods.  ``call`` is its signature in
-    axis letters, where that is told.  ``strict``: what is undecided does not pass.
-    ``settings`` of its constructor, as ``hidden_size=64``.  ``card``: the laws of encodings are
-    asked of its graph too.  ``known``: law, method and verdict of what a process before this one
-    found of it; no law is asked twice by one method.  ``as_read``: the mask that it read, as it
-    would be declared.
+    ``limit``: seconds that one law may take by all methods.  ``call``: the signature in axis
+    letters, if it was given.  ``strict``: undecided laws do not pass.  ``settings``: arguments of
+    its constructor, such as ``hidden_size=64``.  ``card``: also check the laws of encodings on its
+    graph.  ``known``: law, method and verdict of each finding of a previous process; no method
+    examines a law twice.  ``as_read``: the mask that the previous process read, in the notation of
+    a declaration.
 
     >>> Asked(target="rope.py::rotate", kind="rotary", seed=3).again("norm")
     'attnproof check rope.py::rotate --as rotary --law norm --seed 3'
@@ -145,7 +145,7 @@ class Asked:
     as_read: str = ""
 
     def again(self, law: str, dtype: str = "") -> str:
-        """The command that shows one law again; the call, for code that has no name in a file."""
+        """Return the command that repeats one law; a call if the code has no name in a file."""
         if self.target.startswith("<"):
             more = f", declared={self.declared!r}" if self.declared else ""
             more += ", strict=True" * self.strict
@@ -171,12 +171,12 @@ class Asked:
         return shlex.join(words)
 
     def text(self) -> str:
-        """The same as one line of JSON."""
+        """Return the request as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def read(cls, text: str) -> Asked:
-        """What :meth:`text` wrote."""
+        """Return the request that :meth:`text` wrote."""
         told = json.loads(text)
         lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "methods", "settings")}
         known = tuple((law, method, verdict) for law, method, verdict in told["known"])
@@ -184,9 +184,9 @@ class Asked:
 
 
 def settings_of(words: Iterable[str]) -> dict[str, Any]:
-    """Settings of a constructor, as they are written; what is not a literal of Python is a text.
+    """Return constructor settings from their text; what is not a Python literal stays text.
 
-    ``config.width=8`` is a part of the argument ``config``.  Raises ``ValueError``.
+    ``config.width=8`` sets a part of the argument ``config``.  Raises ``ValueError``.
 
     >>> settings_of(["heads=4", "sizes=(4, 4)", "kind=causal", "bias=False"])
     {'heads': 4, 'sizes': (4, 4), 'kind': 'causal', 'bias': False}
@@ -207,7 +207,7 @@ def settings_of(words: Iterable[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Run:
-    """Where inputs come from unless an assertion says otherwise; ``heard``: name, verdict."""
+    """Defaults for drawing inputs, unless an assertion overrides them; ``heard``: name, verdict."""
 
     seed: int = 0
     dtype: str = "float32"
@@ -230,11 +230,11 @@ def asked_of(
     methods: str | Iterable[str] = METHODS,
     **more: Any,
 ) -> Asked:
-    """What is asked of a target, by a command, a test or a notebook: every word of it is known.
+    """Return a validated request, for a command, a test or a notebook.
 
-    Seed, dtypes and device are those of the test run unless they are given; ``more`` is as
-    :class:`Asked` has it.  Raises ``ValueError`` for a kind, declaration, call, seed, dtype, device
-    or method that there is not.
+    Seed, dtypes and device default to those of the test run; ``more`` are further fields of
+    :class:`Asked`.  Raises ``ValueError`` for an unknown kind, dtype, device or method, or an
+    invalid seed, declaration or call.
     """
     run = AT_WORK.get()
     seed = run.seed if seed is None else seed

@@ -1,7 +1,8 @@
-"""Code is run in a process of its own: what never ends is killed, and what is finished is kept.
+"""Run code in a process of its own: if it never ends it is killed, and finished results are kept.
 
-Findings go to its standard output, a line of JSON each; what the code prints goes to standard
-error, and what it reads is empty.  It ends when the process that started it ends.
+The process writes findings to its standard output, one line of JSON each.  What the code prints
+goes to standard error, and its standard input is empty.  The process ends when the one that started
+it ends.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ if TYPE_CHECKING:
     from .collecting import Collected
 
 
-# The package is found where this one is; the path is then left to the code that is run.
+# The folder of this package comes first on the path for its own import, and last for the code.
 BOOT = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); import attnproof; "
     "sys.path.append(sys.path.pop(0)); from attnproof.real_code.running import main; main()"
 )
 HOME = str(Path(__file__).resolve().parent.parent.parent)
-TAIL = 200  # lines of what code prints that are kept
+TAIL = 200  # lines of the code's output that are kept
 WAIT = 0.05
-LEAST = 0.1  # of the limit of a law is left to each further method of looking at it
+LEAST = 0.1  # share of a law's limit that each further method gets at least
 FAULTS = ("Stack (most recent", "Current thread 0x", "Fatal Python error: ")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that one step may take (a law by all methods, an import), and all of them."""
+    """Seconds for one step (one law by all methods, or an import), and for all steps together."""
 
     law: float = LIMIT
     whole: float = 600.0
@@ -54,7 +55,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Stopped:
-    """Why the process was at an end before its work was."""
+    """Why the process ended before its work was done."""
 
     why: str
     line: str = ""
@@ -78,7 +79,7 @@ Start = Callable[[str], Process]
 
 
 def spawned(asked: str) -> Process:
-    """A process that begins with nothing."""
+    """Start a fresh interpreter for a request."""
     return subprocess.Popen(
         [sys.executable, "-P", "-c", BOOT, HOME, asked],
         stdin=subprocess.PIPE,
@@ -89,7 +90,7 @@ def spawned(asked: str) -> Process:
 
 
 class Child:
-    """The process in which one target is run, and what is heard of it."""
+    """The process in which one target is run, and what has been received from it."""
 
     def __init__(self, asked: Asked, start: Start | None = None) -> None:
         self.start = start
@@ -112,7 +113,7 @@ class Child:
             self.said.append(readable(line.decode(errors="replace").rstrip("\n")))
 
     def place(self) -> list[str]:
-        """The lines of the code that are at work, the innermost first, where they can be had."""
+        """Return the frames that are running, innermost first; none if they cannot be obtained."""
         if not hasattr(signal, "SIGUSR1") or self.process.poll() is not None:
             return []
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -125,20 +126,20 @@ class Child:
         return []
 
     def frames(self) -> list[str]:
-        """The frames that the fault handler printed last."""
+        """Return the frames that the fault handler printed last."""
         said = list(self.said)
         marks = [i for i, line in enumerate(said) if line.startswith(FAULTS)]
         told = said[marks[-1] + 1 :] if marks else []
         return [line.strip() for line in told if re.match(r' +File ".*", line \d+ in ', line)]
 
     def printed(self) -> list[str]:
-        """The end of what the code printed, without what the fault handler printed."""
+        """Return the end of what the code printed, without the output of the fault handler."""
         said = list(self.said)
         marks = (i for i, line in enumerate(said) if line.startswith(FAULTS))
         return [line for line in said[: next(marks, len(said))] if line]
 
     def kill(self) -> None:
-        """End the process and all that it started."""
+        """Kill the process and everything that it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -158,16 +159,16 @@ def run(
     tell: Callable[[Collected, dict[str, Any]], None],
     child: Child,
 ) -> tuple[Stopped | None, str]:
-    """Hear what a process tells of its target: why it stopped, if it did, and what it printed last.
+    """Take in what a process reports; return why it was stopped, if it was, and its last output.
 
-    A law that comes to no end is undecided, and the others are asked in a new process.  A method
-    by which ``IN_A_ROW`` of them come to none is given up, and the others go on, unless it is the
-    one by which the code simply runs: code of which no law ends, or that cannot be loaded a second
-    time, is not run again.
+    A law that does not finish is undecided, and the others are examined in a new process.  A method
+    is given up if ``IN_A_ROW`` laws in a row do not finish, and the other methods go on.  Code is
+    not run again if this happens to the method "measured", which simply runs it, if none of its
+    laws finish there, or if the code cannot be loaded a second time.
     """
     end = monotonic() + limits.whole
     said: list[str] = []
-    first: tuple[Stopped, tuple[str, str]] | None = None  # where it was stopped before
+    first: tuple[Stopped, tuple[str, str]] | None = None  # where it was stopped last time
     in_a_row, ended = 0, 0
     while True:
         try:
@@ -214,10 +215,10 @@ def _listen(
     end: float,
     tell: Callable[[Collected, dict[str, Any]], None],
 ) -> Stopped | None:
-    """Hear what the process tells until it has ended, crashed, or had its time."""
-    spent: dict[str, float] = {}  # on each law, by the methods that go law by law
+    """Take in what the process reports until it ends, crashes or runs out of time."""
+    spent: dict[str, float] = {}  # on each law, over all methods that go law by law
     since, at = monotonic(), ""
-    step: float | None = None  # the libraries are loaded in time that is not the code's
+    step: float | None = None  # loading the libraries does not count
     while True:
         now = monotonic()
         if now > end or (step is not None and now > step):
@@ -230,14 +231,14 @@ def _listen(
         except queue.Empty:
             if child.process.poll() is None:
                 continue
-            child.readers[0].join(WAIT)  # something that it started may hold the pipe for ever
+            child.readers[0].join(WAIT)  # a process that it started may hold the pipe forever
             if not child.heard.empty():
                 continue
             line = None
         if line is None:
             return _ended(child, heard)
         if not line.endswith(b"\n"):
-            continue  # it died while it wrote
+            continue  # it died while writing
         try:
             event = json.loads(line)
             heard.hear(event)
@@ -255,7 +256,7 @@ def _listen(
 
 
 def _ended(child: Child, heard: Collected) -> Stopped:
-    """The process is gone, and had not said that it would go."""
+    """Return how the process ended without announcing it."""
     try:
         code = child.process.wait(1.0)
     except subprocess.TimeoutExpired:
@@ -271,7 +272,7 @@ def _ended(child: Child, heard: Collected) -> Stopped:
 
 
 def _line(frames: list[str], heard: Collected) -> str:
-    """The innermost line of the file that the code stands in, or of any."""
+    """Return the innermost frame in the file of the code, or else in any file."""
     told = [re.sub(r'^File "(.*)", line (\d+) in (.*)$', r"\1:\2 in \3", f) for f in frames]
     path = heard.asked.target.rpartition("::")[0]
     mine = [f for f in told if heard.file and f.startswith(f"{heard.file}:")]
@@ -279,24 +280,24 @@ def _line(frames: list[str], heard: Collected) -> str:
     return (mine or told or [""])[0]
 
 
-YOUNG = 1_000_000  # objects made before cycles are looked for: loading torch makes as many
+YOUNG = 1_000_000  # allocations before a garbage collection: loading torch makes as many
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Look at one target; never returns."""
+    """Examine one target; never returns."""
     gc.set_threshold(YOUNG)
     asked = Asked.read((sys.argv[1:] if arguments is None else arguments)[0])
     findings = _streams()
     sys.stdout = printed = counting(1)
-    faulthandler.enable()  # a crash tells its line on standard error
+    faulthandler.enable()  # a crash prints its line to standard error
     if hasattr(faulthandler, "register"):
-        faulthandler.register(signal.SIGUSR1, all_threads=False)  # asked where it stands
+        faulthandler.register(signal.SIGUSR1, all_threads=False)  # prints the current line
 
     own = os.getpid()
 
     def tell(event: dict[str, Any]) -> None:
         if os.getpid() != own:
-            os._exit(0)  # the code forked, and this is the copy: it would tell all of it twice
+            os._exit(0)  # a fork made by the code, which would report everything twice
         findings.write(json.dumps(event, allow_nan=False) + "\n")
         findings.flush()
 
@@ -313,7 +314,7 @@ def main(arguments: list[str] | None = None) -> None:
         )
     tell({"event": "printed", **printed.told()})
     tell({"event": "ended"})
-    os._exit(0)  # threads of the code may be left, and hooks at exit
+    os._exit(0)  # the code may have left threads and exit hooks
 
 
 def _look(asked: Asked, tell: Any) -> None:
@@ -329,13 +330,13 @@ def _look(asked: Asked, tell: Any) -> None:
     from .loading import CannotLoad, load
     from .targets import sources_loaded
 
-    torch.set_num_threads(1)  # small arrays; and sums in one order on every machine
+    torch.set_num_threads(1)  # arrays are small; sums have the same order everywhere
     tell({"event": "ready", "torch": torch.__version__})
     try:
         chosen(asked.device)
         tell({"event": "begins", "method": "", "law": "", "does": "being imported"})
         code = load(asked.target)
-        gc.freeze()  # what is loaded stays, and is not gone through again
+        gc.freeze()  # what is loaded stays, and is not collected again
         tell({"event": "begins", "method": "", "law": "", "does": "being adapted"})
         subject = adapted(code.thing, asked, code.name, code.file, tell)
     except (
@@ -355,10 +356,10 @@ def _look(asked: Asked, tell: Any) -> None:
 
 
 def _streams() -> IO[str]:
-    """Take standard output and input away from the code; what findings are written to.
+    """Take standard output and input away from the code; return the stream for findings.
 
-    Whoever started this process holds the other end of its input and writes nothing: when that
-    end closes nobody listens, and the code, which may never end, is ended.
+    Whoever started this process holds the other end of its input and writes nothing.  When that end
+    closes, nobody is listening, and this process exits, even if the code would never end.
     """
     findings = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -384,14 +385,14 @@ FIRST = 80  # characters of the first line that are shown
 
 
 class Counting(io.TextIOWrapper):
-    """A stream of text that counts the lines that are written to it; empty ones count for none."""
+    """A text stream that counts the lines written to it, except empty ones."""
 
     lines = 0
     first = ""
-    begun = ""  # the start of the line that has no end yet
+    begun = ""  # the start of an unfinished line
 
     def write(self, text: str) -> int:
-        """Hand the text on, and count its lines."""
+        """Pass the text on, and count its lines."""
         *ended, begun = (self.begun + text).split("\n")
         self.begun = begun[: 2 * FIRST]
         told = [line for line in ended if line.strip()]
@@ -401,12 +402,12 @@ class Counting(io.TextIOWrapper):
         return super().write(text)
 
     def told(self) -> dict[str, int | str]:
-        """How many lines there are, and the first of them; one without an end is a line too."""
+        """Return the number of lines and the first of them; an unfinished line counts."""
         more = self.begun.strip()
         return {"lines": self.lines + bool(more), "first": self.first or one_line(more, FIRST)}
 
 
 def counting(number: int) -> Counting:
-    """What is written to a descriptor, line by line, for the process may be killed any time."""
+    """Return a line-buffered stream to a descriptor, as the process may be killed at any time."""
     stream = os.fdopen(os.dup(number), "wb")
     return Counting(stream, encoding="utf-8", errors="replace", line_buffering=True)

@@ -1,4 +1,4 @@
-"""Code on a terminal page: what is broken, what is proved, the other laws, what the code is."""
+"""The terminal page of a check: what is broken, what is proved, other laws, what the code is."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from .words import (
 )
 
 NARROW, WIDE = 80, 100
-FIRST = ("broken", "unchecked", "proved")  # these stand above the rest
-LONG = 60  # characters of conditions that are worth a note, where rows share them
-FEW = 4  # lines of what the code printed
+FIRST = ("broken", "unchecked", "proved")  # shown above the others
+LONG = 60  # shared conditions longer than this, in characters, get a note
+FEW = 4  # lines of the code's output that are shown
 
 
 def code_page(record: CodeRecord, width: int = WIDE, *, verbose: bool = False) -> Group:
-    """What ``attnproof check`` prints of one target.
+    """Return the page that ``attnproof check`` prints for one target.
 
-    What is broken, with a witness; what is proved, with its conditions; the other laws, a line
-    each; what the code is; and last how many laws have which verdict.  ``verbose``: the laws that
-    were not asked as well, and no line is cut.
+    It shows what is broken, with a witness; what is proved, with its conditions; the other laws,
+    one line each; what the code is; and a count of the verdicts.  ``verbose``: also the laws that
+    were not asked, and no line is cut.
     """
     at = max(NARROW, min(width, WIDE))
     return laid_out(_code(record, at, verbose), at)
@@ -69,18 +69,18 @@ def _code(record: CodeRecord, width: int, verbose: bool) -> Iterator[Part]:
 
 
 def _order(law: LawOfCodeRecord) -> int:
-    """What is not known to hold stands above what is."""
+    """Return a sort key that puts laws not known to hold above the others."""
     return ("internal error", "undecided", "exact", "measured").index(law.verdict)
 
 
 def identity_page(record: CodeRecord, width: int = WIDE) -> Group:
-    """What ``attnproof identify`` prints of one target."""
+    """Return the page that ``attnproof identify`` prints for one target."""
     parts = (_head(record), _identity(record.identity), _remarks(record), _notes(record))
     return laid_out(chain(*parts), max(NARROW, min(width, WIDE)))
 
 
 def _line(text: str, style: str = "") -> Line:
-    """A line whose further ones stand a little deeper; a command that is to be copied is whole."""
+    """Return a line with a hanging indent; a command to be copied is not wrapped."""
     return Line(text, style, None if text.lstrip().startswith("again: ") else 2)
 
 
@@ -99,7 +99,7 @@ def _head(record: CodeRecord) -> Iterator[Line]:
 
 
 def _failed(record: CodeRecord) -> Iterator[Line]:
-    """The first broken law in full, the others in a line each; what is declared and unchecked."""
+    """Yield the first broken law in full, the others briefly, then unchecked declarations."""
     for number, law in enumerate(record.broken):
         yield EMPTY
         if number == 0:
@@ -121,11 +121,11 @@ def _rows(
     noted: Sequence[Condition] = (),
     note: str = "",
 ) -> Table:
-    """One row a law: sign, law, verdict, how it is known, error and bound.
+    """Return a table with a row per law: sign, law, verdict, how it is known, error and bound.
 
-    Laws that hold under the same conditions stand one below the other beside them, joined by a
-    bar.  Not ``whole``: a line each, cut where it is long, but for what has conditions.  In the
-    place of conditions that are ``noted`` stands the number of their ``note``.
+    Laws that hold under the same conditions are listed beside these, joined by a bar.  Unless
+    ``whole``, a row is cut to one line if it has no conditions.  Conditions that are ``noted`` are
+    replaced by the number of their ``note``.
     """
     shown = Table(
         box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", show_header=header
@@ -159,7 +159,7 @@ def _rows(
 
 
 class _Beside:
-    """Conditions that several laws have in common: "each ..", behind a bar as high as both."""
+    """Conditions shared by several laws, as "each ..", behind a bar as high as both."""
 
     def __init__(self, told: str, laws: int) -> None:
         self.told, self.laws = told, laws
@@ -171,9 +171,9 @@ class _Beside:
 
 
 def _shared(laws: Sequence[LawOfCodeRecord]) -> tuple[Condition, ...]:
-    """The conditions that all of some laws have which have any, where they are long.
+    """Return the conditions common to all laws that have conditions, if they are long.
 
-    Of laws in one row they are told once anyway.
+    If such laws all share one row, nothing is returned: the row states the conditions once anyway.
     """
     under = [group[0].assuming for _, group in _alike(laws) if group[0].assuming]
     if len(under) < 2:
@@ -185,7 +185,7 @@ def _shared(laws: Sequence[LawOfCodeRecord]) -> tuple[Condition, ...]:
 def _alike(
     laws: Iterable[LawOfCodeRecord], noted: Sequence[Condition] = (), note: str = ""
 ) -> Iterator[tuple[str, list[LawOfCodeRecord]]]:
-    """How laws are known, and the laws; those of one verdict under the same conditions together."""
+    """Yield how laws are known, with those laws; equal verdicts and conditions are grouped."""
     found: dict[tuple[str, ...], list[LawOfCodeRecord]] = {}
     for law in laws:
         alone = () if law.assuming else (law.law,)
@@ -194,7 +194,7 @@ def _alike(
 
 
 def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:
-    """Laws that were not reached, or not asked; what the code is; notes."""
+    """Yield the laws not reached or not asked, what the code is, and notes."""
     yield from (_line(line, "dim") for line in set_aside(record, verbose=verbose))
     if record.identity is not None:
         yield EMPTY
@@ -210,7 +210,7 @@ def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:
 
 
 def _identity(identity: IdentityRecord | None) -> Iterator[Line]:
-    """The sentence, then each part with its evidence, then answers."""
+    """Yield the sentence, then each part with its evidence, then answers."""
     if identity is None:
         return
     yield EMPTY
@@ -222,12 +222,12 @@ def _identity(identity: IdentityRecord | None) -> Iterator[Line]:
 
 
 def _remarks(record: CodeRecord) -> Iterator[Line]:
-    """What is unusual of the code beside what it says of itself."""
+    """Yield what is unusual about the code, given what it says of itself."""
     yield from (_line(f"remark: {one.sentence}", "yellow") for one in record.remarks)
 
 
 def _notes(record: CodeRecord) -> Iterator[Line]:
-    """What was traced, what did not come to an end, what the code printed."""
+    """Yield what was traced, what did not finish, and what the code printed."""
     traced = record.traced
     if traced is not None and traced.why:
         yield _line(f"nothing was proved of it: {traced.why}", "dim")
