@@ -1,4 +1,4 @@
-"""The command that measures this machine: calibrate."""
+"""The command ``calibrate``, which measures this machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def calibrate(
     show: Annotated[bool, typer.Option("--show", help="What is stored; measure nothing.")] = False,
     json: JsonFile = None,
 ) -> int:
-    """Measure this machine's constants of rounding: functions, orders of sums, attention kernels.
+    """Measure this machine's rounding constants: functions, orders of sums, attention kernels.
 
     They are stored with the backend's name and version, and rounding bounds use them from then on.
     """
@@ -87,7 +87,7 @@ def _depth(depth: Depth) -> str:
 
 
 def _grid(title: str, rows: Iterable[Any], columns: Mapping[str, Callable[[Any], str]]) -> Grid:
-    """A row of each thing, with what each column says of it."""
+    """Return a table with a row for each item, and what each column says about it."""
     return Grid(title, (*columns,), tuple(tuple(of(x) for of in columns.values()) for x in rows))
 
 

@@ -78,11 +78,11 @@ class CellRecord(Record):
     def conditions(self) -> tuple[Condition, ...]:
         """Everything under which the verdict holds: positions, hypotheses, divisors that are not 0.
 
-        That of a difference which is refuted has them too: its negation is proved.
+        A refuted difference has conditions too: its negation is proved.
         """
         proofs = [part for part in self.evidence if isinstance(part, ProvedEvidence)]
         if any(isinstance(part, RefutedEvidence | UndecidedEvidence) for part in self.evidence):
-            proofs = []  # of parts of what was asked: they carry no verdict
+            proofs = []  # they prove parts of the statement, and carry no verdict
         alone = len(proofs) == 1
         readings = [
             Condition(told, "if", "" if alone else part.says)
@@ -141,10 +141,10 @@ class TableRecord(Record):
 
     @property
     def ok(self) -> bool:
-        """Nothing is broken, misread or unfinished, and no code raised."""
+        """Whether nothing is broken, misread or unfinished, and no code raised."""
         stopped = any(cell.error or cell.verdict == "internal error" for cell in self.cells)
         return not (self.broken or self.unfinished or stopped)
 
     def cell(self, encoding: str, law: str) -> CellRecord:
-        """The cell of these two ids."""
+        """Return the cell of these two ids."""
         return next(c for c in self.cells if (c.encoding, c.law) == (encoding, law))

@@ -1,4 +1,4 @@
-"""The command line.  Its commands load what they need when they run, so that help is quick."""
+"""The command line.  Commands load what they need when they run, so that help is fast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import Interrupted, UsageError
 
 try:
     import typer
-except KeyboardInterrupt:  # before there is a command that could tell of it
+except KeyboardInterrupt:  # before there is a command that could report it
     print("attnproof: interrupted", file=sys.stderr)
     raise SystemExit(130) from None
 
@@ -77,7 +77,7 @@ def schema(
         bool, typer.Option("--calibration", help="Of a calibration; needs torch.")
     ] = False,
 ) -> int:
-    """The JSON schema of the record."""
+    """Print the JSON schema of a record."""
     asked = {
         "--table": table,
         "--sweep": of_sweep,
@@ -98,7 +98,7 @@ def schema(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; the exit code.  A usage error is one line on standard error."""
+    """Run a command; return the exit code.  A usage error is one line on standard error."""
     os.environ.setdefault("SYMPY_CACHE_SIZE", str(REMEMBERED))
     given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     for stream in (sys.stdout, sys.stderr):
@@ -132,9 +132,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _called(given: list[str]) -> object:
-    """What a command returns; typer reads the options of all that an app has, so it gets one.
+    """Run a command; typer gets an app with this command only, as it reads the options of all.
 
-    A word alone is a command with its defaults: to read options that nobody gives, typer loads
+    A command without arguments runs with its defaults: even to parse no options, typer loads
     pydantic, which takes as long as a list of all theorems.
     """
     named = [
@@ -153,7 +153,7 @@ def _called(given: list[str]) -> object:
 
 
 def _failed(error: Exception) -> int:
-    """What no command heard of: the traceback, and whose fault it is in the last line."""
+    """Print the traceback of an unhandled error, with whose fault it is in the last line."""
     from .symbolic.faults import fault_of, traceback_of
 
     fault = fault_of(error, refusals=())

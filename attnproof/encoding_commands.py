@@ -1,4 +1,4 @@
-"""The commands on encodings: ``new``, ``card`` and ``table``, and their list."""
+"""The commands on encodings: ``new``, ``card`` and ``table``, and the list of encodings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WHERE = "`attnproof list --encodings`"
 
 @app.command()
 def new(name: Annotated[str, typer.Argument(metavar="NAME")]) -> int:
-    """Write NAME.py, an encoding that works and has a card, to be changed into yours."""
+    """Write NAME.py, a working encoding with a card, to be changed into yours."""
     file = new_encoding(name, Path())
     print(f"wrote {file}; its card: attnproof card {file}")
     return 0
@@ -59,7 +59,7 @@ def card(
     limit: Limit = None,
     encoding: EncodingFiles = None,
 ) -> int:
-    """What encodings do, and each law: proved, refuted, or proved under a hypothesis."""
+    """Show what encodings do, and each law: proved, refuted, or proved under a hypothesis."""
     from .cards import Card, is_file_name, only
 
     files = [Path(name) for name in names if is_file_name(name)]
@@ -95,7 +95,7 @@ def table(
     limit: Limit = None,
     encoding: EncodingFiles = None,
 ) -> int:
-    """Encodings × laws: which encoding obeys which law."""
+    """Show encodings × laws: which encoding obeys which law."""
     from .cards import Table
 
     found, laws = _loaded(encoding or (), law or ())
@@ -119,7 +119,7 @@ def table(
 
 
 def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequence[EncodingLaw]]:
-    """The encodings with those of these files, and the laws that are asked for."""
+    """Return the encodings, including those of these files, and the laws that were asked for."""
     for file in files:
         if not file.exists():
             raise UsageError(f"wanted {KNOWN}, got {file}, which is not there; check the path")
@@ -137,7 +137,7 @@ def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequ
 def _chosen(
     names: Sequence[str], found: Encodings
 ) -> tuple[list[type[Encoding]], list[BrokenEncoding]]:
-    """The encodings with these ids, or all; of ids that broken modules would have, the faults."""
+    """Return the encodings with these ids, or all; and faults of modules that would have them."""
     if not names:
         return list(found.kinds), []
     from .registry import ids_lost
@@ -170,7 +170,7 @@ def _decide(
     limit: float | None = None,
     lines: bool = False,
 ) -> TableRecord:
-    """Decide with a bar; an interrupt before anything was decided leaves nothing."""
+    """Decide with a progress bar; interrupted before anything was decided, leave nothing."""
     require_file(json)
     if numeric:
         load(
@@ -201,7 +201,7 @@ def _decide(
 
 
 def list_encodings(files: Sequence[Path]) -> int:
-    """Print the encodings, by where they act, and the laws; the exit code."""
+    """Print the encodings, by where they act, and the laws; return the exit code."""
     from itertools import groupby
 
     from .registry import place_words
@@ -268,9 +268,9 @@ class {name}(Encoding):
 
 
 def new_encoding(name: str, folder: Path) -> Path:
-    """Write ``NAME.py`` into the folder; the path.
+    """Write ``NAME.py`` into the folder; return the path.
 
-    A file that is there is never overwritten.
+    An existing file is never overwritten.
     """
     if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The command ``equal``: two programs, and whether they are one function."""
+"""The commands ``equal`` and ``classes``: whether programs are the same function."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def equal(
     """Whether two programs are one function: proved for all lengths, or where they differ.
 
     This runs your code.  Weights of modules are shared by their names, or as `--weights` says, so
-    that a proof is of all weights.
+    that a proof holds for all weights.
 
     Exit code 0: no difference was found, and the page says how that is known.  1: there is a
-    counterexample; with `--strict` also where it is not proved.  2: a usage error, or the two
-    cannot be called on the same arrays.
+    counterexample; with `--strict` also if it is not proved.  2: a usage error, or the two cannot
+    be called on the same arrays.
     """
     if len(call or ()) > MOST:
         raise UsageError(f"wanted --call once for both or twice, got it {len(call or ())} times")
@@ -123,7 +123,7 @@ def classes(
     limit: Limit = 20.0,
     json: JsonFile = None,
 ) -> int:
-    """Many programs in classes of equal ones, and what shows two classes to differ.
+    """Sort programs into classes of equal ones, and show what makes two classes differ.
 
     This runs your code.  Each program is compared with the first of each class, as by `equal`;
     specifications come first, and are not compared with one another.
@@ -159,7 +159,7 @@ def classes(
 
 
 def exit_code(record: EqualRecord, *, strict: bool = False) -> int:
-    """1: a counterexample, or not proved where the run is strict; 2: a fault of attnproof."""
+    """Return 1 for a counterexample, or if strict and not proved; 2 for a fault of attnproof."""
     if record.verdict == "internal error":
         return FAULT
     if record.verdict == "counterexample":
@@ -170,7 +170,7 @@ def exit_code(record: EqualRecord, *, strict: bool = False) -> int:
 def _told(
     targets: tuple[str, str], calls: Sequence[str], settings: Sequence[str]
 ) -> tuple[Told, Told]:
-    """Both programs, loaded.  Raises :class:`UsageError`."""
+    """Return both programs, loaded.  Raises :class:`UsageError`."""
     from .programs.equal.sides import Told
     from .programs.equal.specification import is_specification
 
@@ -193,7 +193,7 @@ def _told(
 
 
 def _loaded(target: str, line: str, settings: list[str]) -> Told:
-    """A program by its name.  Raises :class:`UsageError`."""
+    """Return a program by its name.  Raises :class:`UsageError`."""
     from .equal_records import loaded
     from .programs.equal.specification import SPECIFIED
     from .real_code.loading import CannotLoad
@@ -228,7 +228,7 @@ def _compared(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """What is being done, on a terminal."""
+    """Show what is being done on a terminal; yield the function that updates it."""
     from rich.console import Console
 
     console = Console(stderr=True)

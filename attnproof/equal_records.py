@@ -1,6 +1,6 @@
-"""Two programs compared: the record, its page, and the assertion in one's own tests.
+"""Two programs compared: the record, its page, and an assertion for your own tests.
 
-The verdict, its conditions, the counterexample, where they part.
+The record has the verdict, its conditions, a counterexample, and where the programs part.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SameVerdict = Literal[
 
 
 class ProgramRecord(Record):
-    """One of the two programs: where it stands and how it was called."""
+    """One of the two programs: where it is defined, and how it was called."""
 
     target: str
     name: str
@@ -41,7 +41,7 @@ class ProgramRecord(Record):
 
 
 class StepRecord(Record):
-    """A step of a program that the other does not do."""
+    """A step of one program that the other does not have."""
 
     operation: str
     place: str
@@ -52,14 +52,14 @@ class StepRecord(Record):
 
 
 class PartedRecord(Record):
-    """Where the two programs begin to do otherwise."""
+    """The first steps in which the two programs differ."""
 
     first: StepRecord | None
     second: StepRecord | None
 
 
 class EqualRecord(Record):
-    """Whether two programs are one function, how that is known, and under which conditions."""
+    """Whether two programs are the same function, how that is known, and its conditions."""
 
     schema_version: Literal[1] = 1
     made: AwareDatetime
@@ -86,7 +86,7 @@ class EqualRecord(Record):
 
 
 class MemberRecord(Record):
-    """A program of a class, and how it is known to be the same as the first."""
+    """A program of a class, and how it is known to equal the first."""
 
     target: str
     verdict: SameVerdict
@@ -94,14 +94,14 @@ class MemberRecord(Record):
 
 
 class ClassRecord(Record):
-    """Programs that are one function."""
+    """Programs that are the same function."""
 
     first: str
     others: tuple[MemberRecord, ...]
 
 
 class ApartRecord(Record):
-    """Two programs that are not known to be one function."""
+    """Two programs that are not known to be the same function."""
 
     first: str
     second: str
@@ -112,7 +112,7 @@ class ApartRecord(Record):
 
 
 class ClassesRecord(Record):
-    """Programs in classes of equal ones."""
+    """Programs sorted into classes of equal ones."""
 
     schema_version: Literal[1] = 1
     made: AwareDatetime
@@ -123,7 +123,7 @@ class ClassesRecord(Record):
 
 
 def classes_record(found: Classes, seconds: float) -> ClassesRecord:
-    """The record of classes that were found."""
+    """Return the record of the classes that were found."""
     return ClassesRecord(
         made=datetime.now(UTC),
         attnproof=__version__,
@@ -151,14 +151,14 @@ def _apart(first: Told, second: Told, found: Verdict | str) -> ApartRecord:
 
 
 def line_of(found: Verdict) -> str:
-    """The line of a verdict, with every condition."""
+    """Return the line of a verdict, with every condition."""
     if found.verdict == "proved":
         return verdict_line("proved", found.assuming, how=found.why)
     return f"{found.verdict}: {found.why}"
 
 
 def equal_record(found: Verdict, targets: tuple[str, str], again: str, seed: int) -> EqualRecord:
-    """The record of what was found."""
+    """Return the record of a comparison."""
     both, looked = found.two, found.looked
     return EqualRecord.of(
         found,
@@ -209,7 +209,7 @@ WIDEST = 100
 
 
 def page(record: EqualRecord) -> Iterator[Line]:
-    """What ``attnproof equal`` prints."""
+    """Yield what ``attnproof equal`` prints."""
     sign = SIGNS.get(record.verdict, "✗")
     for name, one in (("first", record.first), ("second", record.second)):
         yield Line(f"{name:<7}{one.target}", "bold")
@@ -249,7 +249,7 @@ def _parted(parted: PartedRecord) -> Iterator[Line]:
 
 
 def classes_page(record: ClassesRecord) -> Iterator[Line]:
-    """What ``attnproof classes`` prints."""
+    """Yield what ``attnproof classes`` prints."""
     count = sum(1 + len(each.others) for each in record.classes)
     yield Line(f"{count} programs in {len(record.classes)} classes; {record.seconds:.1f} s", "bold")
     for number, each in enumerate(record.classes, 1):
@@ -270,7 +270,7 @@ def classes_page(record: ClassesRecord) -> Iterator[Line]:
 
 
 class NotEqual(AssertionError):
-    """Two programs are two functions, or not known to be one; ``record`` says what was found."""
+    """Two programs differ, or are not known to be equal; ``record`` has what was found."""
 
     def __init__(self, text: str, record: EqualRecord) -> None:
         super().__init__(text)
@@ -288,15 +288,15 @@ def check_equal(
     seed: int = 0,
     seconds: float = 20.0,
 ) -> EqualRecord:
-    """Whether two programs are one function: the record of what was found.
+    """Compare two programs, and return the record of whether they are the same function.
 
     Each is a function or module, or its target, ``"FILE.py::NAME"``; ``second`` may be a
-    specification, such as ``"attention:causal"``.  ``call`` says how both are
-    called in axis letters, ``other`` how the second is (:mod:`attnproof.programs.signature`);
-    ``where`` and ``weights`` what stands for its arguments and parameters.
+    specification, such as ``"attention:causal"``.  ``call`` says how both are called, in axis
+    letters, and ``other`` how the second is (:mod:`attnproof.programs.signature`); ``where`` and
+    ``weights`` say what stands for its arguments and parameters.
 
-    Raises :class:`~attnproof.programs.signature.SignatureError` where the two cannot be called on
-    the same arrays, and ``ValueError`` for a target that cannot be loaded.
+    Raises :class:`~attnproof.programs.signature.SignatureError` if the two cannot be called on the
+    same arrays, and ``ValueError`` for a target that cannot be loaded.
 
     >>> found = check_equal(lambda x: 2 * x, lambda x: x + x, "x: B n E -> B n E")
     >>> found.verdict
@@ -330,7 +330,7 @@ def check_equal(
 def assert_equal(
     first: Any, second: Any, call: str = "", other: str = "", *, strict: bool = False, **more: Any
 ) -> EqualRecord:
-    """Fail where two programs are not one function; ``strict``: also where that is not proved.
+    """Fail unless two programs are the same function; ``strict``: also unless that is proved.
 
     Raises :class:`NotEqual` with the page of what was found.
 
@@ -346,7 +346,7 @@ def assert_equal(
 
 
 def loaded(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Told:
-    """A program, or the one at a target.  Raises ``CannotLoad`` and ``ValueError``."""
+    """Return a program, or the one at a target.  Raises ``CannotLoad`` and ``ValueError``."""
     from .programs.equal.sides import Told
     from .real_code.loading import load
     from .real_code.request import settings_of

@@ -1,8 +1,8 @@
-"""Evidence: how a verdict is known.  The parts of a record that say so.
+"""Evidence: the parts of a record that say how a verdict is known.
 
-The models are strict and frozen, refuse fields they do not know, and refuse NaN and infinity: an
-error that is not a number is the word ``"non-finite"``, so it cannot be mistaken for an error
-that was never measured.
+The models are strict and frozen, refuse unknown fields, and refuse NaN and infinity: an error that
+is not a number is the word ``"non-finite"``, so that it cannot be mistaken for an error that was
+never measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Policy = Literal["deterministic", "probabilistic", "residual", "bitwise"]
 
 
 def _word(value: object, info: ValidationInfo) -> object:
-    """A number as it was found; one that is not finite becomes that word."""
+    """Return a number as it was found; one that is not finite becomes that word."""
     if info.context is FOUND and isinstance(value, float) and not isfinite(value):
         return "non-finite"
     return value
@@ -51,7 +51,7 @@ class Record(BaseModel):
 
     @classmethod
     def of(cls, found: object, **more: object) -> Self:
-        """The record of what was found: each field is read off it, by its name, or told here."""
+        """Return the record of what was found; each field is read by name, or given in ``more``."""
         if more:
             there = (name for name in cls.model_fields if name not in more)
             found = {name: getattr(found, name) for name in there if hasattr(found, name)} | more
@@ -59,26 +59,26 @@ class Record(BaseModel):
 
     @classmethod
     def read(cls, told: object) -> Self:
-        """The record from plain data, where lists stand for tuples."""
+        """Return the record from plain data, in which lists stand for tuples."""
         return cls.model_validate(told, strict=False)
 
 
 class ShownRecord(Shown, Record):
-    """A record that shows itself, as Python hands it to who asked; its fields are the record's."""
+    """A record that displays itself, as Python returns it; its fields are those of the record."""
 
     @classmethod
     def showing(cls, record: Record) -> Self:
-        """The same record, as one of this kind, which has the same fields."""
+        """Return the same record as an instance of this class, which has the same fields."""
         fields = {name: getattr(record, name) for name in type(record).model_fields}
         return cls.model_construct(record.model_fields_set, **fields)
 
     def to_json(self) -> str:
-        """The record as JSON."""
+        """Return the record as JSON."""
         return self.model_dump_json(indent=1) + "\n"
 
 
 def schema_text(kind: type[BaseModel]) -> str:
-    """The JSON schema of a record, as ``attnproof schema`` prints it."""
+    """Return the JSON schema of a record, as ``attnproof schema`` prints it."""
     schema = kind.model_json_schema(mode="serialization")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
@@ -92,7 +92,7 @@ class Formula(Record):
 
 
 class UseRecord(Record):
-    """A fact that a proof rests on: a law or an earlier conclusion, at the values it is used at."""
+    """A fact that a proof rests on: a law or an earlier conclusion, at the values used."""
 
     formula: Formula
     source: str = Field(description="The conclusion that it is; empty for a hypothesis.")
@@ -132,7 +132,7 @@ class WitnessRecord(Record):
 
 
 class RefutedEvidence(Record):
-    """A witness, its gap certified."""
+    """A witness with a certified gap."""
 
     kind: Literal["refuted"] = "refuted"
     says: str
@@ -141,7 +141,7 @@ class RefutedEvidence(Record):
 
 
 class IllTypedEvidence(Record):
-    """The shapes do not fit: what is written stands for nothing, at any size."""
+    """The shapes do not fit: what is written has no meaning, at any size."""
 
     kind: Literal["ill-typed"] = "ill-typed"
     says: str
@@ -150,7 +150,7 @@ class IllTypedEvidence(Record):
 
 
 class MisreadEvidence(Record):
-    """The code, run on numpy, gives something else than its term: nothing is known of either.
+    """The code, run on numpy, differs from its term: nothing is known about either.
 
     Numbers are text, as numpy prints them.
     """
@@ -168,7 +168,7 @@ class MisreadEvidence(Record):
 
 
 class PolicyRecord(Record):
-    """What one policy says of one measurement."""
+    """What one policy says about one measurement."""
 
     policy: Policy
     status: Status
@@ -184,7 +184,7 @@ class PolicyRecord(Record):
 
 
 class MeasuredEvidence(Record):
-    """One implementation, on one device and dtype, against the statement."""
+    """One implementation, on one device and in one dtype, against the statement."""
 
     kind: Literal["measured"] = "measured"
     says: str
@@ -215,16 +215,16 @@ class MeasuredEvidence(Record):
 
     @classmethod
     def of(cls, found: object, **more: object) -> Self:
-        """The record of a measurement; one that was skipped has no error."""
+        """Return the record of a measurement; one that was skipped has no error."""
         one = super().of(found, **more)
         nothing = {"error": None, "tolerance": None}
         return one.model_copy(update=nothing) if one.status == "skipped" else one
 
 
 class ExactEvidence(Record):
-    """One conclusion, read without rounding in a tower of finite fields.
+    """One conclusion, evaluated without rounding in a tower of finite fields.
 
-    It sees the algorithm and not the arithmetic: orders, maxima and rounding have no meaning there.
+    It tests the algorithm and not the arithmetic: order, maxima and rounding have no meaning there.
     """
 
     kind: Literal["exact"] = "exact"
@@ -261,7 +261,7 @@ class SidesRecord(Record):
 
 
 class DerivedEvidence(Record):
-    """What SymPy derived by itself, from the code, at explicit sizes; no term is looked at."""
+    """What SymPy derived independently, from the code, at explicit sizes; no term is used."""
 
     kind: Literal["derived"] = "derived"
     says: str = ""
@@ -291,7 +291,7 @@ class UndecidedEvidence(Record):
 
 
 class InternalErrorEvidence(Record):
-    """Code of attnproof raised: nothing is known from there, and it is to be mended here."""
+    """Code of attnproof raised: nothing is known from there, and attnproof must be fixed."""
 
     kind: Literal["internal error"] = "internal error"
     says: str
@@ -301,9 +301,9 @@ class InternalErrorEvidence(Record):
 
 
 def limits(evidence: Iterable[Evidence], assumed: Iterable[Formula] = ()) -> tuple[Condition, ...]:
-    r"""Under what something is proved: the hypotheses, then what each conclusion asks for.
+    r"""Return the conditions of a proof: the hypotheses, then what each conclusion needs.
 
-    What all conclusions ask for is said once; what one asks for, with its name.
+    What all conclusions need appears once; what one needs, with its name.
 
     >>> x = Formula(latex=r"x \ne 0", text="x ≠ 0")
     >>> proof = ProvedEvidence(says="", steps=1, rules={}, assumptions=(), readings=("n ≥ m",),

@@ -35,7 +35,7 @@ app = typer.Typer(
 
 
 class Scale(StrEnum):
-    """How large the numbers' arrays are."""
+    """The size of the measured arrays."""
 
     small = "small"
     default = "default"
@@ -43,7 +43,7 @@ class Scale(StrEnum):
 
 
 class Dtype(StrEnum):
-    """What the numbers are computed in."""
+    """The dtype of measurements."""
 
     float64 = "float64"
     float32 = "float32"
@@ -84,12 +84,12 @@ Fresh = Annotated[
 
 
 def completed(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
-    """What a shell offers for the beginning of a name; nothing where the names cannot be read."""
+    """Return the shell completion of names; it offers nothing if they cannot be read."""
 
     def offered(incomplete: str) -> list[str]:
         try:
             return [name for name in names() if name.startswith(incomplete)]
-        except Exception:  # noqa: BLE001 (a traceback would stand in the line that one types)
+        except Exception:  # noqa: BLE001 (a traceback would appear in the line being typed)
             return []
 
     return offered
@@ -106,7 +106,7 @@ statement_ids = completed(_statements)
 def options_of(
     numeric: bool, scale: Scale, device: str, dtypes: list[Dtype] | None, seed: int, jobs: int = 1
 ) -> Options:
-    """How a run is asked for; the libraries it needs are loaded here, whole."""
+    """Return the options of a run; the libraries that it needs are loaded here, completely."""
     from .checking import Options
 
     require_device(device)
@@ -124,7 +124,7 @@ def options_of(
 
 
 def store_in(place: Path | None) -> Store | None:
-    """The store of a command; what is to be heard of it goes to standard error."""
+    """Return the store of a command; messages about it go to standard error."""
     from .sweeping.store import Foreign, opened
 
     try:
@@ -133,12 +133,12 @@ def store_in(place: Path | None) -> Store | None:
         raise UsageError(str(error)) from None
     for line in told:
         print(f"attnproof: {line}", file=sys.stderr)
-    told.clear()  # who uses it tells what comes after
+    told.clear()  # its users report what comes later
     return store
 
 
 def kept_in(place: Path | None, *, fresh: bool) -> Kept | None:
-    """The store of a run of theorems."""
+    """Return the store of a run of theorems."""
     from .sweeping.kept import Kept
 
     store = store_in(place)
@@ -146,7 +146,7 @@ def kept_in(place: Path | None, *, fresh: bool) -> Kept | None:
 
 
 def loaded(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:
-    """The catalogue and the ledger, with those of further folders."""
+    """Return the catalogue and the ledger, including those of further folders."""
     from .catalogue import load_catalogue, theorem_files
     from .ledger import load_ledger
 
@@ -157,7 +157,7 @@ def loaded(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:
 
 
 def load(needs: str, *parts: str, instead: str = "install torch") -> None:
-    """Import parts of the package that need torch, whole; ``needs``: who does, in words."""
+    """Import parts of the package that need torch, completely; ``needs`` begins the error text."""
     try:
         with held_back():
             for part in parts:
@@ -167,7 +167,7 @@ def load(needs: str, *parts: str, instead: str = "install torch") -> None:
 
 
 def present(device: str) -> torch.device:
-    """The device that is meant.  Raises :class:`UsageError` where it is absent."""
+    """Return the device that is meant.  Raises :class:`UsageError` if it is absent."""
     from .numeric.devices import DeviceAbsent, chosen
 
     try:
@@ -177,22 +177,22 @@ def present(device: str) -> torch.device:
 
 
 def dtypes_on_device(device: str) -> tuple[str, ...]:
-    """The dtypes that are measured on a device when none is asked for."""
+    """Return the dtypes that are measured on a device by default."""
     from .numeric.devices import dtypes_on
 
     return tuple(str(dtype).removeprefix("torch.") for dtype in dtypes_on(present(device)))
 
 
 def cores() -> int:
-    """How many processes may run at once."""
+    """Return how many processes may run at once."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def write_json(record: BaseModel, file: Path) -> Path:
-    """The record as JSON; a reader sees the old file or the new one, never half of it."""
+    """Write the record as JSON; a reader sees the old file or the new one, never half of it."""
     text = record.model_dump_json(indent=1) + "\n"
-    if file.exists() and not file.is_file():  # a pipe, or a device: it is not to be replaced
+    if file.exists() and not file.is_file():  # a pipe or a device must not be replaced
         file.write_text(text, encoding="utf-8")
         return file
     partial = file.with_name(f".{file.name}.partial")
@@ -202,7 +202,7 @@ def write_json(record: BaseModel, file: Path) -> Path:
 
 
 def ended(record: BaseModel, json: Path | None, *, ok: bool) -> int:
-    """Write the record if it is asked for, and say where its faults are told; the exit code."""
+    """Write the record if asked, and say where its faults are reported; return the exit code."""
     from .errors import FAULT, tell_faults
 
     if json is not None:

@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
 ELSEWHERE = "Where a condition of the verdict fails, 1/0 counts as 0 and nothing useful is said."
 RELATIONS = {">=": "≥", "!=": "≠"}
-STEPS = 2000  # kernel steps of a link that are shown: derivations share their parts
+STEPS = 2000  # kernel steps of a link that are shown: derivations share parts
 
 
 def page(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]] = ()) -> str:
-    """The statement, the proof, the numbers, and the negative control where there is one.
+    """Return the statement, the proof, the numbers, and the negative control if there is one.
 
     ``steps`` holds, for each link of the chain, the lines of its kernel steps.
     """
@@ -68,7 +68,7 @@ def page(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]] = (
 def brief(
     record: TheoremRecord, *, control: bool = False, conclusions: Collection[str] = ()
 ) -> Iterator[str]:
-    """The statement and how its verdict is known, or those of its negative control; no numbers.
+    """Yield a statement and how its verdict is known, or its negative control's; no numbers.
 
     Of several conclusions, those that are named, or all.
     """
@@ -89,7 +89,7 @@ def brief(
 def _part(
     side: TheoremRecord | ControlRecord, conclusions: Collection[str]
 ) -> TheoremRecord | ControlRecord:
-    """The part of a record that speaks of these conclusions."""
+    """Return the part of a record about these conclusions."""
     if not conclusions or "" in conclusions:
         return side
     lines = side.statement.text.splitlines()
@@ -104,7 +104,7 @@ def _part(
 
 
 def _line(record: StatementRecord, side: StatementRecord | ControlRecord) -> str:
-    """The verdict on a statement, or on its negative control, with every condition."""
+    """Return the verdict on a statement, or on its negative control, with every condition."""
     sizes = ", ".join(size.name for size in record.sizes)
     every = sizes and side.verdict == "proved" and not isinstance(side, ControlRecord)
     ranges = [Condition(f"all {sizes} ≥ 1", "for")] if every else []
@@ -144,9 +144,9 @@ def _lines(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]]) 
 
 
 def against_it(record: TheoremRecord | ProofRecord) -> tuple[str, ...]:
-    """What speaks against a record; who only asks whether a statement holds expects nothing.
+    """Return what speaks against a record; without a control, nothing is expected of it.
 
-    What stands on the page as the reason of the verdict is not said twice.
+    What the page already gives as the reason of the verdict is not repeated.
     """
     if record.control is not None:
         return record.why
@@ -228,7 +228,7 @@ def _ill_typed(record: StatementRecord | ControlRecord) -> Iterator[str]:
 
 
 def _misread(record: StatementRecord | ControlRecord) -> Iterator[str]:
-    """Where the code and its term part: the inputs, one a line, and both values."""
+    """Yield where the code and its term differ: the inputs, one per line, and both values."""
     for e in record.evidence:
         if isinstance(e, MisreadEvidence):
             at = f" at entry {list(e.place)}" * bool(e.place)
@@ -247,7 +247,7 @@ def _undecided(record: StatementRecord | ControlRecord) -> Iterator[str]:
 
 
 def _derived(record: StatementRecord | ControlRecord) -> Iterator[str]:
-    """What SymPy derived from the code, with its expressions where they are short."""
+    """Yield what SymPy derived from the code, with its expressions if they are short."""
     found = derivation(record.evidence)
     if found is not None:
         yield from filled(derived_line(found), 2, 2)
@@ -256,7 +256,7 @@ def _derived(record: StatementRecord | ControlRecord) -> Iterator[str]:
 
 
 def _numbers(record: StatementRecord | ControlRecord) -> Iterator[str]:
-    """What was measured; then what is exact."""
+    """Yield what was measured, then what is exact."""
     yield from number_lines(e for e in record.evidence if isinstance(e, MeasuredEvidence))
     for line in exact_lines(record.evidence):
         told = f"{line.says}: {line.text}".removeprefix(": ")
@@ -283,7 +283,7 @@ def _control(control: ControlRecord) -> Iterator[str]:
 
 
 def kernel_steps(decision: Decision) -> list[list[str]]:
-    """For each link of a decision, its kernel steps: place, rule, before, after."""
+    """Return the kernel steps of each link of a decision: place, rule, before, after."""
     shown: list[list[str]] = []
     for link in (link for claim in decision.claims for link in claim.links):
         lines = [
@@ -298,7 +298,7 @@ def kernel_steps(decision: Decision) -> list[list[str]]:
 
 
 def step_lines(number: int, step: StepRecord) -> Iterator[str]:
-    """One kernel step: its place, its rule, and what it makes of what."""
+    """Yield one kernel step: its place, its rule, and the part before and after."""
     yield from filled(f"{number}. {place_of(step)}", 10, 4)
     yield from filled(step.before, 14, 2)
     yield from filled(f"= {step.after}", 12, 4)
@@ -312,7 +312,7 @@ ROLES = {
 
 
 def claim_page(claim: ClaimRecord, results: Results) -> str:
-    """The claim, how its verdict is derived, its demonstrations, and its statements in brief."""
+    """Return a claim, how its verdict is derived, its demonstrations, its statements in brief."""
     return "\n".join(_claim_lines(claim, results))
 
 
@@ -373,7 +373,7 @@ def _value(name: str, text: str) -> Iterator[str]:
 
 
 def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:
-    """Print the page of one theorem; the exit code."""
+    """Print the page of one theorem; return the exit code."""
     from .symbolic.prove import decide
 
     for broken in chosen.broken:
@@ -389,7 +389,7 @@ def show_theorem(chosen: Catalogue, options: Options, *, steps: bool) -> int:
 
 
 def show_sides(chosen: Catalogue) -> int:
-    """Print both sides of every conclusion as SymPy expressions at small sizes; the exit code."""
+    """Print both sides of every conclusion as SymPy expressions at small sizes; return the code."""
     from .symbolic.expressions.array import entry_lines
     from .symbolic.expressions.deriving import sides
     from .symbolic.gate import require_read
@@ -401,7 +401,7 @@ def show_sides(chosen: Catalogue) -> int:
         statement = entry.theorem.statement
         require_read(statement)
         found = () if statement.code is None else sides(statement, statement.code)
-    except Exception as error:  # noqa: BLE001 (whatever it is, it is told of this file)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is reported for this file)
         told = broken_by(error, entry.source.path)
         return _told(entry.source, BrokenFile(file=entry.source.label, **told))
     print(entry.theorem.title)
@@ -413,7 +413,7 @@ def show_sides(chosen: Catalogue) -> int:
 
 
 def show_claim(catalogue: Catalogue, ledger: Ledger, options: Options) -> int:
-    """Print the page of one claim; the exit code."""
+    """Print the page of one claim; return the exit code."""
     needed = catalogue.having(ledger.theorems)
     ids = [entry.id for entry in needed.entries]
     coming = [*ids, *ledger.demonstrations, *["numbers"] * len(ids) * options.numeric]
@@ -428,7 +428,7 @@ def show_claim(catalogue: Catalogue, ledger: Ledger, options: Options) -> int:
 
 @contextmanager
 def _bar(names: Sequence[str]) -> Iterator[Callable[[Outcome], None]]:
-    """A bar while statements are checked, most of which is measuring; yields what moves it on."""
+    """Show a bar while statements are checked and measured; yield the function that advances it."""
     if not sys.stderr.isatty():  # rich would leave an empty line there
         yield lambda _: None
         return

@@ -1,7 +1,7 @@
 """A thin pytest plugin: options for the assertions of :mod:`attnproof.testing`, and their verdicts.
 
-``--attnproof-seed``, ``--attnproof-dtype`` and ``--attnproof-device`` say where inputs come from.
-Each law that an ``assert_*`` or ``check_*`` looked at is a property of its test in JUnit XML, as
+``--attnproof-seed``, ``--attnproof-dtype`` and ``--attnproof-device`` say how inputs are drawn.
+Each law that an ``assert_*`` or ``check_*`` examined becomes a property of its test in JUnit XML,
 ``attnproof.NAME.LAW`` with the verdict.  Nothing heavy is loaded here.
 """
 
@@ -17,7 +17,7 @@ from .real_code.request import AT_WORK, DTYPES, Run
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of a run."""
+    """Add the options of a run."""
     group = parser.getgroup("attnproof", "laws of attention and position encodings")
     group.addoption(
         "--attnproof-seed", type=_seed, default=0, metavar="N", help="Of every random input."
@@ -40,14 +40,14 @@ def _seed(text: str) -> int:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """One line: what the assertions draw from."""
+    """Return a line with the seed, dtype and device of the assertions."""
     run = _run(config)
     return f"attnproof {__version__}: seed {run.seed}, {run.dtype}, {run.device}"
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Let the assertions of this test know the run, and keep what they find."""
+    """Pass the options of the run to the assertions of this test, and record their verdicts."""
 
     def heard(name: str, verdict: str) -> None:
         item.user_properties.append((name, verdict))

@@ -1,6 +1,6 @@
 """The record of a run: what was claimed, what was found, and how it is known.
 
-Everything a report shows stands here, and nothing else does; how a verdict is known is in
+It contains everything that a report shows, and nothing else; how a verdict is known is in
 ``evidence``.
 """
 
@@ -22,7 +22,7 @@ Outcome = Literal["reproduced", "differs", "failed"]
 
 
 class RowRecord(Record):
-    """One line of a demonstration: ours beside what the document prints."""
+    """One line of a demonstration: our result beside what the document prints."""
 
     says: str
     ours: str
@@ -32,7 +32,7 @@ class RowRecord(Record):
 
 
 class DemonstrationRecord(Record):
-    """A computation that a document shows, done again in our own code."""
+    """A computation that a document shows, repeated in our own code."""
 
     id: str
     title: str
@@ -129,7 +129,7 @@ class GivenRecord(Record):
 
 
 class MeetingRecord(Record):
-    """What both sides of a link are at one index pattern: their common normal form."""
+    """The common normal form of both sides of a link at one index pattern."""
 
     entry: str = Field(description="The index pattern, in LaTeX; empty for a number.")
     value: Formula
@@ -171,7 +171,7 @@ class LinkRecord(Record):
 
 
 class Checked(Record):
-    """A statement with what was found out about it."""
+    """A statement with what was found about it."""
 
     says: str = Field(description="In words.")
     statement: Formula = Field(
@@ -187,7 +187,7 @@ class Checked(Record):
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Under what it is proved: they are part of the verdict."""
+        """The conditions of the proof, which are part of the verdict."""
         return limits(self.evidence, self.assumed) if self.verdict == "proved" else ()
 
 
@@ -196,7 +196,7 @@ class ControlRecord(Checked):
 
 
 class StatementRecord(Checked):
-    """A statement with its givens; ``ok`` counts its control as well, where it has one."""
+    """A statement with its givens; ``ok`` covers its control too, if it has one."""
 
     title: str
     sizes: tuple[SizeRecord, ...] = Field(description="Quantified sizes: all of them, from 1 on.")
@@ -204,7 +204,7 @@ class StatementRecord(Checked):
 
 
 class ProofRecord(StatementRecord):
-    """What ``attnproof.prove`` found of a statement, which need not have a control."""
+    """What ``attnproof.prove`` found about a statement, which need not have a control."""
 
     schema_version: Literal[1] = 1
     control: ControlRecord | None
@@ -245,7 +245,7 @@ class BrokenFile(Record):
 
 
 def processor() -> str:
-    """The model of the processor: kernels are chosen by it, and round differently."""
+    """Return the model of the processor: kernels are chosen by it, and round differently."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -255,7 +255,7 @@ def processor() -> str:
 
 
 class Machine(Record):
-    """Where it ran."""
+    """Where a run took place."""
 
     python: str
     platform: str
@@ -265,7 +265,7 @@ class Machine(Record):
 
     @classmethod
     def here(cls, *, numeric: bool = True) -> Self:
-        """The machine it runs on; torch is looked at only when there are numbers."""
+        """Return the machine that this runs on; torch is loaded only if there are numbers."""
         if numeric:
             from .numeric.devices import devices
         return cls(
@@ -278,7 +278,7 @@ class Machine(Record):
 
 
 class OptionsRecord(Record):
-    """How it was asked for."""
+    """The options of a run."""
 
     selection: tuple[str, ...] = Field(
         description="Ids and subjects, claims and documents; empty for all of them."

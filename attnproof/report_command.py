@@ -1,4 +1,4 @@
-"""``attnproof report``: pages from records that stand in files; nothing is run."""
+"""``attnproof report``: pages from records in files; nothing is run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def report(
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Show them in a browser.")] = False,
 ) -> int:
-    """Pages from the records of a run, a table, a sweep and kernels: nothing is run."""
+    """Write pages from the records of a run, a table, a sweep and kernels; nothing is run."""
     found = files or [RECORD]
     records = _records(found)
     folder = html or found[0].parent
@@ -70,7 +70,7 @@ def report(
 
 
 def _records(files: Sequence[Path]) -> Records:
-    """What the files hold, by kind.  Raises :class:`UsageError` for a second of a kind."""
+    """Return the contents of the files, by kind.  Raises :class:`UsageError` for two of a kind."""
     from .card_records import TableRecord
     from .records import Results
     from .scale import ScaleRecord
@@ -95,7 +95,7 @@ def _records(files: Sequence[Path]) -> Records:
 
 
 def _told(file: Path) -> dict[str, object]:
-    """What a record holds, by name, whatever kind it is."""
+    """Return the contents of a record, by name, whatever kind it is."""
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -108,7 +108,7 @@ def _told(file: Path) -> dict[str, object]:
 
 
 def _read(kind: type[R], file: Path) -> R:
-    """A record of that kind.  Raises :class:`UsageError` where another version wrote it."""
+    """Return a record of that kind.  Raises :class:`UsageError` if another version wrote it."""
     from pydantic import ValidationError
 
     try:
@@ -121,9 +121,9 @@ def _read(kind: type[R], file: Path) -> R:
 
 
 def _written(records: Records, folder: Path) -> Path:
-    """The pages of all of them.  What a record names is not loaded from elsewhere.
+    """Write the pages of all of them; return the first.  Code that a record names is not loaded.
 
-    So encodings of one's own files have no drawings here; `attnproof table --html` draws them.
+    So encodings of your own files have no drawings here; `attnproof table --html` draws them.
     """
     results, table = records.get("theorems"), records.get("cells")
     far = [record for record in (records.get("engine"), records.get("ways")) if record is not None]

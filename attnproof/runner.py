@@ -1,4 +1,4 @@
-"""Running the catalogue and the ledger: theorems, demonstrations and claims, into one record."""
+"""Run the catalogue and the ledger: theorems, demonstrations and claims, into one record."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Outcome = TheoremRecord | DemonstrationRecord | BrokenFile
 def _one(
     entry: Entry, proved: TheoremRecord | None, options: Options, kept: Kept | None
 ) -> TheoremRecord | BrokenFile:
-    """The record of one theorem: from the store, or checked now and left there."""
+    """Return the record of one theorem: from the store, or checked now and stored."""
     if kept is None:
         return check(entry.theorem, entry.source, options, proved)
     from .sweeping.kept import theorem_key
 
     try:
         key, files = theorem_key(entry, options)
-    except Exception:  # noqa: BLE001 (its statements cannot be built; its check will tell)
+    except Exception:  # noqa: BLE001 (its statements cannot be built; its check will say so)
         return check(entry.theorem, entry.source, options, proved)
     record = kept.found(key, TheoremRecord)
     if record is not None:
@@ -52,7 +52,7 @@ def _one(
 def _in_worker(
     source: Source, proved: TheoremRecord | None, options: Options, writer: Writer | None
 ) -> tuple[TheoremRecord | BrokenFile, list[str]]:
-    """One theorem in a process of its own, which imports the file by itself; what to tell."""
+    """Check one theorem in a worker process, which imports the file itself; return messages too."""
     try:
         entry = Entry(source, source.load())
     except (Exception, SystemExit) as error:  # noqa: BLE001
@@ -70,9 +70,10 @@ def _in_worker(
 
 
 def _set_apart(options: Options) -> None:
-    """Terms are kept for ever, so before each proof what is there is hidden from the collector.
+    """Hide the objects that exist before each proof from the garbage collector.
 
-    It would walk through all of them, in a second of the little time that SymPy has.
+    Terms are kept forever, and walking through all of them would take a second of the little time
+    that SymPy has.
     """
     if not options.numeric:
         gc.freeze()
@@ -80,7 +81,7 @@ def _set_apart(options: Options) -> None:
 
 @contextmanager
 def workers_loading(jobs: int) -> Iterator[None]:
-    """Processes of a run begin to load what proofs need, while this one loads what it needs."""
+    """Let worker processes load what proofs need while this process loads its own part."""
     if jobs < 2:
         yield
         return
@@ -92,7 +93,7 @@ def workers_loading(jobs: int) -> Iterator[None]:
     try:
         yield
     finally:
-        for _ in loading:  # to leave them in the middle of it would be told on standard error
+        for _ in loading:  # leaving them halfway would print to standard error
             pass
 
 
@@ -103,7 +104,7 @@ def _load() -> None:
 
 
 def _build(entries: Sequence[Entry]) -> None:
-    """Build the statements, which the record reads in the end, while workers measure."""
+    """Build the statements, which the record reads at the end, while workers measure."""
     for entry in entries:
         _ = entry.statements
 
@@ -115,9 +116,9 @@ def _silent(outcome: Outcome) -> None:
 def _outcomes(
     work: Sequence[tuple[Entry, TheoremRecord | None]], options: Options, kept: Kept | None
 ) -> Iterator[TheoremRecord | BrokenFile]:
-    """The outcome of each entry, in order, as they come; those in the store are not checked.
+    """Return the outcomes of the entries, in order, as they come; stored ones are not checked.
 
-    Several processes begin at once, while what this one does next is done.
+    Several processes start at once, while this one goes on.
     """
     if options.jobs == 1 or len(work) < 2:
         return _one_by_one(work, options, kept)
@@ -143,7 +144,7 @@ def _one_by_one(
 def _heard(
     found: Iterator[tuple[TheoremRecord | BrokenFile, list[str]]], kept: Kept | None
 ) -> Iterator[TheoremRecord | BrokenFile]:
-    """What workers found; what they have to tell is told."""
+    """Yield what workers found, and pass on their messages."""
     for outcome, told in found:
         for line in told:
             if kept is not None:
@@ -152,7 +153,7 @@ def _heard(
 
 
 def _demonstrated(files: Mapping[str, Path], kept: Kept | None) -> Iterator[DemonstrationRecord]:
-    """The record of each demonstration, in order; those in the store are not run."""
+    """Yield the record of each demonstration, in order; those in the store are not run."""
     if kept is None:
         yield from demonstrate(files)
         return
@@ -179,12 +180,12 @@ def run(
 ) -> Results:
     """Check every entry, and derive the claims of ``ledger`` from what is found.
 
-    The catalogue holds the theorems that the claims rest on, each of which is checked once.
-    Proofs come first, then the numbers.  ``tell`` hears of each outcome as it comes: broken files,
-    then theorems and demonstrations in their order, and of each theorem once more when its numbers
-    are there.  An interrupt (Ctrl-C) ends the run early: what was finished is in the results, the
-    rest is named in ``unfinished``, and claims that rest on it are undecided.  With ``kept``, what
-    the store holds is taken from it, and what is finished is left there at once.
+    The catalogue holds the theorems that the claims rest on, each of which is checked once.  Proofs
+    come first, then the numbers.  ``tell`` is called with each outcome as it comes: broken files,
+    then theorems and demonstrations in order, and each theorem once more when its numbers are
+    there.  An interrupt (Ctrl-C) ends the run early: what was finished is in the results,
+    ``unfinished`` names the rest, and claims that rest on it are undecided.  With ``kept``, what
+    the store holds is taken from it, and what is finished is stored at once.
     """
     started = perf_counter()
     tell, ledger = tell or _silent, ledger or Ledger()

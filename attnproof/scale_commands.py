@@ -1,4 +1,4 @@
-"""The commands ``scale`` and ``sharded``: kernels and theorems at the size their users run."""
+"""The commands ``scale`` and ``sharded``: kernels and theorems at realistic sizes."""
 
 from __future__ import annotations
 
@@ -102,10 +102,10 @@ def scale(
     theorems: Folders = None,
     schema: Schema = False,
 ) -> int:
-    """A fused attention kernel at the size its users run, or theorems to a million tokens.
+    """Check a fused attention kernel at realistic size, or theorems with up to a million tokens.
 
-    A kernel is held against float64; of a theorem error and bound are told at growing numbers of
-    tokens, of which rows are sampled.  --html draws either.
+    A kernel is compared with float64; for a theorem, error and bound are given at growing numbers
+    of tokens, with sampled rows.  --html draws either.
     """
     if schema:
         from .evidence import schema_text
@@ -144,7 +144,7 @@ def _theorems(
     *,
     fresh: bool,
 ) -> int:
-    """Measure theorems at these numbers of tokens: a sweep, told by tokens."""
+    """Measure theorems at these numbers of tokens: a sweep, reported by tokens."""
     from .scale import growth_table, growths
     from .sweep_commands import swept
     from .sweeping.engines import Engine
@@ -168,7 +168,7 @@ def _theorems(
 
 
 def _drawn(record: ScaleRecord | SweepRecord, html: Path | None) -> None:
-    """Draw what was found, where that is asked for."""
+    """Draw what was found, if asked for."""
     if html is not None:
         from .report.plots import write_growths
 
@@ -185,9 +185,9 @@ def calls_of(
     device: str,
     seed: int,
 ) -> list[Call]:
-    """What is asked of the kernel, in each dtype; torch is loaded here.
+    """Return the calls of the kernel, one per dtype; torch is loaded here.
 
-    Raises :class:`UsageError` where torch, the kernel or the constants of rounding are not there.
+    Raises :class:`UsageError` if torch, the kernel or the rounding constants are missing.
     """
     load("scale needs", "numeric.at_scale.methods")
     from .numeric.at_scale.call import Call, kernel_named
@@ -214,7 +214,7 @@ def calls_of(
 def _found(
     calls: Sequence[Call], ways: Sequence[str]
 ) -> tuple[list[Found], list[str], list[InternalErrorEvidence]]:
-    """What every way found, with a line of progress; the ways that were left out, and why."""
+    """Return what every way found, with a line of progress; the ways left out, and why."""
     from .evidence import InternalErrorEvidence
     from .numeric.at_scale.methods import WAYS, check_at_scale, chosen_ways
     from .symbolic.faults import fault_of
@@ -270,10 +270,11 @@ def sharded(
     seed: Seed = 0,
     json: JsonFile = None,
 ) -> int:
-    """One check over several devices: torchrun --nproc-per-node 2 -m attnproof sharded.
+    """Run one check over several devices: torchrun --nproc-per-node 2 -m attnproof sharded.
 
-    Heads, or rows of the queries, are shared out; every process compares its own sampled rows with
-    float64; process 0 tells the worst of all.  Of a theorem, each equation is read on shares.
+    Heads, or rows of the queries, are distributed; every process compares its own sampled rows with
+    float64, and process 0 reports the worst of all.  For a theorem, each equation is evaluated on
+    shards.
     """
     require_device(device)
     require_file(json)
@@ -293,7 +294,7 @@ def sharded(
 def _theorem(
     name: str, scale: Scale, dtype: Dtype, device: str, seed: int, json: Path | None
 ) -> int:
-    """Every conclusion of a theorem and its negative control on shares; process 0 prints each."""
+    """Check every conclusion of a theorem and its negative control on shards; process 0 prints."""
     catalogue, _ = loaded(None)
     require_known([name], catalogue.ids, "the id of a theorem")
     entries = catalogue.only(name).entries
@@ -339,7 +340,7 @@ def _theorem(
 
 
 def _own(device: str) -> str:
-    """On CUDA the GPU of this process."""
+    """Return the device; on CUDA the GPU of this process."""
     rank = os.environ.get("LOCAL_RANK")
     if rank is None or device not in ("auto", "cuda"):
         return device
@@ -353,7 +354,7 @@ def _recorded(
     missing: Sequence[str] = (),
     errors: Sequence[InternalErrorEvidence] = (),
 ) -> ScaleRecord:
-    """The record of what was found, which is printed."""
+    """Return the record of what was found, and print it."""
     import torch
 
     from .scale import scale_page, scale_record
@@ -365,7 +366,7 @@ def _recorded(
 
 @contextmanager
 def _together(device: torch.device) -> Iterator[DeviceMesh]:
-    """The processes of torchrun.  Raises :class:`UsageError` where there are none to share with."""
+    """Yield the mesh of torchrun's processes.  Raises :class:`UsageError` if they cannot share."""
     from .numeric.sharded.attention import CannotShare, processes
 
     try:

@@ -1,4 +1,4 @@
-"""The command ``sweep``: statements in all implementations, dtypes, sizes, input distributions."""
+"""The command ``sweep``: statements in all implementations, dtypes, sizes and distributions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .sweeping.records import SweepRecord
     from .sweeping.sweep import Asked
 
-MOST = 1_000_000  # cells; more is a slip of the pen
+MOST = 1_000_000  # cells; more is a mistake in the command
 
 
 class EngineChoice(StrEnum):
@@ -92,7 +92,7 @@ def sweep(
     fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
-    """Measure statements in every combination; what is finished is kept, and not done again."""
+    """Measure statements in every combination; finished cells are stored, and not repeated."""
     catalogue, _ = loaded(theorems)
     require_known(names or (), catalogue.names, "the id or subject of a theorem")
     chosen = catalogue.select(names or ())
@@ -182,7 +182,7 @@ def _engine(name: EngineChoice, jobs: int, address: str, *, gpus: bool) -> Engin
 
 
 def swept(chosen: Catalogue, asked: Asked, store: Path | None) -> SweepRecord:
-    """Sweep with a bar; an interrupt before any cell leaves nothing."""
+    """Sweep with a progress bar; interrupted before any cell, leave nothing."""
     from rich.console import Console
 
     from .numeric.devices import DeviceAbsent

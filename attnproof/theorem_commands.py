@@ -60,7 +60,7 @@ def list_theorems(
     ] = False,
     theorems: Folders = None,
 ) -> int:
-    """The theorems, by subject, and the documents; or encodings, or the laws of code."""
+    """List the theorems, by subject, and the documents; or encodings, or the laws of code."""
     if code_laws and (encodings or encoding):
         raise UsageError("wanted one list, got --code-laws and encodings; give one of them")
     if code_laws:
@@ -95,7 +95,7 @@ def show(
     no_numeric: NoNumeric = False,
     theorems: Folders = None,
 ) -> int:
-    """Theorems: statement, proof, assumptions, numbers, control.  Claims: what decides them."""
+    """Show theorems: statement, proof, assumptions, numbers, control; claims: what decides them."""
     catalogue, ledger = loaded(theorems)
     ids = (*catalogue.ids, *ledger.ids)
     for name in names:
@@ -144,7 +144,7 @@ def claims(
     fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
-    """Claims of the documents: each with its verdict, derived from what decides it.
+    """Show claims of the documents, each with its verdict, derived from what decides it.
 
     A table should be quick, so nothing is measured unless --numeric asks for it.
     """
@@ -195,7 +195,7 @@ def run(
     fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
-    """Check theorems and claims; the exit code is 0 if all is as expected."""
+    """Check theorems and claims; the exit code is 0 if everything is as expected."""
     catalogue, ledger = loaded(theorems)
     require_known(names or (), (*catalogue.names, *ledger.names))
     require_file(json)
@@ -223,7 +223,7 @@ def _run(
     *,
     lines: bool = True,
 ) -> Results:
-    """Run with a bar; an interrupt before anything was finished leaves nothing."""
+    """Run with a progress bar; interrupted before anything was finished, leave nothing."""
     from rich.console import Console
 
     from .runner import run as run_catalogue
@@ -242,7 +242,7 @@ def _run(
 
 
 def _ended(results: Results, json: Path | None, html: Path | None) -> int:
-    """Write what was asked for; the exit code."""
+    """Write what was asked for; return the exit code."""
     code = ended(results, json, ok=results.ok)
     if html is not None:
         from .report import write_report
@@ -255,7 +255,7 @@ WORDS = {"proved": "", "refuted": " (false, refuted)", "ill-typed": " (false, il
 
 
 def list_catalogue(catalogue: Catalogue, ledger: Ledger) -> str:
-    """One line for a subject or a document, two for a theorem, and what is broken, with errors."""
+    """Return a line per subject or document, two per theorem, and what is broken, with errors."""
     lines: list[str] = []
     for subject, entries in groupby(catalogue.entries, lambda entry: entry.subject):
         lines.append(subject)
