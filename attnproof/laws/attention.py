@@ -1,4 +1,4 @@
-"""Laws about attention: what comes out, and on what it depends."""
+"""Laws about attention: what comes out, and what it depends on."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..theorems.laws.law import by_offset, permuted
 
 
 def tokens(e: Encoding) -> Given:
-    """As many queries as there are keys: one of each for every token."""
+    """Return as many queries as there are keys: one of each for every token."""
     return real(c, e.width)
 
 
 def another_length(e: Encoding) -> Given:
-    """A number of tokens, as the encoding declares its own."""
+    """Return a number of tokens, as the encoding declares its own."""
     name = type(e).length
     return e.declared()[name] if name else positions()
 
@@ -37,8 +37,9 @@ law_of_attention = partial(law, group="attention")
 def translation(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: Any) -> Claim:
     """attention(Q, K, V; m + s, n + s) = attention(Q, K, V; m, n).
 
-    Scores that depend on the offset alone do it; so do others, such as a bias that is linear
-    in the key's position: a shift adds the same to all scores of a query, and softmax drops it.
+    Scores that depend only on the offset have this property; so do others, such as a bias that is
+    linear in the key's position: a shift adds the same to all scores of a query, and softmax drops
+    it.
     """
     return equal(*by_offset(partial(e.attention, Q, K, V), u, p, s=s))
 
@@ -58,9 +59,9 @@ def translation_twice(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: An
 def sees_order(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
     """attention(Q[σ], K[σ], V[σ]) ≠ attention(Q, K, V)[σ] for some parameters, tokens and σ.
 
-    The contrary: self-attention is equivariant under every permutation σ of the tokens.
+    The opposite: self-attention is equivariant under every permutation σ of the tokens.
 
-    Token i stands at the position i, whichever it is; where positions are vectors, at p_i.
+    Token i is at position i, whichever token it is; if positions are vectors, at p_i.
     """
     at = p if e.axes else array_namespace(Q).arange(Q.shape[0])
     in_place = partial(e.attention, m=at, n=at)
@@ -81,7 +82,7 @@ def sees_order_of_pairs(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any)
 def travels_with_tokens(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
     """attention(Q[σ], K[σ], V[σ]; p[σ], p[σ]) = attention(Q, K, V; p, p)[σ].
 
-    The place of a token in memory does not matter, only its position p_i does.
+    The place of a token in memory does not matter, only its position p_i.
     """
     return equal(*permuted(e.attention, [Q, K, V, p, p], sigma, [0] * 5))
 
@@ -103,7 +104,7 @@ def independent_of_length(
 ) -> Claim:
     """score(q_i, k_j, m_i, n_j) among r queries and c keys is the score of q_i and k_j alone.
 
-    If the encoding is told the number of tokens, it is told another one the second time.
+    If the encoding depends on the number of tokens, it is given another number the second time.
     """
     alone = e.of_length(other)
     return equal(e.marks(Q, K, u, p)[row, column], alone.mark(Q[row], K[column], u[row], p[column]))
@@ -115,7 +116,7 @@ def alone_at_the_query(e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, co
 
 
 def other_places(length: Any) -> Callable[[Encoding], Given]:
-    """Other positions; of whole ones, which are in a row, the first.
+    """Return other positions; for whole ones, which are consecutive, the first.
 
     What is the same there as at any positions is the same everywhere.
     """
@@ -132,7 +133,7 @@ def other_places(length: Any) -> Callable[[Encoding], Given]:
 def acts_on_scores(e: Encoding, Q: Any, K: Any, u: Any, p: Any, others: Any, rest: Any) -> Claim:
     """score(q, k, m, n) ≠ score(q, k, m′, n′) for some parameters, q, k and positions.
 
-    A mask counts.  The contrary: the scores are the same wherever the tokens stand.
+    A mask counts.  The opposite: the scores are the same wherever the tokens are.
     """
     if e.whole:
         others, rest = (

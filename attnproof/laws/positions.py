@@ -1,4 +1,4 @@
-"""Laws about positions: what an encoding makes of one of them, wherever it is."""
+"""Laws about positions: what an encoding computes from one of them, wherever it is."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ..theorems.laws.law import by_offset
 ARITHMETIC = "the kernel"
 BY_FORM = "the form of the terms (symbolic/continuity.py)"
 FAR = 10**4
-FARTHER = 10**6  # where a table is looked up; code that steps once for each position is slow there
+FARTHER = 10**6  # tried for tables only; code that takes a step per position is slow there
 UNKNOWN = "; whether it is bounded without the hypothesis is open"
 RUN = "running it with its default numbers"
 NO_NUMBERS = "it makes no numbers: it acts on which keys are seen, and on nothing else"
@@ -45,7 +45,7 @@ WHOLE = "it is said to be for the positions 0, 1, 2, .. alone"
 
 
 def has_a_code(kind: type[Encoding]) -> str:
-    """Why a position alone has no code, where only pairs of positions count."""
+    """Return why a single position has no code, if only pairs of positions count; else ""."""
     own = kind.acts("add", "rotate", "query", "key", "bias", "relate")
     if kind.acts() and not own:
         return "it acts on pairs of positions; one alone has no code"
@@ -65,10 +65,10 @@ law_of_positions = partial(law, group="positions")
 def unique(enc: Encoding, i: Any, j: Any, others: Any, rest: Any) -> dict[str, Any]:
     """code(a) ≠ code(b) for all natural numbers a ≠ b, however large.
 
-    The code is what is added; or a key of ones, rotated, or a query of ones where keys are not; or
-    what a query there and a key at 0 get added to their score.  Positions with several coordinates
-    are different natural numbers in one of them, and anything in the others.  An encoding whose
-    codes repeat may name the positions that it tells apart, by a hypothesis that speaks of i and j.
+    The code is what is added; or a key of ones, rotated, or a query of ones if keys are not; or
+    what is added to the score of a query there and a key at 0.  Positions with several coordinates
+    have different natural numbers in one of them, and anything in the others.  An encoding whose
+    codes repeat may name the positions that it distinguishes, by a hypothesis about i and j.
     """
     claims: dict[str, Any] = {"assume": [differ(i, j)]}
     for k in range(max(enc.axes, 1)):
@@ -85,7 +85,7 @@ def also_itself(enc: Encoding, i: Any) -> Claim:
 
 
 def makes_numbers_for_ever(kind: type[Encoding]) -> str:
-    """Why there are not numbers for ever more positions, if there are not."""
+    """Return why it has no numbers for ever more positions; "" if it has."""
     if kind.reach:
         ends = f"its positions end (at {kind.reach}, with its defaults)"
         return f"{ends}: finitely many numbers have a bound"
@@ -101,10 +101,10 @@ def makes_numbers_for_ever(kind: type[Encoding]) -> str:
 def bounded(enc: Encoding) -> Answer:
     """There is a number C with |number| <= C for all positions, or ‖token at p‖ <= C ‖token‖.
 
-    That is asked of what is added, of queries and keys, of what is added to the scores; of what
-    depends on a query and a key otherwise, for each of them.  What depends on many tokens has a C
-    for any number of them, and contents that stay between any two numbers: a bound that grows with
-    the sequence is none.
+    This is asked of what is added, of queries and keys, and of what is added to the scores; and of
+    what depends on a query and a key in other ways, for each of them.  What depends on many tokens
+    has one C for any number of them, and contents that stay between any two numbers: a bound that
+    grows with the sequence does not count.
     """
     claimed = "one number bounds what it makes, for all positions and any number of tokens"
     tried = list(supposed(enc))
@@ -133,14 +133,14 @@ def bounded(enc: Encoding) -> Answer:
 
 
 def said(enc: Encoding, under: Sequence[str]) -> tuple[str, ...]:
-    """Hypotheses in words."""
+    """Return hypotheses in words."""
     return tuple(enc.hypotheses()[name] for name in under)
 
 
 def under_hypotheses(
     refuted: Answer, enc: Encoding, one: Encoding, tried: Sequence[tuple[str, ...]]
 ) -> Answer:
-    """A refutation by the values of ``one``; undecided under the hypotheses that they break."""
+    """Return a refutation by the values of ``one``; undecided under hypotheses that they break."""
     most = most_of(tried)
     broken = next((under for under in most if not obeys(one, under)), None)
     if broken is None:
@@ -155,25 +155,28 @@ def bounded_by_zero(enc: Encoding, x: Any, a: Any) -> Claim:
 
 
 def supposed(enc: Encoding) -> Iterator[tuple[str, ...]]:
-    """The hypotheses it declares, one and more; they may speak of the positions a, b."""
+    """Yield the sets of hypotheses that it declares; they may be about the positions a, b."""
     yield from ways(enc, law("two positions", group="", example="", breaks="")(_anywhere))
 
 
 def _anywhere(enc: Encoding, a: Any, b: Any) -> Claim:
-    """Of the positions a and b nothing is supposed."""
+    """Suppose nothing about the positions a and b."""
     del enc
     return equal(a - a, b - b)
 
 
 def on_real_positions(kind: type[Encoding]) -> str:
-    """Why nothing is asked between whole positions, if so: a word of the author refutes nothing."""
+    """Return why nothing is asked between whole positions; "" if it is asked.
+
+    That the author calls positions whole refutes nothing; an error at position 1/2 does.
+    """
     if kind.acts("sees") and not kind.acts(*MAKE_NUMBERS):
         return NO_NUMBERS
     return WHOLE if kind.whole and at_half(kind) is None else ""
 
 
 def at_half(kind: type[Encoding]) -> str | None:
-    """What the encoding with its defaults raises at position 1/2, or None if it does not."""
+    """Return what the encoding with its defaults raises at position 1/2; None if nothing."""
     if set(kind.given) - set(kind.defaults):
         return None
     try:
@@ -192,8 +195,8 @@ def at_half(kind: type[Encoding]) -> str | None:
 def continuous(enc: Encoding) -> Answer:
     """encode(x, p), the scores and the values are continuous functions of real positions.
 
-    For any number of tokens, all positions together.  Of the scores as they are without a mask:
-    whether that hides keys suddenly is a question of its own.
+    This is for any number of tokens, and all positions together.  The scores are taken without a
+    mask: whether that hides keys suddenly is a separate question.
     """
     claimed = "scores, encoded tokens and values are continuous in real positions"
     if enc.whole:
@@ -202,7 +205,7 @@ def continuous(enc: Encoding) -> Answer:
 
 
 def has_a_mask(kind: type[Encoding]) -> str:
-    """Why there is no mask that may be continuous, if so."""
+    """Return why there is no mask that may be continuous; "" if there is one."""
     if kind.acts() and not kind.acts("sees"):
         return "it has no mask: every key is seen"
     return WHOLE if kind.whole else ""
@@ -214,7 +217,7 @@ def has_a_mask(kind: type[Encoding]) -> str:
 def mask_continuous(enc: Encoding) -> Answer:
     """exp(score), and 0 where the key is hidden, is a continuous function of real positions.
 
-    So is the mask where each key fades before it is hidden.
+    A mask may be continuous in this sense if each key fades before it is hidden.
     """
     return walked_over(enc, "exp(score), 0 where a key is hidden, is continuous", strengths, edges)
 
@@ -230,7 +233,7 @@ def walked_over(
     every: Callable[..., Iterator[Term]],
     whole_numbers: Callable[..., Iterator[tuple[str, Any]]],
 ) -> Answer:
-    """Continuity of every term, by its form; or a number that jumps."""
+    """Return whether every term is continuous, by its form; or a number that jumps."""
     places = tuple(
         positions(n, *(enc.axes,) * bool(enc.axes)).named(name) for name, n in (("u", r), ("p", c))
     )
@@ -252,7 +255,7 @@ def walked_over(
 
 
 def terms(enc: Encoding, m: Any, n: Any) -> Iterator[Term]:
-    """Everything that depends on the positions m of queries and n of keys, but the mask."""
+    """Yield all that depends on the positions m of queries and n of keys, except the mask."""
     Q, K = real(r, enc.width).named("Q"), real(c, enc.width).named("K")
     V = real(c, enc.width if enc.defines("add") else e).named("V")
     yield enc.scores(Q, K, m, n).term
@@ -263,22 +266,23 @@ def terms(enc: Encoding, m: Any, n: Any) -> Iterator[Term]:
 
 
 def strengths(enc: Encoding, m: Any, n: Any) -> Iterator[Term]:
-    """exp of the scores, 0 where a key is hidden."""
+    """Yield exp of the scores, 0 where a key is hidden."""
     Q, K = real(r, enc.width).named("Q"), real(c, enc.width).named("K")
     yield enc.strengths(Q, K, m, n).term
 
 
 def facts_of(enc: Encoding) -> frozenset[Any]:
-    """What the kinds of its parameters say of their signs."""
+    """Return what the kinds of its parameters say about their signs."""
     facts = [fact for name, given in enc.declared().items() for fact in given.granted(name)]
     return frozenset(fact for fact in facts if fact[0] in ("positive", "nonnegative"))
 
 
 def meant(enc: Encoding, found: Iterable[Term]) -> tuple[tuple[str, ...], str]:
-    """Under what terms stand for numbers, as phrases that follow "if"; and what reads outside.
+    """Return when terms stand for numbers, as phrases that follow "if"; and what reads outside.
 
-    A divisor that is 0 or a root of a negative number leaves no number; a slice that leaves its
-    axis, for some lengths, is another one on arrays.  The second is "" where every one is inside.
+    A divisor that is 0, or a root of a negative number, leaves no number; a slice that leaves its
+    axis, for some lengths, is a different one on arrays.  The second is "" if every slice stays
+    inside.
     """
     every = list(found)
     unshown, *_ = ranges_outside(every, facts_of(enc))
@@ -289,9 +293,9 @@ def meant(enc: Encoding, found: Iterable[Term]) -> tuple[tuple[str, ...], str]:
 def jump(
     enc: Encoding, claimed: str, whole_numbers: Callable[..., Iterator[tuple[str, Any]]]
 ) -> Answer | None:
-    """A number that is an integer wherever it is, and takes two values, so that it jumps.
+    """Return an answer with a number that is always an integer and takes two values, so it jumps.
 
-    Functions of which nothing is known are t ↦ t, or else t ↦ ⌊t⌋.
+    Functions about which nothing is known are t ↦ t, or else t ↦ ⌊t⌋.
     """
     tried = list(supposed(enc))
     for one in (simple(type(enc)), simple(type(enc), floored=True)):
@@ -319,9 +323,9 @@ def jump(
 
 
 def steps(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
-    """Numbers that may be integers, and which jump only where what it does jumps.
+    """Yield numbers that may be integers, and jump only where the effect of the encoding jumps.
 
-    A bias where it alone acts on the scores; what is added, where nothing else acts on the token.
+    The bias if it alone acts on the scores; what is added if nothing else acts on the token.
     """
     if enc.acts("bias") and not enc.acts("scores", "relate", "rotate", "query", "key", "add"):
         yield "the bias", enc.bias(m[None, None], n[None, None])[0, 0]
@@ -330,7 +334,7 @@ def steps(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
 
 
 def edges(enc: Encoding, m: Any, n: Any) -> Iterator[tuple[str, Any]]:
-    """Whether a key is seen, where the strength at the edge of the mask is certainly not 0."""
+    """Yield whether a key is seen, if the strength at the edge of the mask is certainly not 0."""
     if enc.defines("sees") and _smooth(enc):
         seen = enc.sees(m[None, None], n[None, None])[0, 0]
         xp = array_namespace(m)
@@ -360,10 +364,11 @@ def constant(enc: Encoding, Q: Any, K: Any, u: Any, p: Any, s: Any) -> Claim:
 
 @law_of_positions("It is defined at every natural position", example="rope", breaks="learned-table")
 def defined_beyond(enc: Encoding) -> Answer:
-    """encode(x, p), scores and values exist at all natural numbers, beyond the training too.
+    """encode(x, p), scores and values exist at all natural numbers, also beyond training.
 
-    What is written is formed for any natural positions, and no divisor, root or logarithm in it
-    asks for more; an encoding that names its ``reach`` is run there, with its default numbers.
+    The formulas are well formed for any natural positions, and no divisor, root or logarithm in
+    them needs a condition; an encoding that names its ``reach`` is run there, with its default
+    numbers.
     """
     claimed = "every natural number is a position"
     ended = ends(type(enc), enc.reach)
@@ -381,7 +386,7 @@ def defined_beyond(enc: Encoding) -> Answer:
 
 
 def ends(kind: type[Encoding], reach: int) -> tuple[str, str] | None:
-    """The verdict and why, if with its defaults it has no position ``reach``, or a far one."""
+    """Return verdict and reason, if with its defaults it lacks position ``reach``, or a far one."""
     if kind.axes or set(kind.given) - set(kind.defaults):
         return None
     made = kind.with_defaults()
@@ -405,7 +410,7 @@ def _ended(made: Encoding, reach: int) -> tuple[str, str] | None:
 
 
 def open_conditions(enc: Encoding) -> tuple[Sequence[str], tuple[str, ...]]:
-    """What would have to hold of natural positions, in words; and of everything else."""
+    """Return what would have to hold for natural positions, in words; and the other conditions."""
     count = (max(enc.axes, 1),)
     own = {
         name: [index_map(length, most).named(f"{name}_{k}") for k in range(*count)]

@@ -1,7 +1,7 @@
 """Laws about the scores: what they see of two positions.
 
-Where an encoding has a mask, a law speaks of ``marks``: exp of the score, and 0 where the mask
-hides the key.  Equal marks are equal scores and equal masks.
+If an encoding has a mask, a law is about ``marks``: exp of the score, and 0 where the mask hides
+the key.  Equal marks are equal scores and equal masks.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ law_of_scores = partial(law, group="the scores", applies=of_pairs)
 def relative(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     """score(q, k, m + s, n + s) = score(q, k, m, n) for all positions m, n and shifts s.
 
-    It is asked where the score of a query with a key is proved to be the same among any other
-    tokens.  Where others enter, all scores may stay when all positions move alike, and the score
-    of a pair still is no function of its contents and its offset.
+    It is asked only if the score of a query with a key is proved to be the same among any other
+    tokens.  If others enter, all scores may stay the same when all positions shift together, and
+    the score of a pair is still not a function of its contents and its offset.
     """
     return equal(*by_offset(partial(e.mark, x, y), a, b, s=s))
 
@@ -46,7 +46,7 @@ def twice_as_far(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
     "The score is unchanged when the positions change places", example="alibi", breaks="rope"
 )
 def even(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
-    """score(q, k, m, n) = score(q, k, n, m): before and after are alike."""
+    """score(q, k, m, n) = score(q, k, n, m): before and after make no difference."""
     return equal(e.mark(x, y, a, b), e.mark(x, y, b, a))
 
 
@@ -63,8 +63,8 @@ def even_with_one_key(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
 def odd(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """f(m, n) = −f(n, m), where f = score(q, k, m, n) − q·k/√d is what the positions do.
 
-    Said without f: the scores of (m, n) and (n, m) have the score without positions as their
-    mean.  With a mask the same of their exponentials, and a key that is hidden one way has no
+    Stated without f: the mean of the scores of (m, n) and (n, m) is the score without positions.
+    With a mask this is stated for their exponentials, and a key that is hidden in one order has no
     such mean.
     """
     both, plain = (e.mark(x, y, a, b), e.mark(x, y, b, a)), e.plain(x, y)
@@ -87,9 +87,9 @@ def odd_once(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
 def tells_before_from_after(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Claim:
     """score(q, k, m, m − s) ≠ score(q, k, m, m + s) for some parameters, q, k, m and s.
 
-    A mask counts: a key that is hidden is told from one that is seen.
+    A mask counts: a hidden key is told from a visible one.
 
-    The contrary: the key at m − s and an equal one at m + s always get the same score.
+    The opposite: the key at m − s and an equal one at m + s always get the same score.
     """
     m = a + s
     return equal(e.mark(x, y, m, a), e.mark(x, y, m, m + s))
@@ -101,7 +101,7 @@ def tells_before_from_before(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Cla
 
 
 def any_distance(e: Encoding) -> Given:
-    """How far something is: any positive number, or any natural one between whole positions."""
+    """Return any positive number, or any natural number between whole positions."""
     return natural("a distance") if e.whole else positive()
 
 
@@ -116,9 +116,9 @@ def falls_with_distance(
 ) -> dict[str, Claim]:
     """score(x, x, m, m − o) >= score(x, x, m, m − o − t) for all distances o, t > 0, and o = 0.
 
-    The query is equal to the keys, so that contents favour neither.  At least as high: a score
-    that does not look at positions falls, too.  Where positions are vectors, the query and the
-    two keys are on one line: distances are multiples of one vector, which may be any.
+    The query is equal to the keys, so that contents favour neither.  "At least as high" admits a
+    score that ignores positions.  If positions are vectors, the query and the two keys are on one
+    line: distances are multiples of one vector, which may be any.
     """
     own = falls(e, x, a, s, 0 * near, further)
     return {
@@ -128,7 +128,7 @@ def falls_with_distance(
 
 
 def falls(e: Encoding, x: Any, far: Any, s: Any, near: Any, further: Any) -> dict[str, Claim]:
-    """The law of two keys, at the distances near and near + further; with a mask, of it too."""
+    """State the law for two keys, at the distances near and near + further; also for the mask."""
     o, step = (near * s, further * s) if e.axes else (near, further)
     nearer = far + step
     m = nearer + o
@@ -163,9 +163,9 @@ def rises_with_distance(e: Encoding, x: Any, a: Any, s: Any, near: Any, further:
 def stays_under_envelope(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """score(q, k, m, n) <= envelope(q, k, m, n) wherever the key is seen.
 
-    The envelope is what the encoding claims it to be, and the score without positions where it
-    claims nothing: then the law says that positions never raise a score.  Whether the envelope
-    itself falls with the distance is not asked.
+    The envelope is what the encoding claims it to be, or the score without positions if it claims
+    nothing: the law then says that positions never raise a score.  Whether the envelope itself
+    falls with the distance is not asked.
     """
     envelope = e.envelope(x, y, a, b)
     score = e.score(x, y, a, b)

@@ -1,4 +1,4 @@
-"""The record of a sweep, every cell and how it ended; and what the terminal shows of it."""
+"""The record of a sweep, with every cell and how it ended; and what the terminal shows of it."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ class SweepRecord(Record):
 def holds(expected: dict[str, Literal["proved", "refuted"]], cell: CellRecord) -> bool:
     """Whether the statement of a cell is expected to hold.
 
-    A negative control is the opposite; that of a theorem with nothing to measure is the theorem's
-    truth.
+    For a negative control it is the opposite of the theorem; the control of a theorem with nothing
+    to measure is expected to hold.
     """
     return (
         expected.get(cell.theorem) != "refuted"
@@ -123,7 +123,7 @@ LINE, LINES = 300, 20
 
 
 def sweep_page(record: SweepRecord) -> Iterator[Part]:
-    """The table, what speaks against it or was lost, and one line that sums up."""
+    """Yield the table, what speaks against it or was lost, and a summary."""
     shown = headed()
     shown.add_column("statement", overflow="ellipsis", no_wrap=True, ratio=1)
     shown.add_column("dtype", no_wrap=True)
@@ -151,7 +151,7 @@ def sweep_page(record: SweepRecord) -> Iterator[Part]:
 
 
 def sweep_faults(record: SweepRecord) -> list[str]:
-    """What speaks against a statement or was lost, in short."""
+    """Return what speaks against a statement or was lost, abridged."""
     lines = [shorten(line, LINE, placeholder=" …") for line in _against(record)]
     more = [f"! and {len(lines) - LINES} more; --json has all of them"]
     return lines[:LINES] + more * (len(lines) > LINES)
@@ -183,7 +183,7 @@ def _against(record: SweepRecord) -> Iterator[str]:
 
 
 def sweep_summary(record: SweepRecord) -> str:
-    """One line: how many cells, how they ended, and how many came from the store."""
+    """Return a summary: how many cells, how they ended, and how many came from the store."""
     counted = [cell.status for cell in record.cells]
     told = tally(counted, sorted(set(counted))) or "none"
     times = [cell.stored for cell in record.cells if cell.stored is not None]
@@ -198,7 +198,7 @@ def sweep_summary(record: SweepRecord) -> str:
 
 @contextmanager
 def sweep_progress(console: Console, total: int) -> Iterator[Callable[[CellRecord], None]]:
-    """A bar while a sweep lasts; yields what to tell of each cell."""
+    """Show a bar during a sweep; yield the function to call with each cell."""
     with bar(console) as shown:
         task = shown.add_task("", total=total)
 

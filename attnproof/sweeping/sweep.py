@@ -30,7 +30,7 @@ Tell = Callable[[CellRecord], None]
 
 @dataclass(frozen=True)
 class Asked:
-    """How a sweep is asked for; without ``implementations`` all that serve a statement."""
+    """The request for a sweep; without ``implementations``, all that serve a statement."""
 
     grid: Grid
     implementations: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Plan:
 
 
 def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
-    """The cells that are asked for; raises what the numeric side raises for an absent device."""
+    """Return the cells of a request; raises what the numeric side raises for an absent device."""
     plan = Plan(surroundings={device: surroundings(device) for device in asked.grid.devices})
     for entry in entries:
         expected = cast("Expected", entry.theorem.expected)
@@ -84,7 +84,7 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
 
 
 def _serving(statement: Statement, asked: Asked) -> list[str]:
-    """The implementations that compute some definition of a statement, or are the definition."""
+    """Return the implementations that compute a definition in a statement, or are that."""
     from ..numeric.devices import chosen
     from ..numeric.implementations import named
     from ..numeric.task import definitions_of
@@ -104,10 +104,10 @@ def sweep(
     heard: Callable[[str], None] = lambda _: None,
     measure: Measure | None = None,
 ) -> SweepRecord:
-    """Measure every cell that the store does not hold.
+    """Measure every cell that the store does not hold, and return the record.
 
-    ``tell`` hears of each cell as it comes, ``heard`` of what the user should know.  An interrupt
-    ends it early, and what was finished is in the record and in the store.
+    ``tell`` is called with each cell as it comes, ``heard`` with messages for the user.  An
+    interrupt ends it early; what was finished is in the record and in the store.
     """
     started = perf_counter()
     tell = tell or (lambda _: None)

@@ -1,8 +1,8 @@
-"""The cells of a sweep, and what a worker does: it measures those of a batch, and stores each.
+"""The cells of a sweep, and what a worker does: measure those of a batch, and store each.
 
-Cells that differ only in implementation and dtype share draws and exact values: they form a
-group, which one worker measures.  A batch is some groups of one statement, so that a worker
-builds the statement once.
+Cells that differ only in implementation and dtype share draws and exact values: they form a group,
+which one worker measures.  A batch is some groups of one statement, so that a worker builds the
+statement once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LARGEST = 64
 
 @dataclass(frozen=True)
 class Claimed:
-    """A statement of a sweep: the file it stands in, and which of its two it is."""
+    """A statement of a sweep: its file, and whether it is the theorem or its negative control."""
 
     source: Source
     control: bool
@@ -71,13 +71,13 @@ class Cell:
 
     @property
     def group(self) -> tuple[object, ...]:
-        """What cells have in common that share draws and exact values."""
+        """What cells that share draws and exact values have in common."""
         return self.claimed, self.scale, self.tokens, self.distribution, self.seed, self.device
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Everything that a statement is measured in, but the implementations, which depend on it."""
+    """Everything that a statement is measured in, except implementations, which depend on it."""
 
     dtypes: tuple[str, ...]
     scales: tuple[str, ...] = ("small",)
@@ -89,14 +89,14 @@ class Grid:
 
 @dataclass(frozen=True)
 class Batch:
-    """Cells of one statement, with the keys they are kept under, group by group."""
+    """Cells of one statement, with their keys in the store, group by group."""
 
     claimed: Claimed
     cells: tuple[tuple[Cell, Key], ...]
 
 
 def cells_of(claimed: Claimed, grid: Grid, implementations: Sequence[str]) -> Iterator[Cell]:
-    """The cells of a statement, those of one group together."""
+    """Yield the cells of a statement, those of one group together."""
     sizes = product(grid.scales, grid.tokens, grid.distributions, grid.seeds, grid.devices)
     for scale, tokens, distribution, seed, device in sizes:
         for dtype, implementation in product(grid.dtypes, implementations):
@@ -104,7 +104,7 @@ def cells_of(claimed: Claimed, grid: Grid, implementations: Sequence[str]) -> It
 
 
 def batches(cells: Sequence[tuple[Cell, Key]], jobs: int) -> list[Batch]:
-    """The cells in batches of whole groups, enough of them for every worker."""
+    """Return the cells in batches of whole groups, enough of them for every worker."""
     wanted = min(LARGEST, max(1, ceil(len(cells) / (jobs * PARTS))))
     found: list[Batch] = []
     for claimed, own in groupby(cells, lambda pair: pair[0].claimed):
@@ -125,10 +125,10 @@ ORDER = ("violated", "non-finite", "held", "skipped")
 
 @dataclass(frozen=True)
 class Terms:
-    """How cells are measured: where each is left, its limits, and what all must agree on.
+    """How cells are measured: where each is stored, its limits, and what all must agree on.
 
-    ``place`` is None where workers cannot reach the store, and then whoever sent them writes.
-    ``measure`` stands in for the numeric side.
+    ``place`` is None if workers cannot reach the store; whoever sent them then writes to it.
+    ``measure`` replaces the numeric side.
     """
 
     place: Path | None
@@ -141,7 +141,7 @@ class Terms:
 
 
 def cell_key(cell: Cell, around: dict[str, object]) -> Key:
-    """The key of a cell."""
+    """Return the key of a cell."""
     claimed = cell.claimed
     told = {
         "statement": claimed.digest,
@@ -161,7 +161,7 @@ def cell_key(cell: Cell, around: dict[str, object]) -> Key:
 
 
 def work(batch: Batch, terms: Terms) -> list[tuple[Key, CellRecord, str]]:
-    """Measure the cells of a batch; each with its key, and why it could not be kept."""
+    """Measure the cells of a batch; return each with its key, and why it could not be stored."""
     if terms.alone:
         import torch
 
@@ -181,7 +181,7 @@ def work(batch: Batch, terms: Terms) -> list[tuple[Key, CellRecord, str]]:
 
 
 def _left(key: Key, record: CellRecord, terms: Terms) -> str:
-    """Leave a record in the store, if this worker can; why it could not be."""
+    """Store a record, if this worker can; return why it could not be stored."""
     if terms.place is None or record.status in LOST:
         return ""
     if not code().unchanged:
@@ -190,7 +190,7 @@ def _left(key: Key, record: CellRecord, terms: Terms) -> str:
 
 
 def _ready(batch: Batch, terms: Terms) -> tuple[str, Statement | None]:
-    """The statement, or why this worker cannot measure what was meant."""
+    """Return why this worker cannot measure what was meant, or else the statement."""
     for device in dict.fromkeys(cell.device for cell, _ in batch.cells):
         own, wanted = surroundings(device), terms.surroundings[device]
         differ = [name for name, value in wanted.items() if own[name] != value]
@@ -215,13 +215,13 @@ def _statement(claimed: Claimed) -> Statement:
 
 @lru_cache(maxsize=64)
 def _theorem(source: Source, *stamp: int) -> Theorem:
-    """A theorem, loaded once in a process while its file stays as it is."""
+    """Return a theorem, loaded once per process while its file is unchanged."""
     del stamp
     return source.load()
 
 
 def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -> CellRecord:
-    """One cell within its limits."""
+    """Measure one cell within its limits."""
     started = perf_counter()
 
     def lost(status: CellStatus, why: str, traceback: str = "") -> CellRecord:
@@ -274,7 +274,7 @@ def _found(cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: floa
 
 
 def _ratios(found: Sequence[Measurement]) -> Iterator[tuple[float, str, str]]:
-    """Ratio, policy and conclusion of everything that was judged."""
+    """Yield ratio, policy and conclusion of everything that was judged."""
     for m in found:
         if m.status == "skipped":
             continue
@@ -290,7 +290,7 @@ def record_of(
     reason: str = "",
     **more: object,
 ) -> CellRecord:
-    """The record of a cell."""
+    """Return the record of a cell."""
     told = {"ratio": None, "policy": "", "says": "", "measured": (), "seconds": 0.0, **more}
     return CellRecord.of(
         cell,
@@ -318,7 +318,7 @@ class Shared:
     kept: tuple[list[tuple[str, Claim, Statement]], Measuring] | None = None
 
     def __call__(self, statement: Statement, cell: Cell) -> Sequence[Measurement]:
-        """One cell.  Raises ``ReadingError`` if a reading failed."""
+        """Measure one cell.  Raises ``ReadingError`` if a reading failed."""
         from ..numeric.check import ReadingError, able_for
         from ..numeric.devices import dtype_named
         from ..numeric.implementations import named
@@ -349,7 +349,7 @@ def _measuring(cell: Cell) -> Measuring:
 
 
 def scaled(name: str, tokens: int | None) -> Scale:
-    """A scale, with so many tokens where they are asked for."""
+    """Return a scale, with so many tokens if they are given."""
     from ..numeric.scale import scale_named
 
     scale = scale_named(name)
