@@ -203,7 +203,7 @@ def _has_instance(asked: Statement | Answer) -> bool:
 
 
 def _false(encoding: Encoding) -> Claim:
-    """0 = 1."""
+    """Return the claim 0 = 1."""
     del encoding
     return equal(0, 1)
 

@@ -146,7 +146,10 @@ class Encoding:
 
     @classmethod
     def with_defaults(cls, width: int = 64) -> Self:
-        """Return the encoding with its default numbers, for numpy; ``width`` fills what is open."""
+        """Return the encoding with its default numbers, for numpy.
+
+        ``width`` is the number of features if the defaults leave it open.
+        """
         numbers = dict(cls.defaults)
         lengths = {}
         for name, value in numbers.items():
@@ -308,7 +311,7 @@ class Encoding:
         return self.query(x + self.add(p) if self.defines("add") else x, p)
 
     def code(self, p: Any) -> Any:
-        """Return what it computes from one position p, as a list of numbers: what identifies p.
+        """Return what it computes from one position p, as numbers that may tell p from others.
 
         That is what is added to the input; otherwise a key of ones, encoded, or a query if keys are
         not encoded; otherwise what is added to q·k for a query at p, each unit vector and 0, and

@@ -61,7 +61,7 @@ class EncodingLaw:
     """A law: what it says, and which encodings it applies to.
 
     ``some`` says that the law claims a difference for some inputs, and not an equality for all: its
-    function states the opposite, so the law is proved by a witness against that statement, and
+    function states the contrary, so the law is proved by a witness against that statement, and
     refuted by its proof.  ``example`` and ``breaks`` name encodings that obey and break the law,
     and the negative control is a nearby statement that fails for the example; the tests check all
     three.

@@ -292,7 +292,7 @@ class OptionsRecord(Record):
 
 
 class Results(Record):
-    """One run."""
+    """The record of one run."""
 
     schema_version: Literal[7] = SCHEMA_VERSION
     attnproof: str = Field(description="The version that wrote it.")

@@ -70,7 +70,7 @@ def _verdicts(results: Results) -> Table:
     shown.add_column("steps", justify="right", no_wrap=True)
     shown.add_column("SymPy", no_wrap=True)
     shown.add_column("numbers", justify="right", no_wrap=True)
-    shown.add_column("theorem", overflow="ellipsis")  # in full in the progress
+    shown.add_column("theorem", overflow="ellipsis")  # the progress shows it in full
     for subject, records in groupby(results.theorems, lambda record: record.subject):
         shown.add_row("", "", "", "", "", Text(subject, "bold"))
         for record in records:
@@ -181,7 +181,7 @@ GAP = 2  # between two columns: the padding and the box's own space
 def claims_page(
     results: Results, width: int, verdicts: Collection[str] = VERDICTS
 ) -> Iterator[Part]:
-    """The claims with one of these verdicts, document by document, then the counts of all."""
+    """Yield the claims with one of these verdicts, by document, then the counts of all."""
     for document in results.documents:
         claims = [c for c in results.claims if c.document == document.id and c.verdict in verdicts]
         if claims:

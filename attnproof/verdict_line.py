@@ -1,7 +1,7 @@
 """The line of a verdict: its word, how it is known, and every condition under which it holds.
 
 Whatever prints "proved" (terminal, pages, cards, checks of code, JUnit) makes its line here, so
-that no condition can be left out of one of them.  Plain data in, text out:
+that none of them can leave out a condition.  Plain data in, text out:
 
     verdict[, how], for RANGES, if HYPOTHESES, where READINGS
 
@@ -10,7 +10,7 @@ kind       what it limits
 =========  ===================================================================================
 ``for``    lengths: ``n ≥ 2``, ``n ≤ 8·H``, ``n mod 7 ≠ 0``, ``B = 3``
 ``if``     values: ``x ≠ 0``, ``scores stay above −10⁴``, ``every row of M keeps a key``
-``where``  what was read as what: ``the buffer flag is True, as it was found``
+``where``  how code was read: ``the buffer flag is True, as it was found``
 =========  ===================================================================================
 """
 

@@ -59,7 +59,7 @@ def translation_twice(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: An
 def sees_order(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> Claim:
     """attention(Q[σ], K[σ], V[σ]) ≠ attention(Q, K, V)[σ] for some parameters, tokens and σ.
 
-    The opposite: self-attention is equivariant under every permutation σ of the tokens.
+    The contrary: self-attention is equivariant under every permutation σ of the tokens.
 
     Token i is at position i, whichever token it is; if positions are vectors, at p_i.
     """
@@ -133,7 +133,7 @@ def other_places(length: Any) -> Callable[[Encoding], Given]:
 def acts_on_scores(e: Encoding, Q: Any, K: Any, u: Any, p: Any, others: Any, rest: Any) -> Claim:
     """score(q, k, m, n) ≠ score(q, k, m′, n′) for some parameters, q, k and positions.
 
-    A mask counts.  The opposite: the scores are the same wherever the tokens are.
+    A mask counts.  The contrary: the scores are the same wherever the tokens are.
     """
     if e.whole:
         others, rest = (

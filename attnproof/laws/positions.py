@@ -305,7 +305,7 @@ def jump(
                 continue
 
             def same(one: Encoding, a: Any, b: Any) -> Claim:
-                """That the number is everywhere what it is at the positions 0 and 0."""
+                """State that the number is everywhere what it is at the positions 0 and 0."""
                 here, there = (dict(whole_numbers(one, *at)) for at in ((a, b), (0 * a, 0 * b)))
                 return equal(here[says], there[says])  # noqa: B023
 

@@ -89,7 +89,7 @@ def tells_before_from_after(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Clai
 
     A mask counts: a hidden key is told from a visible one.
 
-    The opposite: the key at m − s and an equal one at m + s always get the same score.
+    The contrary: the key at m − s and an equal one at m + s always get the same score.
     """
     m = a + s
     return equal(e.mark(x, y, m, a), e.mark(x, y, m, m + s))

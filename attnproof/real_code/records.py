@@ -26,7 +26,7 @@ Real = Annotated[Number, BeforeValidator(number)]
 
 
 class SideRecord(Record):
-    """One of the two sides that should agree."""
+    """One of the two sides that a law compares."""
 
     words: str
     value: Told

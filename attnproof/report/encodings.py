@@ -56,7 +56,7 @@ class Cell:
 
     @property
     def contrary(self) -> bool:
-        """Whether the statement decided is the opposite of the law, which claims a difference."""
+        """Whether what was decided is the contrary of the law, which claims a difference."""
         return (
             self.law.some
             and self.record.statement is not None

@@ -77,7 +77,7 @@ class UnusableRecord(Record):
 
 
 class SweepRecord(Record):
-    """One sweep."""
+    """The record of one sweep."""
 
     schema_version: Literal[3] = SWEEP_SCHEMA_VERSION
     attnproof: str = Field(description="The version that wrote it.")
