@@ -215,7 +215,7 @@ def _ill_typed(error: AxisMismatch) -> Found:
 def _found(claimed: Statement, path: Path, limit: float = LIMIT) -> Found:
     """Return what is proved and derived; a side that fails leaves its reason, and never a verdict.
 
-    Nothing is derived of a statement that is misread.
+    Nothing is derived from a statement that is misread.
     """
     found = _decided(claimed, path, limit)
     if found.verdict == "misread":

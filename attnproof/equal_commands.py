@@ -81,7 +81,7 @@ def equal(
     strict: Strict = False,
     json: JsonFile = None,
 ) -> int:
-    """Whether two programs are one function: proved for all lengths, or where they differ.
+    """Say whether two programs are the same function, for all lengths, or where they differ.
 
     This runs your code.  Weights of modules are shared by their names, or as `--weights` says, so
     that a proof holds for all weights.

@@ -1,6 +1,6 @@
 """Whether a theorem is as expected, decided in this one place.
 
-What speaks against a statement that is expected to be proved: the kernel did not prove it, or a
+It speaks against a statement expected to be proved if the kernel did not prove it, or a
 measurement of it was violated, was not finite, or could not be taken.  A statement expected to be
 refuted is the mirror image: it needs a certified witness, and every implementation, device and
 dtype that measured it must have seen it fail at least once, because a check that lets a false

@@ -13,7 +13,7 @@ sigma        a permutation of the c keys
 
 If an encoding has whole positions only, u and p are any whole numbers, in any order, and a, b and s
 natural numbers.  With ``in_a_row``, u and p are the numbers u_0 + i and p_0 + j: more can be proved
-of these, and it says less.
+of these, but it says less.
 """
 
 from __future__ import annotations

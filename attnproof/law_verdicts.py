@@ -51,7 +51,7 @@ def decided(kind: type[Encoding], law: EncodingLaw, *, limit_seconds: float = LI
 
     A law that needs no hypothesis is reported without one.  A law that fails is tried under those
     that the author declared.  It is then refuted by values that obey them, as many as can hold
-    together, or else it is undecided under them.  Nothing is proved or refuted of a misread
+    together, or else it is undecided under them.  Nothing is proved or refuted for a misread
     encoding.  The seconds are for everything: facts of the encoding, the law and its witness, and
     each hypothesis.  Raises what the encoding's own code raises.
     """

@@ -60,13 +60,13 @@ def check_code(
 ) -> CodeRecord:
     """Check the laws of code of this kind, and return the record of each law.
 
-    An empty kind is inferred from the signature.  ``laws`` are ids (``attnproof list
-    --code-laws``), by default all of the kind.  ``declared`` is what the code is meant to be, such
-    as ``"rope:base=10000,layout=half"``.  ``methods`` selects from measured, identity, exact and
-    traced.  ``call`` says how the code is called, in axis letters: ``"q: B H n D, k: B H n D -> q,
-    k"`` (:mod:`attnproof.programs.signature`).  If ``strict``, an undecided law does not pass.
-    ``card`` checks the laws of encodings on its graph too.  Each method may spend ``limit`` seconds
-    of processor time on a law, in the main thread (:func:`~attnproof.programs.running.limited`).
+    An empty kind is inferred from the signature.  ``laws`` are ids, by default all of the kind
+    (``attnproof list --code-laws``).  ``declared`` is what the code is meant to be, such as
+    ``"rope:base=10000,layout=half"``.  ``methods`` selects from measured, identity, exact and
+    traced.  ``call`` is the signature in axis letters, ``"q: B H n D, k: B H n D -> q, k"``
+    (:mod:`attnproof.programs.signature`).  If ``strict``, an undecided law does not pass.  ``card``
+    checks the laws of encodings on its graph too.  Each method may spend ``limit`` seconds of
+    processor time on a law, in the main thread (:func:`~attnproof.programs.running.limited`).
     ``how`` passes what cannot be inferred: ``width=64``, ``axes=2``, and so on.
 
     Raises ``ValueError`` for an unknown law, method, dtype or device, or an invalid seed,

@@ -43,9 +43,9 @@ def combined(
 ) -> LawOfCodeRecord:
     """Return the record of a law, with one verdict for the findings of all methods.
 
-    The law is broken if any method breaks it.  Otherwise its verdict is that of the best method by
-    which it holds, and without one it is undecided.  It is undecided as well if it fails under the
-    call that was guessed, but not under another one.
+    The law is broken if any method breaks it, and undecided if it fails only under the call that
+    was guessed.  Otherwise its verdict is that of the best method by which it holds, unless runs
+    gave NaN or are undecided at other lengths, which exact methods do not see.
 
     A law that correct code may break, and that was not ``named``, counts only if a measured run
     shows that it applies.  Otherwise it is not asked; its findings are kept.

@@ -336,7 +336,7 @@ def _look(asked: Asked, tell: Any) -> None:
         chosen(asked.device)
         tell({"event": "begins", "method": "", "law": "", "does": "being imported"})
         code = load(asked.target)
-        gc.freeze()  # what is loaded stays, and is not collected again
+        gc.freeze()  # what is loaded stays, and is not scanned again
         tell({"event": "begins", "method": "", "law": "", "does": "being adapted"})
         subject = adapted(code.thing, asked, code.name, code.file, tell)
     except (

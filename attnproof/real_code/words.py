@@ -36,10 +36,10 @@ LONG = 160  # characters of a value that are shown; the record has it in full
 def exit_code(record: CodeRecord, *, identifying: bool = False) -> int:
     """Return the exit code of a check, or with ``identifying`` of an identification.
 
-    2: the code was not run to its end, no law was asked, a named law could not be asked, or
-    attnproof itself failed.  Otherwise 1: a law is broken or not reached, a declaration is
-    unchecked, or the record is ``strict`` and a law is undecided.  Otherwise 0.  With
-    ``identifying``, 1 says that the code was run and not identified.
+    2: the code cannot be run or was stopped, no law was asked, or attnproof itself failed.
+    Otherwise 1: a law is broken.  Otherwise 2: a named law could not be asked.  Otherwise 1: a
+    declaration is unchecked, a law was not reached, or the record is ``strict`` and a law is
+    undecided.  Otherwise 0.  With ``identifying``, 1 says that the code was run and not identified.
     """
     if any(True for _ in internal_errors(record)):
         return FAULT
