@@ -72,8 +72,8 @@ class Cope(Encoding):
     """q·k / √d + q·e(p) for the position p of a key, counted back from the query.
 
     p = Σ σ(q·k' / √d) over the keys k' from the key to the query, both included, and at most T − 1;
-    e interpolates linearly between the rows of a trained table E: e(p) = Σ_t E_t max(0, 1 − |p −
-    t|).  Keys after the query are hidden.
+    e interpolates linearly between the rows of a trained table E, so that
+    e(p) = Σ_t E_t max(0, 1 − |p − t|).  Keys after the query are hidden.
     """
 
     title = "CoPE"

@@ -133,8 +133,8 @@ class RopeNtk(Rope):
 class RopeByParts(Rope):
     """Pair b rotates with ω_b (γ_b + (1 − γ_b)/s), s > 0: by how often it rotated in training.
 
-    There it rotated by L ω_b, where L is the length.  γ_b = (L ω_b − slow) / ramp, clipped to [0,
-    1]: a pair is slow below the angle slow, and fast above slow + ramp > slow.
+    There it rotated by L ω_b, where L is the length.  γ_b is (L ω_b − slow) / ramp, clipped to
+    0 .. 1: a pair is slow below the angle slow, and fast above slow + ramp > slow.
     """
 
     title = "RoPE, NTK-by-parts"
