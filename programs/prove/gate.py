@@ -43,6 +43,7 @@ from .work import work_of
 
 Results = tuple[Tensor, ...]
 NAMED = 48  # numbers of the source that are tried as positions and values
+FAR = 1 << 30  # positions below this fit every dtype that positions have
 # Work in the units of work.py: a million takes about a millisecond.
 WORK = {"small": 100_000_000, "named": 600_000_000, "pairs": 120_000_000, "all": 220_000_000}
 MOST_WORK = 150_000_000  # of one call
@@ -121,6 +122,7 @@ class _Run:
     done: int = 0  # work
     count: int = 0  # calls
     size: float = 1.0  # scale of the graph's results on inputs of size 1, at most 1
+    far: tuple[int, ...] = ()  # numbers of the source that positions may start from
 
     def __post_init__(self) -> None:
         self.work = work_of(self.graph.exported)
@@ -146,7 +148,10 @@ class _Run:
         )
 
     def inputs(self, at: Lengths, count: int, scale: float = 1.0) -> tuple[Tensor, ...]:
-        """Return inputs of these lengths; positions are consecutive from some start, or random."""
+        """Return inputs of these lengths; positions are consecutive from some start, or random.
+
+        Every fourth call starts far along: a branch on a length may also read positions.
+        """
         generator = torch.Generator().manual_seed(count) if self.whole else None  # slow to make
         made = []
         for place, like in enumerate(self.graph.call.inputs):
@@ -156,7 +161,8 @@ class _Run:
                 made.append((x * scale).to(like.dtype))
             elif count % 2 and len(shape) == 2 and like.dtype != torch.bool:
                 first = torch.randint(0, 9, (shape[0], 1), generator=generator)
-                made.append((torch.arange(shape[1]) + first).to(like.dtype))
+                start = self.far[count // 4 % len(self.far)] if self.far and count % 4 == 3 else 0
+                made.append((torch.arange(shape[1]) + first + start).to(like.dtype))
             else:
                 most = 2 if like.dtype == torch.bool else max(2, *shape)
                 made.append(torch.randint(0, most, shape, generator=generator, dtype=like.dtype))
@@ -335,12 +341,14 @@ def _is_unlike(run: _Run, letters: list[str], seed: int) -> bool:
     with ran.heard():
         run.of_code(run.inputs(dict.fromkeys(letters, 3), 0))
     constants = ran.constants()
-    for inputs, at in _values(run, letters, constants, numbers_of(constants)):
+    numbers = numbers_of(constants)
+    for inputs, at in _values(run, letters, constants, numbers):
         way = WAYS[run.count % 3]
         if not run.look(at, way, inputs):
             run.found.unlike.append(dict(at))
             run.found.how = HOW.get(way, "")
             return True
+    run.far = tuple(islice((n for n in numbers if 0 < n < FAR), NAMED))
     plans: dict[str, Iterable[tuple[Lengths, str]]] = {
         "small": ((at, "") for at in small(letters)),
         "named": _named(run, letters, ran),

@@ -348,6 +348,21 @@ def test_positions_may_be_int32() -> None:
     assert "with int32 positions" in finding.why
 
 
+@pytest.mark.usefixtures("lengths_of_one")
+def test_positions_are_far_along_at_lengths_that_only_a_run_reaches() -> None:
+    def rotate(x: Tensor, p: Tensor) -> Tensor:
+        try:
+            single = x.data_ptr() != 0 and x.shape[2] == 1  # raises during tracing
+        except RuntimeError:
+            single = False
+        return rotated(x, p % 64 if single else p)
+
+    subject = Rotary(name="r", rotate=rotate, width=4)
+    (finding,) = prove(subject, ("composition",), seconds=SECONDS).findings
+    assert finding.verdict == "undecided"
+    assert "T = 1 the code differs" in finding.why
+
+
 def test_code_that_asks_for_its_device_is_proved_of_the_cpu() -> None:
     def call(x: Tensor) -> Tensor:
         return x.cumsum(1) if x.device.type == "cuda" else 2 * x
