@@ -80,9 +80,9 @@ def test_whole_numbers_that_wrap_round_are_a_condition(name: str) -> None:
     subject = Rotary(name="r", rotate=WRAPPING[name], width=4)
     for finding in prove(subject, ("relative", "linear"), seconds=SECONDS).findings:
         if finding.verdict == "holds":
-            assert any("wrap" in told for told in texts(finding)), finding
+            assert any("overflow" in told for told in texts(finding)), finding
     plain = prove(Rotary(name="r", rotate=rotated, width=4), ("linear",), seconds=SECONDS)
-    assert not any("wrap" in told for told in texts(plain.findings[0]))
+    assert not any("overflow" in told for told in texts(plain.findings[0]))
 
 
 @pytest.mark.parametrize("code", [rectified, clipped])
