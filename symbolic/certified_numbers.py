@@ -165,7 +165,7 @@ def finite(x: Any) -> bool:
 
 
 def fraction(x: Any) -> Fraction | None:
-    """Return the exact value of x, or None if it is not a rational number."""
+    """Return the value of x if it is an exact rational, else None."""
     return Fraction(int(x.p), int(x.q)) if isinstance(x, fmpq) else None
 
 
