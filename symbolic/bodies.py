@@ -32,7 +32,7 @@ _CACHED = type(cache(len))  # what functools.cache makes of a function
 _HERE = str(Path(__file__).parent.parent)
 _OWN = tuple(str(Path(_HERE) / name) for name in ("theorems", "encodings", "laws"))
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
-_INSTALLED = frozenset(("site-packages", "dist-packages"))  # of this Python, of its user, of a path
+_INSTALLED = frozenset(("site-packages", "dist-packages"))  # of Python, its user, or a path
 
 
 class MadeOutside(TypeError):
@@ -53,7 +53,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Code:
-    """The functions that a statement was made from: what it claims and what it assumes.
+    """The functions that a statement was made from: its claims and its hypotheses.
 
     ``arguments`` and ``assumes`` are the parameters that each takes by name.
 
@@ -209,7 +209,7 @@ class _Linker:
 
     def __init__(self, links: Links, sizes: Mapping[str, int], xp: Any) -> None:
         self.links, self.sizes, self.xp = links, sizes, xp
-        self.length = getattr(xp, "length", int)  # a namespace may have whole numbers of its own
+        self.length = getattr(xp, "length", int)  # a namespace may have its own integer type
         self.made: dict[int, Any] = {}
         self.tables: dict[int, dict[str, Any]] = {}
 
@@ -280,7 +280,7 @@ class _Linker:
     @linked.register(set)
     @linked.register(frozenset)
     def _(self, thing: Any) -> Any:
-        make = getattr(thing, "_make", type(thing))  # a named tuple has a maker of its own
+        make = getattr(thing, "_make", type(thing))  # named tuples are made by ``_make``
         return make(map(self, thing))
 
     @linked.register

@@ -36,8 +36,8 @@ FORMAT = "attnproof certificate 3"
 PROOFS: tuple[type, ...] = get_args(Derivation)
 STEPS = {kind.__name__: kind for kind in (*PROOFS, SignStep)}
 TOLD = {kind.__name__: kind for kind in (Given, Claim, Law, Instance, Link)}
-UNTOLD = {"Given": ("extra",)}  # how numbers are drawn, which no proof looks at
-Plain = Any  # what JSON has: numbers, text, lists, dictionaries
+UNTOLD = {"Given": ("extra",)}  # how values are drawn, which proofs ignore
+Plain = Any  # JSON data: numbers, text, lists, dictionaries
 
 
 @dataclass(frozen=True)

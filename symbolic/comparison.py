@@ -100,7 +100,7 @@ class Draw:
         return self.numbers(given.kind, shape)
 
     def mask(self, shape: tuple[int, ...]) -> Any:
-        """Truth values."""
+        """Return truth values of this shape."""
         found = np.asarray(self.random.random(shape) < 0.5)
         if self.turn % 4 == 1:
             found[...] = False
@@ -112,7 +112,7 @@ class Draw:
         return found
 
     def numbers(self, kind: str, shape: tuple[int, ...]) -> Any:
-        """Real numbers; positive or at least 0 where the kind says so."""
+        """Return real numbers of this shape, positive or at least 0 if the kind requires it."""
         turn, positive = self.turn % 6, kind == "positive"
         if turn == 1:
             found = self.random.integers(-1, 2, size=shape) / 1

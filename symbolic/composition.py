@@ -165,7 +165,7 @@ class _Composing:
     def _up_to(self, k: int, before: list[Equation]) -> list[Equation]:
         """Return the equations of the law up to part k, from those up to the previous part."""
         whole, outputs = self.whole, self.whole.parts[k]
-        for term in outputs:  # from the inside on: they are deep
+        for term in outputs:  # part by part, as the terms are deep
             formed(term)
         same = self._returned(whole.parts[k - 1], before) if k else []
         found = []

@@ -44,7 +44,7 @@ def opened(t: Term, keep: frozenset[Term] = frozenset()) -> Derivation:
 
 @dataclass
 class _Opening:
-    """One unfolding; a part that occurs in several places is unfolded once."""
+    """One unfolding; a shared part is unfolded once."""
 
     keep: frozenset[Term]
     known: dict[Term, Derivation] = field(default_factory=dict)

@@ -406,7 +406,7 @@ def _sum_of_squares(d: SumOfSquares, follow: Follow) -> Proof:
 def _left_inverse(d: LeftInverse, follow: Follow) -> Proof:
     part = follow(d.part)
     a, b = part.left.args if part.left.op == "matmul" else (part.left, part.left)
-    square = a.ndim == 2 and a.shape == b.shape  # and a product, or equal to a unit matrix
+    square = a.ndim == 2 and a.shape == b.shape  # if no product, left is itself 1
     good = square and part.right.op == "eye" and a.finite and b.finite
     need(good, "not A B = 1 for square matrices", part.left, part.right)
     need(always_less(num(-1), a.shape[0]), "no number of rows", a.shape[0])

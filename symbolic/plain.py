@@ -1,4 +1,4 @@
-"""Terms as one line of plain text, for errors and for reading a derivation in a terminal."""
+"""Terms as one line of plain text, for error messages and for derivations in a terminal."""
 
 from __future__ import annotations
 

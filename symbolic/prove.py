@@ -167,7 +167,7 @@ def decide(
         except Exception as error:
             fault = fault_of(error)
             if fault is None:
-                raise  # it speaks of the statement
+                raise  # an error about the statement
             found, shown = _failed(says, claim, fault), Shown()
         decided.append(found)
         as_law = _as_lemma(claim)
@@ -299,7 +299,7 @@ def settled(
             "everywhere, the statement divides by 0 or takes a root or logarithm of what has none"
         )
     rests = proof.assumes | within_axes
-    rests -= {("injective", v) for name, v in rests if name == "permutation"}  # as each one is
+    rests -= {("injective", v) for name, v in rests if name == "permutation"}  # all are
     used = tuple(sorted(map(_told, rests)))
     return used, (*(condition.told for condition in asked), *_expected(claim, statement))
 

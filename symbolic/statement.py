@@ -80,7 +80,7 @@ class Statement:
 
         They are searched for until found once.
         """
-        from .refute import obeying  # which loads ball arithmetic, and is rarely needed
+        from .refute import obeying  # loads ball arithmetic, rarely needed
 
         found: Candidate | None = vars(self).get("_example")
         if found is None:
@@ -139,7 +139,7 @@ class Theorem:
 
     @cached_property
     def control(self) -> Statement:
-        """The nearby statement with the opposite verdict."""
+        """The negative control: a nearby statement with the opposite verdict."""
         if self.control_body is None:
             raise TypeError(
                 f"{self.place} has no negative control; add a function under "
@@ -224,7 +224,7 @@ class Theorem:
 
     def _check_ranges(self, statement: Statement) -> None:
         """Refuse a slice or an index that is not shown to stay inside its axis."""
-        from .prove import ranges_of  # which loads the rules, and declaring should be quick
+        from .prove import ranges_of  # loads the rules; declaring should be quick
 
         leaves, _ = ranges_of(statement, statement.claims.values())
         if leaves:

@@ -191,7 +191,7 @@ def instantiate(body: Term, *values: Term) -> Term:
 
 @lru_cache(maxsize=1 << 17)
 def bind(body: Term, *variables: Term) -> Term:
-    """The reverse of :func:`instantiate`: variables become bound indices, outermost first."""
+    """Turn variables into bound indices, outermost first: the inverse of :func:`instantiate`."""
 
     def leaf(term: Term, depth: int) -> Term | None:
         if term in variables:

@@ -424,7 +424,7 @@ def _comparison(norm: Normaliser, t: Term) -> Derivation:
 def _of_whole(t: Term, gap: Polynomial) -> Derivation:
     """Write [x < y] or [x <= y] of integers with <=, or < if <= had a constant on its left."""
     strict = t.args[0].op == "less"
-    constant = gap.get((), Fraction(0)) + (1 if strict else 0)  # of x − y, were it [x <= y]
+    constant = gap.get((), Fraction(0)) + (1 if strict else 0)  # of x − y, when written as [x <= y]
     step = (1 if strict else 0) - (1 if constant > 0 else 0)
     moved = {m: c for m, c in gap.items() if m} | {(): gap.get((), Fraction(0)) + step}
     high = {m: c for m, c in moved.items() if c > 0}

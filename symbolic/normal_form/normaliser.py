@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..derive import Equation
 
 
-# Sums, products and powers in the normal form: expanded, sorted, and reduced by what is known
+# Sums, products and powers in the normal form: expanded, sorted and reduced
 
 
 def arithmetic(norm: Normaliser, t: Term) -> Derivation:

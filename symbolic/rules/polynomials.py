@@ -50,7 +50,7 @@ class _Reading:
 
     def __call__(self, t: Term) -> Polynomial:
         if t.op == "num":
-            whole = t.data.denominator == 1  # integers are added in less time
+            whole = t.data.denominator == 1  # integer arithmetic is faster
             return {self.unit: t.data.numerator if whole else t.data}
         if t.op == "add":
             return summed(map(self, t.args))

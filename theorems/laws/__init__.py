@@ -11,7 +11,7 @@ from .law import Formula, Law, called, of_keys
 __all__ = ["FORMER", "LAWS", "Formula", "Law", "called", "laws_of", "of_keys", "renamed"]
 
 LAWS: tuple[Law, ...] = (
-    states.FINITE,  # of all code; where it is broken nothing else is measured
+    states.FINITE,  # for all code; if it is violated, nothing else is measured
     *rotary.LAWS,
     *attention.LAWS,
     *masks.LAWS,

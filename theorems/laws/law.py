@@ -53,7 +53,7 @@ def _lengths(letters: str, *rows: Sequence[int | str]) -> tuple[Inputs, ...]:
     return tuple(Inputs(lengths=dict(zip(letters, row, strict=True))) for row in rows)
 
 
-# For each call, from small to large: all lengths different, and some equal, as in a broadcast.
+# For each call, from small to large: all lengths different, then equal, which hides broadcasts.
 OF_CALLS: Mapping[str, tuple[Inputs, ...]] = {
     "attend": _lengths(
         "BArnm",

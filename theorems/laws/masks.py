@@ -45,7 +45,7 @@ FEW = tuple(
     Inputs(lengths={"B": b, "n": n, "r": m, "m": m})
     for b, n, m in ((1, 1, 2), (1, 2, 1), (3, 1, 5), (3, 3, 3), (3, 5, 1), (5, 2, 3), (2, "H", 1))
 )
-LONG = tuple(  # more than two blocks of 64, which kernels have
+LONG = tuple(  # more than two blocks of 64, a common block size of kernels
     Inputs(lengths={"B": 1, "n": n, "r": 130 - n, "m": 130 - n}) for n in (1, 63, 64, 65, 128, 129)
 )
 

@@ -195,7 +195,7 @@ for _call, _alone, _left in (
     ("padded_steps", "steps_alone", True),
 ):
     _how: dict[str, Any] = {"call": _call, "alone": _alone, "left": _left}
-    _steps = _call == "padded_steps"  # the last two tokens are steps of one
+    _steps = _call == "padded_steps"  # the last two tokens are fed one by one
     _more: dict[str, Any] = (
         {"unsaid": "at the first call and after"}
         if _steps
