@@ -299,7 +299,7 @@ def settled(
             "everywhere, the statement divides by 0 or takes a root or logarithm of what has none"
         )
     rests = proof.assumes | within_axes
-    rests -= {("injective", v) for name, v in rests if name == "permutation"}  # all are
+    rests -= {("injective", v) for name, v in rests if name == "permutation"}  # implied
     used = tuple(sorted(map(_told, rests)))
     return used, (*(condition.told for condition in asked), *_expected(claim, statement))
 
