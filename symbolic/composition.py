@@ -234,7 +234,8 @@ class _Composing:
     def _returned(self, outputs: tuple[Term, ...], before: list[Equation]) -> list[Equation]:
         """Return equations of the results of a part with the inputs that the law gives the next.
 
-        They are equations of arbitrary arrays, rewritten by the law from left to right.
+        They are equations of arbitrary arrays, with right sides of the law replaced by left ones;
+        at the actual results, the equations in ``before`` replace these back.
         """
         whole = self.whole
         holes = tuple(

@@ -37,7 +37,7 @@ class Inputs:
     exponential of a product with them overflows the dtype.  In a short dtype it is smaller, so
     that products do not overflow.
     ``window``: the lengths of a window.  ``left``: padding is to the left of the tokens.
-    ``named``: a length is a constant of the code, or one more, which the code may not accept.
+    ``named``: lengths come from the code, such as a constant plus one; the code may refuse them.
     """
 
     at: Mapping[str, Any] = field(default_factory=dict)
