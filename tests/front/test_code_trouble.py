@@ -21,8 +21,8 @@ TROUBLE = (
     ("prints", "rope_prints", 0, "it printed"),
     ("changes its inputs", "rope_mutates", 1, "input 1 of rotate is changed by the call"),
     ("returns NaN or infinity", "rope_nan", 1, "is not a finite number"),
-    ("is no callable", "number", 2, "cannot be run"),
-    ("is no callable", "rope_doubled", 2, " back, got "),
+    ("is not callable", "number", 2, "cannot be run"),
+    ("is not callable", "rope_doubled", 2, " back, got "),
     ("never ends", "rope_exits", 2, "was stopped"),
 )
 
