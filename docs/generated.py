@@ -109,7 +109,8 @@ def laws_of_encodings() -> str:
         "# Laws of encodings",
         (
             "The laws that a card decides. Each is a function of an encoding in `attnproof/laws`, "
-            f"with a negative control that must be refused. {_beside('cards', 'The cards of encodings')}"
+            "with a negative control that must be refused. "
+            f"{_beside('cards', 'The cards of encodings')}"
         ),
     ]
     for group, laws in groupby(LAWS, lambda law: law.group):
