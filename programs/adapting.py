@@ -207,7 +207,7 @@ def resolved(
     if is_config(thing):
         found = settings if inspect.isclass(thing) else {"config": thing}
         return of_config(thing, kind), found
-    made = _of_factory(thing)
+    made = _from_factory(thing)
     return (thing, settings) if made is thing else resolved(made, kind, settings)
 
 
@@ -218,7 +218,7 @@ def _name(thing: Any, name: str) -> str:
 def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Subject]]) -> Subject:
     tried: dict[str, str] = {}
     named = _named(code)
-    words, why = of_words(code, kind, forms)
+    words, why = on_token_ids(code, kind, forms)
     if words is not None:
         return words
     for one in (kind,) if kind else dict.fromkeys([*named, *KINDS]):
@@ -240,7 +240,7 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
             continue
         if kind:
             return subject
-        if other := _does_otherwise(code, one, named, subject):
+        if other := _why_another_kind(code, one, named, subject):
             tried[one] = other
             continue
         said = (
@@ -265,7 +265,7 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
     )
 
 
-def of_words(
+def on_token_ids(
     code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Subject]]
 ) -> tuple[Subject | None, str]:
     """Return a model that takes token ids as a map of embedding vectors, or None and the reason.
@@ -296,19 +296,19 @@ def of_words(
     return None, why
 
 
-def _does_otherwise(code: Code, kind: str, named: list[str], subject: Subject) -> str:
+def _why_another_kind(code: Code, kind: str, named: list[str], subject: Subject) -> str:
     """Return why code that can be called as this kind is not of this kind; "" if it is.
 
     Judged by its behaviour and by its names.
     """
-    weighs = kind not in named or _weighs(code)
+    weighs = kind not in named or _has_parameters(code)
     if weighs and isinstance(subject, Rotary) and not _rotates(subject):
         return "it can be called as rotary code, and does not rotate what it is given"
     if kind not in named and _adds_nothing(subject):
         return f"it can be called as {kind} code, and adds nothing"
     if named and kind not in named and "; method " in subject.line:
         return f"only a method of it can be called so, and its names say {named[0]}"
-    return _named_otherwise(code, kind, named)
+    return _why_names_rule_out(code, kind, named)
 
 
 def _adds_nothing(subject: Subject) -> bool:
@@ -319,7 +319,7 @@ def _adds_nothing(subject: Subject) -> bool:
     return call is not None and not any(bool(call(r, n).any()) for r, n in ((2, 3), (5, 5)))
 
 
-def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
+def _why_names_rule_out(code: Code, kind: str, named: list[str]) -> str:
     """Return why its names rule out a kind whose call fits almost any code; "" if they do not."""
     own = [one for one, words in WORDS.items() if re.search(words, code.name, re.IGNORECASE)]
     embeds = EMBEDS.search(code.name) and "rotary" in named
@@ -335,7 +335,7 @@ def _named_otherwise(code: Code, kind: str, named: list[str]) -> str:
     if kind == "bias" and own == ["additive"]:
         return "its name says a table of positions, a row of which is not a query and its keys"
     any_code = kind == "layer" or (kind == "attention" and "rotary" in named)
-    if any_code and named and kind not in named and not _weighs(code):
+    if any_code and named and kind not in named and not _has_parameters(code):
         return (
             f"almost anything can be called as {kind} code, and its names say "
             f"{' and '.join(named)}: if it is {'a layer' if kind == 'layer' else kind}, say so"
@@ -364,7 +364,7 @@ def _rotates(subject: Rotary) -> bool:
     return moves and bool((whole - parts).abs().max() <= allowed)
 
 
-def _weighs(code: Code) -> bool:
+def _has_parameters(code: Code) -> bool:
     """Whether the code has parameters; a layer named after one of its parts has them."""
     return code.module is not None and any(True for _ in code.module.parameters())
 
@@ -397,7 +397,7 @@ def _like(code: Code) -> str:
     return "mask" if roles & {"length", "keys"} else "layer"
 
 
-def _of_factory(thing: Any) -> Any:
+def _from_factory(thing: Any) -> Any:
     """Return what a function without arguments builds, if it can be adapted; else the thing."""
     if not inspect.isfunction(thing):
         return thing

@@ -41,15 +41,15 @@ TOKENS, OFFSETS, SIGNED = parse("-> n (2 n - 1) (2 n)").results[0].axes or ()
 FEATURES = parse("-> E").results[0].axes or ()
 
 
-def feature_of(signature: Signature) -> str:
+def feature_letter(signature: Signature) -> str:
     """The letter of the feature axis of a token."""
     return "E" if "E" in signature.letters else "D"
 
 
-def grid_of(signature: Signature) -> tuple[str, ...]:
+def grid_letters(signature: Signature) -> tuple[str, ...]:
     """The letters of the axes of a grid of tokens; empty if the tokens form one sequence.
 
-    >>> grid_of(parse("x: B E h w -> B E h w")), grid_of(parse("size = h -> (h h) E"))
+    >>> grid_letters(parse("x: B E h w -> B E h w")), grid_letters(parse("size = h -> (h h) E"))
     (('h', 'w'), ('h', 'h'))
     """
     axes = result_axes(signature, returned(signature, ("out",))[0])
@@ -57,24 +57,24 @@ def grid_of(signature: Signature) -> tuple[str, ...]:
     return here if len(here) > 1 else ()
 
 
-def fixed_of(signature: Signature) -> int:
+def fixed_length(signature: Signature) -> int:
     """The only number of tokens that the code takes; 0 if the signature has a letter for it.
 
-    >>> fixed_of(parse("x: B 5 E -> B 5 E")), fixed_of(parse("x: B n E -> B n E"))
+    >>> fixed_length(parse("x: B 5 E -> B 5 E")), fixed_length(parse("x: B n E -> B n E"))
     (5, 0)
     """
     whole = whole_of(signature)
     return 0 if whole.letters else whole.size({})
 
 
-def _of_grid(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
+def _grid_map(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
     """Return the code as a map of a grid of tokens, (B, *sizes, E) -> (B or 1, *sizes, E)."""
     run = runs(code, signature)
     back = returned(signature, ("out",))[0]
-    axes, sides = result_axes(signature, back), grid_of(signature)
-    here = ("B", *(c for c in GRID if c in sides), feature_of(signature))
+    axes, sides = result_axes(signature, back), grid_letters(signature)
+    here = ("B", *(c for c in GRID if c in sides), feature_letter(signature))
     if len(set(sides)) < len(sides):  # a square: give rows and columns letters of their own
-        here, axes = ("B", "h", "w", here[-1]), _told_apart(axes)
+        here, axes = ("B", "h", "w", here[-1]), _square_as_grid(axes)
 
     def call(x: Tensor) -> Tensor:
         sizes = dict(zip(here, x.shape, strict=True))
@@ -87,7 +87,7 @@ def _of_grid(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
     return call
 
 
-def _told_apart(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+def _square_as_grid(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     """Return the axes of a square, such as (h h), as those of a grid, (h w)."""
     words = " ".join(map(str, axes)).split("h")
     return parse(f"-> {'h'.join(words[:2])}w{words[2]}").results[0].axes or ()
@@ -117,7 +117,7 @@ def _in_rows(
     return rows
 
 
-def _made(
+def _token_map(
     code: Code, signature: Signature, width: int, *, within: bool = False, another: bool = False
 ) -> Callable[[Tensor], Tensor]:
     """Return the code as a map of tokens, (B, T, E) -> (B or 1, T, E).
@@ -125,14 +125,14 @@ def _made(
     ``within``: coordinates are scaled to [0, 1), as is common for images.  ``another``: if the code
     takes ids, the first token has a different id from the others.
     """
-    if grid_of(signature):
-        return _in_rows(_of_grid(code, signature), grid_of(signature))
-    fixed = fixed_of(signature)
+    if grid_letters(signature):
+        return _in_rows(_grid_map(code, signature), grid_letters(signature))
+    fixed = fixed_length(signature)
     signature = of_one_length(signature)[0]
     run = runs(code, signature)
     back = returned(signature, ("out",))[0]
     axes = result_axes(signature, back)
-    here = ("B", "n", feature_of(signature))
+    here = ("B", "n", feature_letter(signature))
     half = next((k for k, a in enumerate(axes) if a in (OFFSETS, SIGNED)), None)
     batched = not any("n" in one.letters and "B" not in one.letters for one in signature.arrays)
 
@@ -189,7 +189,7 @@ def _array(
     )
 
 
-def _handed(feature: str, one: Argument) -> str:
+def _supplied(feature: str, one: Argument) -> str:
     """What :func:`_array` puts into an array that no law draws; "" for the others."""
     if role(one) in ROTATED and feature not in one.letters:
         return ZERO
@@ -209,12 +209,12 @@ def additive(
             raise SignatureError(_rotates(code, signature, f"a table that is told as {back.kind}"))
     if {"cos", "sin"} <= {role(back) for back in signature.results}:
         raise SignatureError(_rotates(code, signature, "a table of cosines and one of sines"))
-    signature, told_width = _of_features(signature)
+    signature, told_width = _with_feature_letter(signature)
     width = _width(code, signature)
     if told_width not in (0, width):
         raise SignatureError(f"wanted rows of {told_width} numbers, and {code.name} gives {width}")
-    code = settled(code, signature, **{feature_of(signature): width})
-    call = _made(code, signature, width, within=within)
+    code = settled(code, signature, **{feature_letter(signature): width})
+    call = _token_map(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
     one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
     at_zero, at_one = call(zero), call(one)
@@ -236,7 +236,7 @@ def additive(
             "something else"
         )
     parts = code.module.parameters() if code.module is not None else ()
-    sides = grid_of(signature)
+    sides = grid_letters(signature)
     return Additive(
         **common(
             code,
@@ -252,8 +252,8 @@ def additive(
                                 f"rows of offsets {those} are read as those of positions"
                                 for those in read
                             ),
-                            f"it knows {fixed_of(signature)} tokens alone"
-                            * bool(fixed_of(signature)),
+                            f"it knows {fixed_length(signature)} tokens alone"
+                            * bool(fixed_length(signature)),
                         ),
                     )
                 ),
@@ -264,11 +264,14 @@ def additive(
         added=call if adds else lambda x: x + call(x),
         width=width,
         scale=scale if abs(scale - 1) > 1e-5 else 1.0,
-        most=code.options.most or _most(code, signature, width),
+        most=code.options.most or _table_length(code, signature, width),
         learned=any(p.requires_grad for p in parts),
-        grid=_table(_of_grid(code, signature), width) if sides else None,
+        grid=_table(_grid_map(code, signature), width) if sides else None,
         axes=max(1, len(sides)),
-        given={**chosen(signature, partial(_handed, feature_of(signature))), **of_image(signature)},
+        given={
+            **chosen(signature, partial(_supplied, feature_letter(signature))),
+            **of_image(signature),
+        },
         within=partial(additive, code, signature, guessed=guessed, within=True)
         if any(role(one) == "coordinates" for one in signature.arrays) and not within
         else None,
@@ -278,7 +281,9 @@ def additive(
 def _require_places(code: Code, signature: Signature, width: int, found: Tensor) -> None:
     """Raise :class:`SignatureError` if a token depends on the id of another, as in a model."""
     try:
-        other = _made(code, signature, width, another=True)(torch.zeros(*found.shape[:2], width))
+        other = _token_map(code, signature, width, another=True)(
+            torch.zeros(*found.shape[:2], width)
+        )
     except Exception as error:
         raise SignatureError(f"with another id: {raised(code, error)}") from error
     if not torch.equal(other[:, 1:], found[:, 1:]):
@@ -301,12 +306,12 @@ def _table(call: Callable[[Tensor], Tensor], width: int) -> Callable[[tuple[int,
     return lambda sizes: call(torch.zeros(1, *sizes, width))[0]
 
 
-def _most(code: Code, signature: Signature, width: int) -> int:
+def _table_length(code: Code, signature: Signature, width: int) -> int:
     """The number of positions in the table, at most ``LONGEST``, found by bisection."""
 
     def works(count: int) -> bool:
         try:
-            _made(code, signature, width)(torch.zeros(1, count, width))
+            _token_map(code, signature, width)(torch.zeros(1, count, width))
         except Exception:  # noqa: BLE001 (beyond its table, code may raise anything)
             return False
         return True
@@ -334,7 +339,7 @@ def widths(code: Code) -> tuple[int, ...]:
 
 def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
     """The feature size read off the result of a call, if no input of the code fixes it; else ()."""
-    letter, back = feature_of(signature), returned(signature, ("out",))[0]
+    letter, back = feature_letter(signature), returned(signature, ("out",))[0]
     axes = [parts(axis) for axis in result_axes(signature, back)]  # length 1 has no label
     letters = [c for one in (*signature.arguments, *signature.built) for c in one.lengths]
     letters += [c for one in signature.arrays for c in one.letters]
@@ -350,7 +355,7 @@ def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
     return (found.shape[axes.index((letter,))],) if found.dim() == len(axes) else ()
 
 
-def _of_features(signature: Signature) -> tuple[Signature, int]:
+def _with_feature_letter(signature: Signature) -> tuple[Signature, int]:
     """Return the signature with a letter for the feature axis, and its size where that is given."""
     back = signature.results[0]
     last = str((back.axes or ("",))[-1])
@@ -368,7 +373,7 @@ def _width(code: Code, signature: Signature) -> int:
     failed = ""
     for width in (*widths(code), *_own_width(code, signature)):
         try:
-            _made(code, signature, width)(torch.zeros(3, 5, width))
+            _token_map(code, signature, width)(torch.zeros(3, 5, width))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
             failed = failed or f"with {width} features: {raised(code, error)}"
             continue

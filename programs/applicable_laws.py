@@ -28,7 +28,7 @@ NUMBERS_ALONE = (
 )
 
 # By law: the field of the subject that it needs, and what the code lacks if that field is empty.
-LACKS = {
+NEEDED_FIELDS = {
     "rotated-once": (
         "all_three",
         "no code was given that rotates queries, keys and values together",
@@ -75,13 +75,13 @@ def not_asked(law: str, subject: Subject, *, named: bool = False) -> str:
     'no causal mask is declared'
     """
     why = not_its_own(subject, law)
-    field, lacking = LACKS.get(law, ("", ""))
+    field, lacking = NEEDED_FIELDS.get(law, ("", ""))
     if why or (hasattr(subject, field) and not getattr(subject, field)):
         return why or lacking
     if law == "causal":
         return _not_causal(subject, named=named)
     if law in IN_ORDER:
-        return in_order(subject)
+        return why_order_matters(subject)
     rule = RULES.get(law)
     return "" if rule is None else rule(subject)
 
@@ -93,7 +93,7 @@ def _not_causal(subject: Subject, *, named: bool = False) -> str:
     return "" if said or named else NO_MASK
 
 
-def in_order(subject: Any) -> str:
+def why_order_matters(subject: Any) -> str:
     """Return why the order of tokens or keys may matter, by declaration or by the mask as read."""
     declared = declared_of(subject)
     if declared.causal or declared.window:
@@ -236,7 +236,7 @@ def _undeclared_length(subject: Rotary) -> str:
     return "nothing is declared" if subject.declared is None else ""
 
 
-def _of_bias(what: str, name: str) -> Callable[[Bias], str]:
+def _undeclared_bias(what: str, name: str) -> Callable[[Bias], str]:
     """Return the rule that refuses a bias whose slopes or buckets are not declared."""
 
     def why(subject: Bias) -> str:
@@ -276,8 +276,8 @@ RULES: dict[str, Callable[[Any], str]] = {
     "frequencies-as-declared": _no_ladder,
     "length-as-declared": _undeclared_length,
     "neighbours-differ": _learned,
-    "slopes-as-declared": _of_bias("slopes", "alibi"),
-    "buckets-as-declared": _of_bias("buckets", "t5"),
+    "slopes-as-declared": _undeclared_bias("slopes", "alibi"),
+    "buckets-as-declared": _undeclared_bias("buckets", "t5"),
     "true-means-visible": _no_truth,
     "hidden-rows": _no_rows,
     "padding-does-nothing": _no_padding,
@@ -301,10 +301,10 @@ def promised(law: str, subject: Subject, *, named: bool = False) -> bool:
         return named or declared_of(subject).causal is False
     if law == "products-of-offset":
         return named or getattr(subject, "declared", None) is not None
-    return not read_of_few(law, subject)
+    return not why_not_at_fault(law, subject)
 
 
-def read_of_few(law: str, subject: Subject) -> str:
+def why_not_at_fault(law: str, subject: Subject) -> str:
     """Return why code that breaks a law about its mask as read is not at fault; "" if it is.
 
     The mask was read off few keys, and more keys may reveal a window; but a query that sees a later

@@ -65,7 +65,7 @@ def mask_as_read(kind: str, parts: Iterable[Read]) -> str:
     known = {part.name: part.value for part in parts if part.certain}
     told = mask_declared(known, sides=kind == "mask")
     rules = (part.value for part in parts if part.name == "mask")
-    if kind != "mask" and any(map(_shows_none_ahead, rules)):  # with equally many queries and keys
+    if kind != "mask" and any(map(_hides_later_keys, rules)):  # with equally many queries and keys
         told |= {"causal": "true"}
     if kind not in KINDS or told.get("causal") != "true":
         return ""
@@ -74,7 +74,7 @@ def mask_as_read(kind: str, parts: Iterable[Read]) -> str:
     return declaration(word, told | ({"alignment": stands} if stands else {}))
 
 
-def _shows_none_ahead(mask: Any) -> bool:
+def _hides_later_keys(mask: Any) -> bool:
     """Whether a mask built into the code shows no later key, whatever else it hides."""
     match mask:
         case {"rule": "causal blocks" | "sinks" | "irregular", "ahead": False}:

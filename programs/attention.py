@@ -61,7 +61,7 @@ class OnHeads:
         return Program(self.code.call, self.signature, self.code.name)
 
     @cached_property
-    def three(self) -> tuple[Argument, Argument, Argument]:
+    def query_key_value(self) -> tuple[Argument, Argument, Argument]:
         """The arguments for queries, keys and values."""
         by = {role(one): one for one in self.signature.arrays}
         missing = [name for name in ("query", "key", "value") if name not in by]
@@ -79,7 +79,7 @@ class OnHeads:
     @property
     def square(self) -> bool:
         """Whether the signature has one length for queries and keys."""
-        return "r" not in self.three[0].letters
+        return "r" not in self.query_key_value[0].letters
 
     @cached_property
     def masks(self) -> tuple[Argument, ...]:
@@ -92,42 +92,42 @@ class OnHeads:
         return tuple(filter(of_queries, self.signature.arrays))
 
     @cached_property
-    def spare(self) -> set[str]:
+    def left_out(self) -> set[str]:
         """The names of the masks that are left out of a call unless one is given."""
-        return set() if self.full else spare(self.code, (*self.masks, *self.query_masks))
+        return set() if self.full else optional_masks(self.code, (*self.masks, *self.query_masks))
 
     @property
     def shared(self) -> bool:
         """Whether keys have no head axis and are shared by all query heads."""
-        q, k, _ = (one.letters for one in self.three)
+        q, k, _ = (one.letters for one in self.query_key_value)
         return "H" in q and not {"G", "H"} & set(k)
 
     @property
     def groups(self) -> str:
         """The letter of the head axis of keys."""
-        return "G" if "G" in self.three[1].letters or self.shared else "H"
+        return "G" if "G" in self.query_key_value[1].letters or self.shared else "H"
 
     @cached_property
-    def shown(self) -> tuple[str, tuple[Axis, ...]] | None:
+    def returned_weights(self) -> tuple[str, tuple[Axis, ...]] | None:
         """The name and the axes of the attention weights, if the code returns them."""
-        first = self.first
+        output = self.output_name
         for k, one in enumerate(self.signature.results):
             axes = by_letters(one.axes or ())
             letters = {c for axis in axes for c in axis.letters}
-            if (one.name or str(k)) != first and {"r", "n"} <= letters and "D" not in letters:
+            if (one.name or str(k)) != output and {"r", "n"} <= letters and "D" not in letters:
                 return one.name or str(k), axes
         return None
 
     @property
-    def shows_each_head(self) -> bool:
+    def returns_weights_per_head(self) -> bool:
         """Whether the code returns the weights of each head, not only their mean."""
-        if self.shown is None:
+        if self.returned_weights is None:
             return False
-        letters = {c for axis in self.shown[1] for c in axis.letters}
-        return "H" in letters or "H" not in self.three[0].letters
+        letters = {c for axis in self.returned_weights[1] for c in axis.letters}
+        return "H" in letters or "H" not in self.query_key_value[0].letters
 
     @cached_property
-    def first(self) -> str:
+    def output_name(self) -> str:
         """The name of the output: the one named ``out``, else the first result with channels."""
         told = returned(self.signature, ("out",))[0]
         wide = [
@@ -138,11 +138,11 @@ class OnHeads:
         return wide[0] if told != "out" and wide else told
 
     @property
-    def packs(self) -> bool:
+    def takes_packed(self) -> bool:
         """Whether the call takes packed sequences of any lengths, given by bounds alone."""
         counted = any("B" in one.lengths for one in self.signature.arguments)
         packed = any(role(one) == "bounds" for one in self.signature.arrays)
-        return packed and not counted and not self.masks and "H" in self.three[0].letters
+        return packed and not counted and not self.masks and "H" in self.query_key_value[0].letters
 
     def documents(self, x: Tensor, ids: Tensor) -> Tensor:
         """Attend within packed documents: tokens (B, T, H·D) serve as queries, keys and values.
@@ -151,11 +151,11 @@ class OnHeads:
         """
         heads, groups = self.heads
         q = x.reshape(1, -1, heads, x.shape[-1] // heads).transpose(1, 2)
-        arrays, lengths = self.given(q, q[:, :groups].flip(-1), q[:, :groups])
+        arrays, lengths = self.arguments(q, q[:, :groups].flip(-1), q[:, :groups])
         told = {one.name: bounds_at(ids) for one in self.signature.arrays if role(one) == "bounds"}
-        found = self.program.run({**arrays, **told}, lengths)[self.first]
+        found = self.program.run({**arrays, **told}, lengths)[self.output_name]
         there = ("B", "H", "n" if self.square else "r", "D")
-        out = read_back(found, result_axes(self.signature, self.first), there, lengths)
+        out = read_back(found, result_axes(self.signature, self.output_name), there, lengths)
         return out.transpose(1, 2).reshape(x.shape)
 
     def call(
@@ -169,17 +169,17 @@ class OnHeads:
         """Return ``out`` (B, H, T, D), and ``weights`` (B, H, T, S) if the code returns them."""
         if self.square and a.shape[2] != b.shape[2]:
             return self._among(a, b, c, seen)
-        arrays, lengths = self.given(a, b, c, seen, counts)
+        arrays, lengths = self.arguments(a, b, c, seen, counts)
         found = self.program.run(arrays, lengths)
-        axes = result_axes(self.signature, self.first)
+        axes = result_axes(self.signature, self.output_name)
         there = ("B", "H", "n" if self.square else "r", "D")
-        told = {"out": read_back(found[self.first], axes, there, lengths)}
-        if self.shown is not None:
-            name, axes = self.shown
+        told = {"out": read_back(found[self.output_name], axes, there, lengths)}
+        if self.returned_weights is not None:
+            name, axes = self.returned_weights
             told["weights"] = read_back(found[name], axes, ("B", "H", "r", "n"), lengths)
         return told
 
-    def given(
+    def arguments(
         self,
         a: Tensor,
         b: Tensor,
@@ -202,7 +202,7 @@ class OnHeads:
             D=width,
             **({"G": b.shape[1]} if self.groups == "G" else {}),
         )
-        q, k, v = self.three
+        q, k, v = self.query_key_value
         there = ("B", self.groups, "n", "D")
         arrays: dict[str, Any] = {
             q.name: laid_out(
@@ -213,7 +213,7 @@ class OnHeads:
         }
         for n, one in enumerate(self.masks):
             beside = counts is not None and not per_query(one)
-            if (n or seen is None) and one.name in self.spare and not beside:
+            if (n or seen is None) and one.name in self.left_out and not beside:
                 continue
             which = (
                 seen[:, 0]
@@ -222,7 +222,7 @@ class OnHeads:
             )
             arrays[one.name] = handed(which, one, lengths, a, self.least)
         for one in self.query_masks:
-            if seen is None and counts is None and one.name in self.spare:
+            if seen is None and counts is None and one.name in self.left_out:
                 continue
             every = torch.ones(rows, queries, dtype=torch.bool, device=a.device)
             which = every if counts is None else counts
@@ -281,7 +281,7 @@ class OnHeads:
         if self.shared and b.shape[1] > 1:
             parts = zip(*(x.chunk(b.shape[1], 1) for x in (a, b, c)), strict=True)
             return torch.cat([self.attend(q, k, v, seen, counts) for q, k, v in parts], 1)
-        if "H" not in self.three[0].letters and a.shape[1] > 1:
+        if "H" not in self.query_key_value[0].letters and a.shape[1] > 1:
             each = a.shape[1] // b.shape[1]
             return torch.cat(
                 [
@@ -308,9 +308,9 @@ class OnHeads:
         alike = seen is None or seen.shape[0] == 1 or "B" in self.masks[0].letters
         alike &= counts is None or all("B" in one.letters for one in self.query_masks)
         rows = first.shape[0]
-        if ("B" in self.three[0].letters and alike) or rows == 1:
+        if ("B" in self.query_key_value[0].letters and alike) or rows == 1:
             return self.call(*given)[name]  # type: ignore[arg-type]
-        if "B" in self.three[0].letters:
+        if "B" in self.query_key_value[0].letters:
 
             def beside(row: int, some: slice) -> Tensor:
                 three = (x if x is None else x[some] for x in given[:3])
@@ -331,7 +331,7 @@ class OnHeads:
 def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Attention:
     """Return attention on queries, keys and values.  Raises :class:`SignatureError`."""
     on = OnHeads(code, signature)
-    q, k, _ = on.three
+    q, k, _ = on.query_key_value
     heads = (code.options.heads or SIZES["H"]) if "H" in q.letters else 1
     many = (code.options.groups or SIZES["G"]) if "G" in k.letters else 1 if on.shared else heads
     width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
@@ -346,21 +346,21 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     try:
         on.call(*given)
     except Exception:
-        if not on.spare:
+        if not on.left_out:
             raise
         on = replace(on, full=True)
         on.call(*given)
     mask = on.masks[0] if on.masks else None
     masks = (*on.masks, *on.query_masks)
-    spared = on.spare - {one.name for one in on.query_masks}  # these go with a mask of keys
-    beside = beside_masks(code, [one.name for one in on.masks[:1]], masks, spared) if mask else []
+    spared = on.left_out - {one.name for one in on.query_masks}  # these go with a mask of keys
+    beside = other_masks(code, [one.name for one in on.masks[:1]], masks, spared) if mask else []
     told = ["it knows one length: fewer queries stand in its last places"] if on.square else []
     held = [one.name for one in signature.arrays if role(one) == "bounds"]
     told += [HOLDS["bounds"].format(name) for name in held]
     return Attention(
         **common(code, signature, partial(on_heads, guessed=guessed), "; ".join(told), guessed),
-        documents=on.documents if on.packs else None,
-        embed=heads * width if on.packs else 0,
+        documents=on.documents if on.takes_packed else None,
+        embed=heads * width if on.takes_packed else 0,
         attend=on.attend,
         counting=on.counting if on.query_masks else None,
         heads=heads,
@@ -369,23 +369,25 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
         dropout=dropout_of(code.module),
         masks=forms_of(mask) if mask is not None else (),
         by_key=mask is not None and not per_query(mask),
-        weights=on.weights if on.shows_each_head else None,
+        weights=on.weights if on.returns_weights_per_head else None,
         given={
-            **masks_given(code, masks, on.spare),
+            **default_masks(code, masks, on.left_out),
             **({"padding": "; ".join(beside)} if beside else {}),
         },
         true_hides=mask is not None and role(mask) == "hide",
     )
 
 
-def spare(code: Code, masks: tuple[Argument, ...]) -> set[str]:
+def optional_masks(code: Code, masks: tuple[Argument, ...]) -> set[str]:
     """The names of optional masks: those with a default and no ``assert`` that demands them."""
     spared = {one.name for one in parameters(code.call) if not one.required}
     names = spared.intersection(one.name for one in masks)
     return {name for name in names if not re.search(rf"\bassert {name}\b", code.text)}
 
 
-def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]) -> dict[str, str]:
+def default_masks(
+    code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]
+) -> dict[str, str]:
     """Describe what the code is given for its masks if the law sets none.
 
     Keys: "full mask" if masks are passed that show every key, with "left out" naming those that are
@@ -401,7 +403,7 @@ def masks_given(code: Code, masks: tuple[Argument, ...], spare: AbstractSet[str]
     return {"full mask": "; ".join(handed.values()), **others}
 
 
-def beside_masks(
+def other_masks(
     code: Code, own: Sequence[str], masks: tuple[Argument, ...], spare: AbstractSet[str]
 ) -> list[str]:
     """Describe in clauses which masks are passed or omitted beside the ones that a law sets."""

@@ -22,16 +22,16 @@ from torch import Tensor
 from .attention import OnHeads, on_heads, takes_mask
 from .call_parts import (
     BOUNDS,
-    beside,
     counts_of,
+    further_arguments,
     literal,
-    what_it_hides,
+    mask_effect,
     with_masks,
     with_query_masks,
     with_result,
 )
 from .code import Code, DoesNotFit
-from .fitting import Fit, best, fitting, others
+from .fitting import Fit, alternatives, best, fitting
 from .grammar import parse
 from .masks import as_it_reads, of_queries
 from .meaning import require_meaning
@@ -42,8 +42,8 @@ from .subjects import Attention, Layer
 from .token_forms import tokens_line
 from .tokens import attention, layer
 
-Found = TypeVar("Found", Attention, Layer)
-THREE = ("query", "key", "value")
+Adapted = TypeVar("Adapted", Attention, Layer)
+QUERY_KEY_VALUE = ("query", "key", "value")
 CHOICES: dict[str, tuple[str, ...]] = {
     "<q>": ("B H r D", "B r H D", "B r (H D)", "B r D", "H r D", "r B H D", "r B D", "r D"),
     "<one>": ("B H n D", "B n H D", "B n (H D)", "B n D", "H n D", "n B H D", "n B D", "n D"),
@@ -67,7 +67,7 @@ def fit_attention(code: Code) -> Attention:
 def _fit_attention(code: Code) -> Attention:
     known = parameters(code.call)
     failed: dict[str, str] = {}
-    if _takes_three(known) and not _weighty(code):
+    if _takes_query_key_value(known) and not _has_parameters(code):
         found = _heads_fit(code, known, failed)
         if found is not None:
             return found
@@ -77,13 +77,13 @@ def _fit_attention(code: Code) -> Attention:
         if not code.options.likely.get("causal"):
             raise
         # its causal flag may require a mask: then call it without, and still check causality
-        line, more = tokens_line(_unsaid(code), known, failed, keeps=True)
+        line, more = tokens_line(_undeclared(code), known, failed, keeps=True)
     if not _speaks_of_attention(code):
         raise DoesNotFit("neither its name nor its source speaks of attention or softmax")
     return replace(attention(code, parse(line), guessed=True), others=more)
 
 
-def _unsaid(code: Code) -> Code:
+def _undeclared(code: Code) -> Code:
     """Return the same code without declared sizes or causality."""
     return replace(code, options=replace(code.options, likely={}))
 
@@ -98,7 +98,7 @@ def _fit_layer(code: Code) -> Layer:
     return replace(layer(code, parse(line), guessed=True), others=more)
 
 
-def _with_its_mask(fit: Callable[[Code], Found], code: Code) -> Found:
+def _with_its_mask(fit: Callable[[Code], Adapted], code: Code) -> Adapted:
     """Return what fits; if the calls raise without the optional masks, what fits with them."""
     try:
         return fit(code)
@@ -147,14 +147,16 @@ def _bound(code: Code) -> Code:
     return replace(code, call=partial(code.call, **more), again=again)
 
 
-def _takes_three(known: tuple[Parameter, ...]) -> bool:
+def _takes_query_key_value(known: tuple[Parameter, ...]) -> bool:
     named = {one.role for one in known}
     first = [one for one in known if one.required and not one.is_number][:3]
     other = ("cos", "sin", "mask", "positions", "length")
-    return set(THREE) <= named or (len(first) == 3 and not {one.role for one in first} & {*other})
+    return set(QUERY_KEY_VALUE) <= named or (
+        len(first) == 3 and not {one.role for one in first} & {*other}
+    )
 
 
-def _weighty(code: Code) -> bool:
+def _has_parameters(code: Code) -> bool:
     return code.module is not None and any(True for _ in code.module.parameters())
 
 
@@ -178,7 +180,7 @@ def _heads_fit(
     code: Code, known: tuple[Parameter, ...], failed: dict[str, str]
 ) -> Attention | None:
     """Fit attention on heads: first the axes, then the meaning of each mask."""
-    names = _named(known, THREE)
+    names = _named(known, QUERY_KEY_VALUE)
     masks = [m.name for m in known if takes_mask(m) and m.name not in code.options.arguments]
     for full, form, counted in product(("", *masks[:1]), FORMS, counts_of(known)):
         lines = _heads_lines(code, known, names, form, counted=counted)
@@ -195,9 +197,11 @@ def _heads_fit(
         chosen = best(found, code.name)
         line = chosen.line.replace(shown, "")
         axes = [x.replace("r", "n") if square else x for x in CHOICES["<row>"]]
-        masked = partial(with_masks, code, axes=axes, marks=_heads_marks)
-        line = with_query_masks(code, masked(line, masks), masks, "r", _heeds, masked)
-        return replace(on_heads(code, parse(line), guessed=True), others=others(found, chosen))
+        masked = partial(with_masks, code, axes=axes, marks=_mask_effect)
+        line = with_query_masks(code, masked(line, masks), masks, "r", _hides_query, masked)
+        return replace(
+            on_heads(code, parse(line), guessed=True), others=alternatives(found, chosen)
+        )
     return None
 
 
@@ -215,7 +219,9 @@ def _heads_lines(
     order = sorted(axes, key=lambda x: x.replace(" ", "").replace("n", "r") != hinted)
     for q in order:
         own = {one.name: "H" for one in known if one.role == "heads" and "(H D)" in q}
-        more = beside(code, known, set(names.values()) | set(own), square=square, counted=counted)
+        more = further_arguments(
+            code, known, set(names.values()) | set(own), square=square, counted=counted
+        )
         more += "".join(f", {name} = {letter}" for name, letter in own.items())
         if any(one.name == "enable_gqa" for one in known) and "enable_gqa" not in more:
             more += ", enable_gqa = True"
@@ -243,13 +249,13 @@ def _tried_on_heads(
     on = OnHeads(code.again(), parse(f"{line} -> 1"), full=full)
     if on.shared:
         k, v = k[:, :1], v[:, :1]
-    if "H" not in on.three[0].letters:
+    if "H" not in on.query_key_value[0].letters:
         q, k, v = q[:, :1], k[:, :1], v[:, :1]
-    if "B" not in on.three[0].letters:
+    if "B" not in on.query_key_value[0].letters:
         q, k, v = q[:1], k[:1], v[:1]
     if on.square:
         q = torch.cat((q, q), 2)[:, :, : k.shape[2]]
-    arrays, lengths = on.given(q, k, v)
+    arrays, lengths = on.arguments(q, k, v)
     whole = with_result(line, on.program.called(arrays, lengths), lengths)
     on = OnHeads(code.again(), parse(whole), full=full)
     packed = any(role(one) == "bounds" for one in on.signature.arrays)
@@ -278,24 +284,24 @@ def _drawn(code: Code, *, groups: bool) -> tuple[Tensor, Tensor, Tensor]:
     return normal(heads, SIZES["r"]), normal(keys, SIZES["n"]), normal(keys, SIZES["n"])
 
 
-def _given(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
+def _inputs_of(on: OnHeads) -> tuple[Tensor, Tensor, Tensor]:
     """Draw queries, keys and values for a call."""
     q, k, v = _drawn(on.code, groups=on.groups == "G")
-    if "H" not in on.three[0].letters:
+    if "H" not in on.query_key_value[0].letters:
         q, k, v = q[:, :1], k[:, :1], v[:, :1]
     return (torch.cat((q, q), 2)[:, :, : k.shape[2]] if on.square else q), k, v
 
 
-def _heeds(code: Code, call: Signature, _: str) -> bool:
+def _hides_query(code: Code, call: Signature, _: str) -> bool:
     """Whether the mask of queries is read as written: it hides query 1 and no other."""
     on = OnHeads(code, call)
-    q, k, v = _given(on)
+    q, k, v = _inputs_of(on)
     counts = torch.ones(q.shape[0], q.shape[2], dtype=torch.bool)
     counts[:, 1] = False
     return bool((as_it_reads(on.attend, on.counting, q, k, v, counts) == counts).all())
 
 
-def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> str:
+def _mask_effect(code: Code, call: Signature, least: float = float("-inf")) -> str:
     """Return what the last mask of the call does with key 1, the only key set to False.
 
     "hidden", "shown" (the other keys are hidden), "leaks" (mask and key 1 both act), or "".
@@ -314,7 +320,7 @@ def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> s
         ),
         least,
     )
-    q, k, v = _given(on)
+    q, k, v = _inputs_of(on)
     seen = torch.ones(q.shape[0], 1, q.shape[2], k.shape[2], dtype=torch.bool)
     seen[..., 1] = False
 
@@ -327,4 +333,4 @@ def _heads_marks(code: Code, call: Signature, least: float = float("-inf")) -> s
     def attend(x: tuple[Tensor, ...], m: Tensor) -> Tensor:
         return on.attend(x[0], x[1], x[2], m)[:, :, 2:]
 
-    return what_it_hides(attend, (q, k, v), changed, seen)
+    return mask_effect(attend, (q, k, v), changed, seen)

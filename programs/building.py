@@ -23,8 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from .code import Code, DoesNotFit, NoSetting, Options, beside, place_of, source_of
-from .constructors import configs_for, constructed, settings_for, tried
+from .code import Code, DoesNotFit, NoSetting, Options, globals_of, place_of, source_of
+from .constructors import build, configs_for, construct, settings_for
 from .names import parameters, role_of
 
 
@@ -41,17 +41,17 @@ def code_of(thing: Any, name: str, options: Options) -> Code:
         owner = _module(thing.__self__, name or thing.__qualname__, options, {})
         return method_of(owner, thing.__name__)
     if isinstance(thing, types.FunctionType):
-        return _of_function(thing, name or thing.__qualname__, options)
+        return _function(thing, name or thing.__qualname__, options)
     if callable(thing):
         named = name or getattr(thing, "__name__", type(thing).__name__)
         return _instance(thing, named, options)
     raise DoesNotFit(f"an object of type {type(thing).__name__} cannot be called")
 
 
-DEEP = 3  # nested factories: how many functions may return what another one builds
+MAX_NESTED_FACTORIES = 3  # nested factories: how many functions may return what another one builds
 
 
-def makes_modules(thing: Any, deep: int = DEEP) -> bool:
+def makes_modules(thing: Any, deep: int = MAX_NESTED_FACTORIES) -> bool:
     """Whether a function builds a module: by its return annotation, or by all its returns.
 
     The parameters of such a function are settings, like those of a constructor, not arrays.
@@ -120,10 +120,10 @@ def _thing(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
 
 
 def _built(cls: Callable[..., Any], name: str, options: Options) -> Code:
-    space = beside(cls)
+    space = globals_of(cls)
     given = settings_for(cls, options, space)
-    with _marked():
-        holder, given = tried(cls, given, options)
+    with _memory_as_nan():
+        holder, given = build(cls, given, options)
     maker = None if inspect.isclass(cls) else cls
     if isinstance(holder, nn.Module):
         _require_hashes(holder)
@@ -135,11 +135,11 @@ def _built(cls: Callable[..., Any], name: str, options: Options) -> Code:
 
 NUMPY, TORCH = re.compile(r"\b(np|numpy)\."), re.compile(r"\b(torch|nn|F)\.")
 SPREAD = 0.2  # standard deviation of drawn weights
-KEEPING = type(functools.lru_cache(len))  # a function that caches its results
+CACHED_FUNCTION = type(functools.lru_cache(len))  # a function that caches its results
 
 
 @contextmanager
-def _marked() -> Iterator[None]:
+def _memory_as_nan() -> Iterator[None]:
     """Fill uninitialised memory with NaN for the duration of a block, so that it is noticed."""
     before = torch.are_deterministic_algorithms_enabled()
     warns = torch.is_deterministic_algorithms_warn_only_enabled()
@@ -201,9 +201,9 @@ def _module(
 
     def again(**settings: Any) -> Code:
         if settings:
-            given = _other(maker or type(kept), kept, built, settings)
-            with _marked():
-                other = constructed(maker or type(kept), given)
+            given = _changed_arguments(maker or type(kept), kept, built, settings)
+            with _memory_as_nan():
+                other = construct(maker or type(kept), given)
             return _module(_drawn(other), name, options, given, maker)
         fresh = _copy_of(kept)
         return Code(
@@ -211,7 +211,7 @@ def _module(
             call=fresh,
             again=again,
             module=fresh,
-            space=beside(said),
+            space=globals_of(said),
             text=text,
             place=place,
             built=built,
@@ -243,14 +243,14 @@ def _instance(thing: Any, name: str, options: Options, built: Mapping[str, Any] 
 
     def again(**settings: Any) -> Code:
         if settings:
-            given = _other(type(kept), kept, built, settings)
-            return _instance(constructed(type(kept), given), name, options, given)
+            given = _changed_arguments(type(kept), kept, built, settings)
+            return _instance(construct(type(kept), given), name, options, given)
         fresh = copy.deepcopy(kept) if kept is not thing else kept
         return Code(
             name=name,
             call=fresh,
             again=again,
-            space=beside(kept),
+            space=globals_of(kept),
             text=text,
             place=place,
             built=built,
@@ -270,7 +270,7 @@ def method_of(code: Code, method: str) -> Code:
     return dataclasses.replace(code, call=getattr(code.call, method), again=again, name=name)
 
 
-def _other(
+def _changed_arguments(
     cls: Callable[..., Any], kept: Any, built: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the constructor's arguments with some settings changed.
@@ -321,10 +321,10 @@ def _configured(given: dict[str, Any], name: str, value: Any) -> bool:
     return False
 
 
-def _of_function(function: types.FunctionType, name: str, options: Options) -> Code:
+def _function(function: types.FunctionType, name: str, options: Options) -> Code:
     """Return a function as code with state of its own: its globals and defaults are copied."""
     space = inspect.unwrap(function).__globals__
-    kept = _apart(function)
+    kept = _with_own_globals(function)
     text, place = source_of(function), place_of(function)
     configs = configs_for(function, options, space)
     of_numpy = bool(NUMPY.search(text)) and not TORCH.search(text)
@@ -344,8 +344,8 @@ def _of_function(function: types.FunctionType, name: str, options: Options) -> C
                     f"{', '.join(settings)}"
                 )
             more = dataclasses.replace(options, arguments={**options.arguments, **named})
-            return _of_function(kept, name, more)
-        own = _of_tensors(_apart(kept)) if of_numpy else _apart(kept)
+            return _function(kept, name, more)
+        own = _returning_tensors(_with_own_globals(kept)) if of_numpy else _with_own_globals(kept)
         call = _with(own, {**configs, **options.arguments}, hidden=configs)
         return Code(
             name=name,
@@ -361,7 +361,7 @@ def _of_function(function: types.FunctionType, name: str, options: Options) -> C
     return again()
 
 
-def _of_tensors(function: types.FunctionType) -> Any:
+def _returning_tensors(function: types.FunctionType) -> Any:
     """Wrap a numpy function so that the arrays it returns become tensors."""
 
     @functools.wraps(function)
@@ -402,7 +402,7 @@ def _with(
     return given
 
 
-def _apart(function: types.FunctionType) -> types.FunctionType:
+def _with_own_globals(function: types.FunctionType) -> types.FunctionType:
     """Return the same function with a copy of its globals."""
     if hasattr(function, "__wrapped__") or function.__globals__.get("__name__", "").startswith(
         ("torch", "transformers")
@@ -413,20 +413,23 @@ def _apart(function: types.FunctionType) -> types.FunctionType:
     for key, value in names.items():
         own = isinstance(value, types.FunctionType) and value.__globals__ is names
         if own and not hasattr(value, "__wrapped__"):
-            fresh[key] = _in(value, fresh)
+            fresh[key] = _with_globals(value, fresh)
         elif (
-            isinstance(value, KEEPING) and getattr(value.__wrapped__, "__globals__", None) is names
+            isinstance(value, CACHED_FUNCTION)
+            and getattr(value.__wrapped__, "__globals__", None) is names
         ):
             inner: Any = value.__wrapped__
-            fresh[key] = functools.lru_cache(**value.cache_parameters())(_in(inner, fresh))
+            fresh[key] = functools.lru_cache(**value.cache_parameters())(
+                _with_globals(inner, fresh)
+            )
         elif isinstance(value, dict | list | set) and not key.startswith("__"):
             fresh[key] = _copied(value)
         else:
             fresh[key] = value
-    return _in(function, fresh)
+    return _with_globals(function, fresh)
 
 
-def _in(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
+def _with_globals(function: types.FunctionType, names: dict[str, Any]) -> types.FunctionType:
     cells = tuple(
         types.CellType(_copied(cell.cell_contents)) for cell in function.__closure__ or ()
     )

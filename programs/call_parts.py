@@ -22,9 +22,9 @@ from .names import CAPACITY, GIVEN, INDEX, SIDES, Parameter
 from .signature import Signature
 
 # What other required parameters are given, by role: axes or a value.
-UNTOLD = {"embed", "base", "device", "dtype", "window"}  # the right value is not known
-BESIDE: dict[str, str] = {
-    **{role: told for role, told in GIVEN.items() if role not in UNTOLD},
+NO_PLAIN_VALUE = {"embed", "base", "device", "dtype", "window"}  # the right value is not known
+ARGUMENTS_BY_ROLE: dict[str, str] = {
+    **{role: told for role, told in GIVEN.items() if role not in NO_PLAIN_VALUE},
     **dict.fromkeys(("mask", "padding", "pair", "freqs", "cos", "sin"), " = None"),
     "encoding": ": <x> encoding",
 }
@@ -41,8 +41,8 @@ CACHES = (
     "past_kvs",
     "prev_state",
 )
-ROWS_OF_QUERIES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
-OF_QUERIES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
+QUERY_MASK_AXES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
+QUERY_MASK_NAMES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
 KINDS = ("keep", "add", "ones")  # hide is recognised when keep is tried
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
 HALVES = re.compile(r"(past|cached?|prev)_?(k|keys?|v|values?)|(k|keys?|v|values?)_?(past|cache)")
@@ -50,7 +50,7 @@ SIZES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")  # of an image: one
 BOUNDS = re.compile(r"cu_?(seq_?)?lens?(_(q|k|kv|x))?")
 LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
 CONDITIONS = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
-Marks = Callable[..., str]  # from code and its call; least: the number that hides a key
+MaskEffect = Callable[..., str]  # from code and its call; least: the number that hides a key
 SOFT = -0.5  # added to a score it hides nothing; read as a boolean it does
 
 
@@ -62,7 +62,7 @@ def literal(value: Any) -> bool:
         return False
 
 
-def beside(
+def further_arguments(
     code: Code,
     known: tuple[Parameter, ...],
     taken: set[str],
@@ -90,7 +90,7 @@ def beside(
             kind = "mask" if takes_mask(one) else one.role
             if one.name in CACHES:
                 kind = "mask"  # it is given None
-            image = _of_image(one.name, {p.name for p in known})
+            image = _image_size_or_condition(one.name, {p.name for p in known})
             if image:
                 said.append(image)
                 continue
@@ -100,10 +100,10 @@ def beside(
             if LENGTHS.fullmatch(one.name) and kind != "length":
                 said.append(f"{one.name}: B lengths")
                 continue
-            if kind not in BESIDE:
+            if kind not in ARGUMENTS_BY_ROLE:
                 said.append(f"{one.name} = {_unnamed(one)}")
                 continue
-            own = BESIDE[kind] if square or kind != "length" else " = r"
+            own = ARGUMENTS_BY_ROLE[kind] if square or kind != "length" else " = r"
             most = one.is_capacity and not counted and not packed
             own = f" = {CAPACITY}" if most else own
             said.append(one.name + own)
@@ -135,7 +135,7 @@ def counts_of(known: tuple[Parameter, ...]) -> tuple[bool, ...]:
     return (False, True) if any(one.is_capacity and one.required for one in known) else (False,)
 
 
-def _of_image(name: str, names: set[str]) -> str:
+def _image_size_or_condition(name: str, names: set[str]) -> str:
     """Return the argument for the size of an image, or for a conditioning vector; else "".
 
     The image is one row of tokens.
@@ -211,7 +211,7 @@ def axes_of(value: Any, lengths: Mapping[str, int], line: str, *, pooled: bool =
     return " ".join(said)
 
 
-def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Marks) -> str:
+def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: MaskEffect) -> str:
     """Return the line with this mask, in the first axes in which it has an effect.
 
     A mask that leaks is kept too, for the laws to be checked: as additive if it leaks less than
@@ -245,7 +245,7 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mark
 
 
 def with_masks(
-    code: Code, line: str, names: Iterable[str], axes: Iterable[str], marks: Marks
+    code: Code, line: str, names: Iterable[str], axes: Iterable[str], marks: MaskEffect
 ) -> str:
     """Return the line with those of these masks that hide keys and are not yet in it."""
     for name in names:
@@ -266,9 +266,9 @@ def with_query_masks(
 
     ``letter``: that of queries.  ``more``: adds the masks of keys that must accompany one.
     """
-    for name in filter(OF_QUERIES.fullmatch, names):
+    for name in filter(QUERY_MASK_NAMES.fullmatch, names):
         rest = [one for one in names if one != name]
-        tried = product(ROWS_OF_QUERIES, ("keep", "hide", "ones"))
+        tried = product(QUERY_MASK_AXES, ("keep", "hide", "ones"))
         for axes, kind in tried if parse(line).named(name) is None else ():
             try:
                 trial = more(inserted(line, f"{name}: {axes.replace('r', letter)} {kind}"), rest)
@@ -295,7 +295,7 @@ class Leaks(str):
     part: float
 
 
-def what_it_hides(
+def mask_effect(
     call: Callable[[Any, Tensor], Tensor], plain: Any, changed: Callable[[int], Any], seen: Tensor
 ) -> str:
     """Return what a mask does whose entry 1 is False: "hidden", "shown", ``Leaks`` or ""."""

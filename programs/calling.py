@@ -32,7 +32,7 @@ def evaluating(subject: Subject) -> Iterator[None]:
             part.training = training
 
 
-def calm(call: Callable[..., Tensor], *given: Any, copied: bool = True) -> Tensor:
+def seeded_call(call: Callable[..., Tensor], *given: Any, copied: bool = True) -> Tensor:
     """Return the result of a call in float64 on the CPU, with a fixed seed.
 
     Code that draws random numbers (dropout) draws the same ones each time, so that two calls do not
@@ -72,12 +72,12 @@ def fresh(subject: S, **settings: Any) -> S | None:
     return made
 
 
-def plain(x: Tensor) -> Any:
+def as_lists(x: Tensor) -> Any:
     """Return the numbers of a tensor, rounded to 7 digits, as nested lists for a witness."""
     if x.dim() == 0:
         value = x.item()
         return float(f"{value:.7g}") if isinstance(value, float) else value
-    return [plain(part) for part in x]
+    return [as_lists(part) for part in x]
 
 
 def modules_of(subject: Any) -> list[nn.Module]:
@@ -163,7 +163,7 @@ PARTS = ("conv", "rnn", "matmul")
 
 
 @contextlib.contextmanager
-def given_back() -> Iterator[None]:
+def restored_settings() -> Iterator[None]:
     """Restore the global settings of torch afterwards, however the block is left.
 
     Code that switches off an attention kernel, makes float64 the default, or seeds would otherwise
@@ -172,7 +172,7 @@ def given_back() -> Iterator[None]:
     the number of threads, deterministic algorithms, the precision of matrix products, and the state
     of the random number generators.
 
-    >>> with given_back():
+    >>> with restored_settings():
     ...     torch.set_default_dtype(torch.float64)
     >>> torch.get_default_dtype()
     torch.float32

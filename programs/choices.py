@@ -19,7 +19,7 @@ from typing import Any
 
 from .attention import OnHeads
 from .constructors import set_words
-from .finding import GUESSED, Finding
+from .finding import BROKEN_AS_GUESSED, Finding
 from .grammar import parse
 from .names import role_of
 from .roles import unexplained
@@ -27,8 +27,8 @@ from .signature import Argument
 from .subjects import Additive, Attention, Subject
 from .tokens import OnTokens
 
-MOST = 4  # guessed settings for which another value is tried
-SOFTER = -1e4  # also hides a key: its exp is 0 in every format
+MAX_SETTINGS = 4  # guessed settings for which another value is tried
+FINITE_MASK = -1e4  # also hides a key: its exp is 0 in every format
 Find = Callable[[Subject], tuple[Finding, ...]]
 
 
@@ -36,11 +36,11 @@ Find = Callable[[Subject], tuple[Finding, ...]]
 class Choice:
     """The same code under another choice.
 
-    ``told``: under which choice the law is broken and under which it holds, in words.  ``line``:
+    ``words``: under which choice the law is broken and under which it holds, in words.  ``line``:
     whether the choice is another call, or other input values, that the code does not rule out.
     """
 
-    told: str
+    words: str
     make: Callable[[], Subject]
     line: bool = False
 
@@ -54,7 +54,8 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
     if called is not None:
         for line in subject.others:
             told = (
-                f"{GUESSED}, --call '{subject.line}', and holds as --call '{line}': say which it is"
+                f"{BROKEN_AS_GUESSED}, --call '{subject.line}', and holds as --call '{line}': say "
+                "which it is"
             )
             yield Choice(told, partial(called, line), line=True)
         for flag in _flags(subject.line):
@@ -66,14 +67,20 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
             number = one.value if isinstance(one.value, int) else getattr(subject, "width", 4)
             other = f"{one.name} = {2 * number}"
             line = subject.line.replace(str(one), other, 1)
-            told = f"{GUESSED}, with {one}, and holds with {other}: say what it is"
+            told = f"{BROKEN_AS_GUESSED}, with {one}, and holds with {other}: say what it is"
             yield Choice(told, partial(called, line), line=True)
     takes = isinstance(subject, Attention) and (subject.hide or subject.reading or subject.masks)
     if isinstance(subject, Attention) and takes:
-        told = f"broken where hidden keys get the lowest number there is; it holds with {SOFTER:g}"
-        yield Choice(told, partial(_softer, subject))
+        told = (
+            "broken where hidden keys get the lowest number there is; it holds with "
+            f"{FINITE_MASK:g}"
+        )
+        yield Choice(told, partial(_with_finite_mask, subject))
     if isinstance(subject, Additive) and subject.within is not None:
-        told = f"{GUESSED}, with coordinates 0, 1, 2, .., and holds with coordinates in [0, 1)"
+        told = (
+            f"{BROKEN_AS_GUESSED}, with coordinates 0, 1, 2, .., and holds with coordinates in "
+            "[0, 1)"
+        )
         yield Choice(told, subject.within, line=True)
     if subject.sizes and subject.make is not None:
         yield _built(subject.make, subject.sizes)
@@ -81,9 +88,9 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
         open_ = [
             name
             for name, value in subject.guesses.items()
-            if name.isidentifier() and name not in subject.sizes and _another(value) is not None
+            if name.isidentifier() and name not in subject.sizes and _other_value(value) is not None
         ]
-        for name in open_[:MOST]:
+        for name in open_[:MAX_SETTINGS]:
             yield _built(subject.make, {name: subject.guesses[name]})
 
 
@@ -94,7 +101,7 @@ def _flags(line: str) -> Iterator[Argument]:
             yield one
 
 
-def _another(value: Any) -> Any:
+def _other_value(value: Any) -> Any:
     """Return another value of a setting: the negated flag, or twice the number; else None."""
     if isinstance(value, bool):
         return not value
@@ -103,25 +110,25 @@ def _another(value: Any) -> Any:
 
 def _built(make: Callable[..., Any], settings: Mapping[str, Any]) -> Choice:
     """Return the choice of other values for some settings of the constructor."""
-    other = {name: _another(value) for name, value in settings.items()}
+    other = {name: _other_value(value) for name, value in settings.items()}
     holds = set_words(other).partition(" ")[2]
     told = f"broken as built with {set_words(settings)}; it holds with {holds}"
     return Choice(told, partial(make, **other))
 
 
-def _softer(subject: Attention) -> Attention:
+def _with_finite_mask(subject: Attention) -> Attention:
     """Return the same attention with keys hidden by -1e4 instead of the lowest number."""
     changed: dict[str, Any] = {"paths": {}, "hiding": {}}
     for name in ("layer", "hide", "attend", "counting", "reading"):
         call = getattr(subject, name)
         on = getattr(call, "__self__", call)
         if isinstance(on, OnTokens | OnHeads):
-            other = replace(on, least=SOFTER)
+            other = replace(on, least=FINITE_MASK)
             changed[name] = other if on is call else getattr(other, call.__name__)
     return replace(subject, **changed)
 
 
-def weighed(
+def checked_under_choices(
     found: tuple[Finding, ...], find: Find, others: Iterator[Choice]
 ) -> tuple[Finding, ...]:
     """Return the findings on a law, checked again under other choices if it is broken.
@@ -140,7 +147,7 @@ def weighed(
             continue
         changed: dict[str, Any] = {"verdict": "undecided", "witness": None} if choice.line else {}
         return tuple(
-            replace(one, why=f"{choice.told}: {one.why}", **changed)
+            replace(one, why=f"{choice.words}: {one.why}", **changed)
             if one.verdict == "broken"
             else one
             for one in found

@@ -79,10 +79,10 @@ def can_be_called(thing: Any) -> bool:
     return callable(thing) and (not bare or given in vars(type(thing)))
 
 
-def alike(one: str, other: str) -> int:
+def common_prefix(one: str, other: str) -> int:
     """The length of the common prefix of two names.
 
-    >>> alike("LlamaConfig", "LlamaAttention")
+    >>> common_prefix("LlamaConfig", "LlamaAttention")
     5
     """
     pairs = enumerate(zip(one, other, strict=False))
@@ -117,12 +117,12 @@ def _source(target: Any) -> tuple[str, str]:
     return text, place
 
 
-def beside(thing: Any) -> Mapping[str, Any]:
+def globals_of(thing: Any) -> Mapping[str, Any]:
     """The global names of the file that defines a function, a class or the class of an object."""
     if isinstance(thing, functools.partial):
-        return beside(thing.func)
+        return globals_of(thing.func)
     if inspect.ismethod(thing):
-        return beside(thing.__self__)
+        return globals_of(thing.__self__)
     inner = inspect.unwrap(thing) if callable(thing) and not isinstance(thing, nn.Module) else thing
     if isinstance(inner, types.FunctionType):
         return inner.__globals__

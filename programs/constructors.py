@@ -27,7 +27,7 @@ import torch
 
 from attnproof.symbolic.faults import fault_of
 
-from .code import DoesNotFit, Options, alike, beside, source_of
+from .code import DoesNotFit, Options, common_prefix, globals_of, source_of
 from .names import CAPACITY, INDEX, Parameter, parameters, role_of
 from .running import in_a_line
 
@@ -48,7 +48,7 @@ SIZES = {
 }
 SIDE = 4
 # Values by full name, the first match; the roles that calls have too take precedence.
-WORDS: dict[str, Any] = {
+VALUES_BY_NAME: dict[str, Any] = {
     r"(num_|n_)?(hidden_)?(layers?|blocks?|depth)": 2,
     r"(\w+_)?heads": HEADS,
     INDEX.pattern: 0,
@@ -72,9 +72,16 @@ WORDS: dict[str, Any] = {
     r"(\w+_)?max_(\w+_)?(len|length|pos|positions|tokens|patches|frames|steps)": SIZES["length"],
     r"(\w+_)?act(ivation)?(_fn|_function|_type)?": "gelu",
 }
-COUNTS = ("dim_pos", "pos_dim", "ndim", "n_dims", "num_axes", "spatial_dims")  # of coordinates
-NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
-WIDER = (64, 128)  # for heads whose default width exceeds that of narrow tokens
+COORDINATE_COUNTS = (
+    "dim_pos",
+    "pos_dim",
+    "ndim",
+    "n_dims",
+    "num_axes",
+    "spatial_dims",
+)  # of coordinates
+TRIED_NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
+WIDER_TOKENS = (64, 128)  # for heads whose default width exceeds that of narrow tokens
 CONFIGS = ("config", "args", "cfg", "params", "hparams", "opt")
 NAMESPACES = (argparse.Namespace, types.SimpleNamespace, dict)  # do not declare their fields
 SMALL = re.compile(
@@ -103,7 +110,7 @@ def settings_for(
         if chosen:
             given[one.name] = chosen
         elif _is_empty(one):
-            given[one.name] = SIZES["embed"] if one.name == "size" else _meant(one.name)
+            given[one.name] = SIZES["embed"] if one.name == "size" else _value_by_name(one.name)
         elif one.name == "size" and one.required and "heads" in {other.role for other in known}:
             given[one.name] = options.embed or SIZES["embed"]  # of tokens that heads share
         elif one.required or one.name == "layer_idx" or _part(options, one.name):
@@ -146,7 +153,7 @@ def configs_for(
     }
 
 
-def tried(
+def build(
     cls: Callable[..., Any], given: Mapping[str, Any], options: Options
 ) -> tuple[Any, dict[str, Any]]:
     """Return what a class or function builds, and the arguments with which the build succeeded.
@@ -160,16 +167,16 @@ def tried(
         if count == TRIES:
             break
         try:
-            return constructed(cls, changed), changed
+            return construct(cls, changed), changed
         except Exception as error:  # noqa: BLE001 (a constructor may raise anything)
             first = first or error
     assert first is not None
-    if unsaid := _unsaid(cls, given, placed(cls, options.settings)):
+    if unsaid := _required_but_none(cls, given, placed(cls, options.settings)):
         raise _unknown(cls, unsaid[0].name) from first
     raise first
 
 
-def constructed(cls: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+def construct(cls: Callable[..., Any], given: Mapping[str, Any]) -> Any:
     """Call a class with these arguments.
 
     Exceptions of the class propagate.  An exception of a library, as of pydantic when it validates
@@ -181,7 +188,7 @@ def constructed(cls: Callable[..., Any], given: Mapping[str, Any]) -> Any:
     except Exception as error:
         *_, last = traceback.walk_tb(error.__traceback__)
         code = last[0].f_code
-        ours = code.co_filename == __file__ and code is not constructed.__code__
+        ours = code.co_filename == __file__ and code is not construct.__code__
         if ours or fault_of(error) is None:
             raise
         raise DoesNotFit(_raised(cls, error)) from error
@@ -198,7 +205,7 @@ def _unknown(cls: Callable[..., Any], name: str) -> DoesNotFit:
     )
 
 
-def _unsaid(
+def _required_but_none(
     cls: Callable[..., Any], given: Mapping[str, Any], told: Mapping[str, Any]
 ) -> list[Parameter]:
     """Return the required parameters that are given None because nothing says what they are."""
@@ -234,7 +241,7 @@ def guesses(
         one = known.get(name)
         if name in told or one is None:
             continue
-        if isinstance(value, Offered) or dataclasses.is_dataclass(value):
+        if isinstance(value, InferredConfig) or dataclasses.is_dataclass(value):
             guessed = {f"{name}.{part}": x for part, x in _parts_built(value).items()}
             said |= {part: x for part, x in guessed.items() if part not in told}
         elif one.role not in SIZES if one.required else value is True and one.default is False:
@@ -268,8 +275,8 @@ def widths_built(
 
 
 def _parts_built(config: Any) -> Mapping[str, Any]:
-    """Return the chosen fields of a config: read from an ``Offered``, or not at their default."""
-    if isinstance(config, Offered):
+    """Return the chosen fields of a config: inferred, or different from their default."""
+    if isinstance(config, InferredConfig):
         return config.parts()
     small = _small(config)
     known = [one for one in parameters(type(config)) if one.required or one.name in small]
@@ -297,9 +304,9 @@ def _changed(
         for one in known
         if one.required and given[one.name] == SIZES["embed"] and not options.embed
     ]
-    for width in (None, *WIDER)[: 3 if wide else 1]:
+    for width in (None, *WIDER_TOKENS)[: 3 if wide else 1]:
         wider = {} if width is None else dict.fromkeys(wide, width)
-        for number in NUMBERS if numbers else NUMBERS[:1]:
+        for number in TRIED_NUMBERS if numbers else TRIED_NUMBERS[:1]:
             plain = {**given, **wider, **dict.fromkeys(numbers, number)}
             yield plain
             if sides:
@@ -307,8 +314,8 @@ def _changed(
     many = [one.name for one in known if one.role == "heads" and given[one.name] == HEADS]
     if many and not options.heads:  # the number of key heads may have to divide it
         yield {**given, **dict.fromkeys(many, 2 * HEADS)}
-    unsaid = [one.name for one in _unsaid(cls, given, told) if one.annotation is None]
-    for number in NUMBERS if unsaid else ():
+    unsaid = [one.name for one in _required_but_none(cls, given, told) if one.annotation is None]
+    for number in TRIED_NUMBERS if unsaid else ():
         yield {**given, **dict.fromkeys(unsaid, number)}
     bare = {one.name for one in known if one.annotation is None}
     others: list[dict[str, Any]] = []
@@ -317,8 +324,8 @@ def _changed(
             with suppress(Exception):  # its own default sizes may be inconsistent
                 own = _configured(type(config), name, _part(options, name), options, {})
                 others.append({**given, name: own})
-        elif name in CONFIGS and name in bare and not isinstance(config, Offered):
-            others.append({**given, name: Offered(_part(options, name))})
+        elif name in CONFIGS and name in bare and not isinstance(config, InferredConfig):
+            others.append({**given, name: InferredConfig(_part(options, name))})
     yield from others
     spare = {one.name for one in known if not one.required and one.name in CONFIGS}
     if spare:
@@ -353,13 +360,13 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
         return True
     if said := re.search(r"Literal\[['\"](\w+)['\"]", str(one.annotation)):
         return said[1]
-    found = _meant(one.name)
+    found = _value_by_name(one.name)
     if one.name == "temperature" and "atten" in getattr(cls, "__name__", "").lower():
         found = math.sqrt(8)  # a divisor of scores, not a base of frequencies
     if found is not UNKNOWN:
         return _as_annotated(found, one)
     if _is_open(one):
-        return NUMBERS[0]
+        return TRIED_NUMBERS[0]
     if annotation is float:
         return 0.0
     if choices := _choices(one, cls, space):
@@ -375,16 +382,16 @@ def _setting(one: Parameter, cls: Any, options: Options, space: Mapping[str, Any
 def _inner(cls: Any, options: Options) -> torch.nn.Module | None:
     """Build a submodule that a constructor takes, with chosen arguments; None for torch's own."""
     if cls is torch.nn.Module:
-        return Passing()
+        return PassThrough()
     own = inspect.isclass(cls) and issubclass(cls, torch.nn.Module)
     if not own or cls.__module__.startswith("torch."):
         return None
     inner = dataclasses.replace(options, settings={})
-    made: torch.nn.Module = tried(cls, settings_for(cls, inner, beside(cls)), inner)[0]
+    made: torch.nn.Module = build(cls, settings_for(cls, inner, globals_of(cls)), inner)[0]
     return made
 
 
-class Passing(torch.nn.Module):
+class PassThrough(torch.nn.Module):
     """A stand-in where any module is accepted: it returns a copy of its input."""
 
     def forward(self, x: Any, *_: Any, **__: Any) -> Any:
@@ -407,14 +414,14 @@ UNKNOWN = object()
 KNOWN = ("builtins", "collections", "numpy", "torch", "typing")  # not classes of the user's code
 
 
-def _meant(name: str) -> Any:
+def _value_by_name(name: str) -> Any:
     """Return the value that a name suggests; ``UNKNOWN`` if it suggests none."""
     role = role_of(name)
     if role in SIZES:
         return SIZES[role]
-    if name in COUNTS:
+    if name in COORDINATE_COUNTS:
         return 2
-    found = (value for words, value in WORDS.items() if re.fullmatch(words, name.lower()))
+    found = (value for words, value in VALUES_BY_NAME.items() if re.fullmatch(words, name.lower()))
     return next(found, UNKNOWN)
 
 
@@ -425,7 +432,7 @@ def _part(options: Options, name: str) -> dict[str, Any]:
     return {key.removeprefix(ahead): value for key, value in told if key.startswith(ahead)}
 
 
-class Offered:
+class InferredConfig:
     """A config of no known class, whose fields are supplied by name when they are read.
 
     A field whose name says nothing is False, or another such config if the code goes on to read a
@@ -433,7 +440,7 @@ class Offered:
     and ``args.get(name, default)`` find only fields that were set or read before, so that the
     code's own default applies.
 
-    >>> args = Offered({"multiway": True})
+    >>> args = InferredConfig({"multiway": True})
     >>> args.encoder_embed_dim, args.multiway, args.xpos, getattr(args, "depth", 7)
     (16, True, False, 7)
     """
@@ -443,7 +450,7 @@ class Offered:
         for name in dict.fromkeys(one.partition(".")[0] for one in told if "." in one):
             ahead = f"{name}."
             parts = {k.removeprefix(ahead): x for k, x in told.items() if k.startswith(ahead)}
-            self.__dict__[name] = Offered(parts)
+            self.__dict__[name] = InferredConfig(parts)
 
     def __getattr__(self, name: str) -> Any:
         here = inspect.currentframe()
@@ -459,10 +466,10 @@ class Offered:
 
     def _made(self, name: str, reader: types.FrameType | None) -> Any:
         if name not in self.__dict__:
-            found = _meant(name)
+            found = _value_by_name(name)
             windowed = role_of(name) == "window"
             if found is UNKNOWN and reader is not None and _reads_on(reader):
-                found = Offered({})
+                found = InferredConfig({})
             self.__dict__[name] = None if windowed else False if found is UNKNOWN else found
         return self.__dict__[name]
 
@@ -477,7 +484,7 @@ class Offered:
         """Return all fields that were set or read; those of a nested config have dotted names."""
         found: dict[str, Any] = {}
         for name, value in vars(self).items():
-            inner = value.parts() if isinstance(value, Offered) else {"": value}
+            inner = value.parts() if isinstance(value, InferredConfig) else {"": value}
             found |= {f"{name}.{part}".rstrip("."): x for part, x in inner.items()}
         return found
 
@@ -507,9 +514,9 @@ def _reads_on(reader: types.FrameType) -> bool:
 
 def _is_open(one: Parameter) -> bool:
     """Whether it is a whole number whose name says nothing."""
-    said = one.role in SIZES or one.name in COUNTS
+    said = one.role in SIZES or one.name in COORDINATE_COUNTS
     whole = one.annotation is int or one.annotation == "int"
-    return whole and not said and not any(re.fullmatch(w, one.name.lower()) for w in WORDS)
+    return whole and not said and not any(re.fullmatch(w, one.name.lower()) for w in VALUES_BY_NAME)
 
 
 def _as_annotated(value: Any, one: Parameter) -> Any:
@@ -549,7 +556,7 @@ def _annotated(one: Parameter, space: Mapping[str, Any]) -> Any:
 def _config(
     annotation: Any, cls: Any, name: str, options: Options, space: Mapping[str, Any]
 ) -> Any:
-    """Return a config: of its annotated class, of a class in the same file, else an ``Offered``."""
+    """Return a config of the annotated class, of a class in the same file, or inferred."""
     said = annotation
     if not inspect.isclass(annotation) or annotation in (dict, object, Any):
         named = [
@@ -559,12 +566,12 @@ def _config(
             and not issubclass(v, torch.nn.Module)
             and k.lower().endswith(("config", "args", "cfg", "params"))
         ]
-        named.sort(key=lambda v: -alike(v.__name__, cls.__name__))
+        named.sort(key=lambda v: -common_prefix(v.__name__, cls.__name__))
         own = [v for v in named if v.__module__ == getattr(cls, "__module__", "")]
         annotation = next(iter([*own, *named]), None) if annotation is None else None
     told = _part(options, name)
     if annotation is None or issubclass(annotation, NAMESPACES):
-        return Offered(told)
+        return InferredConfig(told)
     if hasattr(annotation, "model_type") or annotation.__module__.startswith("transformers."):
         from .pretrained import small_config
 
@@ -577,7 +584,7 @@ def _config(
         except Exception as error:  # noqa: BLE001 (its class may raise anything)
             first = first or error
     if annotation is not said:
-        return Offered(told)  # the class was guessed, not annotated
+        return InferredConfig(told)  # the class was guessed, not annotated
     assert first is not None
     raise first
 
@@ -587,12 +594,12 @@ def _configured(
 ) -> Any:
     """Build a config of a class outside transformers, with its required fields and the settings.
 
-    Raises what :func:`settings_for` and :func:`constructed` raise.
+    Raises what :func:`settings_for` and :func:`construct` raise.
     """
     inner = dataclasses.replace(options, settings=told)
     given = settings_for(annotation, inner, space)
     try:
-        return constructed(annotation, given)
+        return construct(annotation, given)
     except DoesNotFit as error:
         raise DoesNotFit(f"{error}; its parts are told as --set {name}.PART=VALUE") from error
 
@@ -601,7 +608,7 @@ def _small(config: Any) -> dict[str, int]:
     """Return small values for those sizes of a config that have a default in its class."""
     cls = config if inspect.isclass(config) else type(config)
     found = {
-        one.name: _meant(one.name)
+        one.name: _value_by_name(one.name)
         for one in parameters(cls)
         if type(one.default) is int
         and (one.role in ("embed", "heads", "groups", "width") or SMALL.fullmatch(one.name.lower()))

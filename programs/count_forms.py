@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from .additive import additive, widths
 from .call_parts import CACHES, LENGTHS
 from .code import Ambiguous, Code, DoesNotFit
-from .counts import bias, heads_of, mask, plain_arrays, start_left_out, table_of_window
-from .fitting import Fit, best, fitting, others, short
+from .counts import bias, heads_of, mask, missing_start, plain_arrays, table_of_window
+from .fitting import Fit, alternatives, best, fitting, without_implied_roles
 from .grammar import parse
 from .names import CAPACITY, GIVEN, SIDES, Parameter, order_in, parameters, role_of
 from .roles import SIZES, lengths_of, raised, role, runs, said
@@ -30,12 +30,12 @@ from .signature import SignatureError
 from .subjects import Additive, Bias, Mask
 
 # Two calls: no two letters, and no two products of letters, have the same length in both.
-FIRST = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
-SECOND = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}
+FIRST_LENGTHS = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
+SECOND_LENGTHS = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}
 OWN = ("heads", "rows", "window", "base", "device", "dtype")
-PLAIN = {**{role: GIVEN[role] for role in OWN}, "groups": " = H", "causal": " = True"}
+ARGUMENTS_BY_ROLE = {**{role: GIVEN[role] for role in OWN}, "groups": " = H", "causal": " = True"}
 TOKENS = ("tokens", "value", "query")
-ALONE = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
+UNNAMED_ORDERS = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
 METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
 _BIAS = re.compile(
     r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h w\) \(h w\)"
@@ -49,10 +49,10 @@ _ADDED = re.compile(
     r"E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
 )
 LONGEST = 4096
-LOW = -100.0  # an additive mask hides a key with a number below this
+HIDES_BELOW = -100.0  # an additive mask hides a key with a number below this
 OFFSETS = "(2 n - 1)"  # a row for each offset; first query and last key come first
 SIGNED = "(2 n)"  # the same, starting at -n
-OF_TABLES = {"rows": "B", "width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
+TABLE_LETTERS = {"rows": "B", "width": "E", "embed": "E", "length": "n", "keys": "n", "offset": "p"}
 IMAGES = ["B E n", "B E h w", "B 3 h w", "B h w E", "B t h w E"]
 GRIDS = re.compile(r"(grid|image|img|patch|feature|feat|spatial)_?(size|shape|sizes)|grid|hw|shape")
 IDS = re.compile(r"input_ids|token_ids|word_ids", re.IGNORECASE)
@@ -95,7 +95,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
             lengths += one.role == "length"
             told.append(
                 made
-                if (made := _of_rows(one, rows))
+                if (made := _row_argument(one, rows))
                 else f"{one.name} = {rows if lengths == 1 else 'n'}"
                 if one.role == "length"
                 else f"{one.name} = n"
@@ -110,16 +110,16 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 if one.role in ("mask", "padding")
                 else f"{one.name} = D"
                 if one.role in ("width", "embed")
-                else f"{one.name}{PLAIN[one.role]}"
-                if one.role in PLAIN
+                else f"{one.name}{ARGUMENTS_BY_ROLE[one.role]}"
+                if one.role in ARGUMENTS_BY_ROLE
                 else ""
             )
-        arrays = any(": " in _of_rows(one, rows) for one in known)
+        arrays = any(": " in _row_argument(one, rows) for one in known)
         counted = {"length", "keys", "key", "mask", "padding", *TOKENS} & set(roles)
         if all(told) and (not known or arrays or counted):
-            yield [short(", ".join(told))]
+            yield [without_implied_roles(", ".join(told))]
             if any(SCORES.fullmatch(one.name) for one in known):  # heads may differ from its own
-                yield [short(", ".join(told)).replace(": B H", ": B G")]
+                yield [without_implied_roles(", ".join(told)).replace(": B H", ": B G")]
             elif heads and len(known) == 1 and roles[0] == "tokens":  # it may be scores
                 yield [f"{known[0].name}: {axes} r n tokens" for axes in ("B H", "B")]
             if not set(TOKENS) & set(roles):
@@ -127,19 +127,23 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 break
     if roles[:1] == ["length"]:  # named like one length, it may be one length per row
         more = [
-            f"{one.name} = n" if one.role == "length" else f"{one.name}{PLAIN.get(one.role)}"
+            f"{one.name} = n"
+            if one.role == "length"
+            else f"{one.name}{ARGUMENTS_BY_ROLE.get(one.role)}"
             for one in known[1:]
-            if one.role == "length" or one.role in PLAIN
+            if one.role == "length" or one.role in ARGUMENTS_BY_ROLE
         ]
         if len(more) == len(known) - 1:
             yield [", ".join([f"{known[0].name}: B lengths", *more])]
     if named:
         return
     free = [one for one in known if one.role not in ("device", "dtype", "rows")]
-    rest = [f"{one.name}{PLAIN[one.role]}" for one in known if one not in free]
+    rest = [f"{one.name}{ARGUMENTS_BY_ROLE[one.role]}" for one in known if one not in free]
     if any(one.role in ("embed", "width") for one in free):
         return  # features are neither tokens nor heads
-    orders = [order.split() for order in ALONE.get(len(free), ()) if heads or "H" not in order]
+    orders = [
+        order.split() for order in UNNAMED_ORDERS.get(len(free), ()) if heads or "H" not in order
+    ]
     yield [
         ", ".join([*(f"{p.name} = {c}" for p, c in zip(free, order, strict=True)), *rest])
         for order in orders
@@ -149,7 +153,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
         yield [", ".join([f"{free[0].name}: {axes}", *rest]) for axes in kinds]
 
 
-def _of_rows(one: Parameter, rows: str) -> str:
+def _row_argument(one: Parameter, rows: str) -> str:
     """Return an argument such as lengths, ids or scores, recognised by its name; else ""."""
     if LENGTHS.fullmatch(one.name):
         return f"{one.name}: B lengths"
@@ -173,7 +177,7 @@ def _built(code: Code) -> Iterator[str]:
             yield f"built with {one.name} = (h, w)"
 
 
-def _of_heads(code: Code) -> Iterator[str]:
+def _heads_clause(code: Code) -> Iterator[str]:
     """Yield a ``built with`` clause that sets the module's number of heads to that of scores."""
     if code.module is not None and any(SCORES.fullmatch(one.name) for one in _needed(code)):
         for one in parameters(type(code.module)):
@@ -196,7 +200,7 @@ def _backs(
     areas = [(c, d) for c in letters for d in letters if (c != d or c == "h") and d != "B"]
     names: list[dict[str, int]] = []
     found: list[dict[str, Tensor]] = []
-    for sizes in (FIRST, SECOND):
+    for sizes in (FIRST_LENGTHS, SECOND_LENGTHS):
         at = {**lengths_of(signature), **sizes, **more}
         called = runs(code, signature, whole=True)(plain_arrays(signature, at), at)
         found.append(_arrays_in(called))
@@ -241,7 +245,9 @@ def _lines(
 ) -> Iterator[list[str]]:
     """Yield groups of lines whose arguments the code accepts and whose result has allowed axes."""
     more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
-    clauses = [f"; {one}" for one in _built(code)] if not _needed(code) else ["", *_of_heads(code)]
+    clauses = (
+        [f"; {one}" for one in _built(code)] if not _needed(code) else ["", *_heads_clause(code)]
+    )
     told_of = _arguments(code, heads=own == "H")
     groups = [[(told, one) for told in group for one in clauses] for group in told_of]
     groups.append([(told, "") for told in _window(code)])
@@ -310,7 +316,7 @@ def _first(
         failed[:0] = why.values()  # a line that can be called explains more than one that cannot
         if found:
             chosen = best(found, code.name)
-            return replace(chosen.way, others=others(found, chosen, rest))  # type: ignore[type-var]
+            return replace(chosen.way, others=alternatives(found, chosen, rest))  # type: ignore[type-var]
     return None
 
 
@@ -323,7 +329,7 @@ def fit_bias(code: Code) -> Bias:
         clauses = f"; method {method}" * bool(method) + built
         try:
             one = said(code, parse(f"-> 1{clauses}"))
-            tried = partial(_biased, clauses)
+            tried = partial(_fit_bias_line, clauses)
             found = _first(_lines(one, _BIAS, "H", failed), tried, one, failed)
         except Ambiguous:
             raise
@@ -337,7 +343,7 @@ def fit_bias(code: Code) -> Bias:
     raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
 
 
-def _biased(clauses: str, code: Code, line: str) -> Fit[Bias]:
+def _fit_bias_line(clauses: str, code: Code, line: str) -> Fit[Bias]:
     """Fit a line as a bias; for a window, whole numbers are the index into a table."""
     numbers = _value(code, line)
     if line.partition(";")[0].endswith(" H") and _is_width(code, numbers.shape[-1]):
@@ -393,7 +399,7 @@ def _ended(line: str, kind: str) -> str:
 def _value(code: Code, line: str) -> Tensor:
     signature = parse(line)
     more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
-    lengths = {**FIRST, **more}
+    lengths = {**FIRST_LENGTHS, **more}
     found: Tensor = next(
         iter(runs(code, signature)(plain_arrays(signature, lengths), lengths).values())
     )
@@ -402,20 +408,20 @@ def _value(code: Code, line: str) -> Tensor:
 
 def _placed(code: Code, line: str) -> str:
     """Return the line, with the position of the first query if the code needs it to be right."""
-    left = start_left_out(code, parse(line))
+    left = missing_start(code, parse(line))
     return line.replace(" ->", f", {left} = (n - r) ->") if left else line
 
 
 def fit_mask(code: Code) -> Mask:
     """Return a mask by the line that fits.  Raises ``DoesNotFit`` and ``Ambiguous``."""
     failed: list[str] = []
-    found = _first(_lines(code, _MASK, "1", failed), _masked, code, failed)
+    found = _first(_lines(code, _MASK, "1", failed), _fit_mask_line, code, failed)
     if found is not None:
         return found
     raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
 
 
-def _masked(code: Code, line: str) -> Fit[Mask]:
+def _fit_mask_line(code: Code, line: str) -> Fit[Mask]:
     """Fit a line as a mask, and tell what True means from the fact that a query sees itself.
 
     Numbers that are all 0 or 1 are read as booleans; a mask of zeros only is additive and hides
@@ -428,7 +434,7 @@ def _masked(code: Code, line: str) -> Fit[Mask]:
     )
     own = bool(square.diagonal(dim1=-2, dim2=-1).any())
     kind = "add" if not truth else "keep" if own else "hide"
-    if kind == "add" and bool(((square != 0) & (square > LOW)).any()):
+    if kind == "add" and bool(((square != 0) & (square > HIDES_BELOW)).any()):
         raise DoesNotFit(
             f"called as {line}, it gives numbers that hide nothing where they are added"
         )
@@ -444,7 +450,7 @@ def fit_additive(code: Code) -> Additive:
     failed: list[str] = []
     lines: list[str] = []
     clauses = [f"; {one}" for one in _built(code)] if not _tokens_or_lengths(code) else [""]
-    for told, clause in product(_added(code), clauses):
+    for told, clause in product(_additive_lines(code), clauses):
         for width in widths(code):
             before = len(lines)
             try:
@@ -463,7 +469,7 @@ def fit_additive(code: Code) -> Additive:
     most = f" = {CAPACITY}"
     groups = [[x for x in g if (most in x) == there] for g in groups for there in (True, False)]
     try:
-        found = _first(groups, _adding, code, failed)
+        found = _first(groups, _fit_additive_line, code, failed)
     except Ambiguous as error:
         if len({one.partition(" -> ")[0] for one in lines}) < len(lines):
             raise DoesNotFit(f"several tables come back of one call: {error}") from None
@@ -493,7 +499,7 @@ def _tokens_or_lengths(code: Code) -> list[Parameter]:
     return needed or [one for one in known if IDS.search(one.name)]
 
 
-def _added(code: Code) -> Iterator[str]:
+def _additive_lines(code: Code) -> Iterator[str]:
     """Yield argument lists for code that adds or makes a table, guided by axes in the source."""
     hinted = order_in(code.text)[:1]
     orders = {"b": ["B n E"], "t": ["n B E", "B n E"]}.get(hinted, ["B n E", "n B E"])
@@ -527,17 +533,17 @@ def _added(code: Code) -> Iterator[str]:
             choices.append(places)
         elif one.role in ("mask", "padding"):
             choices.append([f"{one.name}: B n {kind}" for kind in ("keep", "hide")])
-        elif one.role in OF_TABLES:
+        elif one.role in TABLE_LETTERS:
             most = [str(CAPACITY)] if one.is_capacity and counted else []
-            choices.append([f"{one.name} = {told}" for told in (*most, OF_TABLES[one.role])])
-        elif one.role in PLAIN:
-            choices.append([f"{one.name}{PLAIN[one.role]}"])
+            choices.append([f"{one.name} = {told}" for told in (*most, TABLE_LETTERS[one.role])])
+        elif one.role in ARGUMENTS_BY_ROLE:
+            choices.append([f"{one.name}{ARGUMENTS_BY_ROLE[one.role]}"])
         elif k == 0:
             choices.append(tokens)
         else:
             raise DoesNotFit(f"it needs {one.name!r}, and its name does not say what that is")
     for chosen in product(*choices):
-        yield short(", ".join(chosen))
+        yield without_implied_roles(", ".join(chosen))
 
 
 def _require_rows(code: Code, subject: Additive) -> None:
@@ -554,7 +560,7 @@ def _require_rows(code: Code, subject: Additive) -> None:
             pass
 
 
-def _adding(code: Code, line: str) -> Fit[Additive]:
+def _fit_additive_line(code: Code, line: str) -> Fit[Additive]:
     """Fit a line as an additive encoding; best if each token, or place of a grid, has its own row.
 
     Code that takes an image accepts its axes in any order, but a table that does not change along

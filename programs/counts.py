@@ -34,7 +34,7 @@ from .supplied_inputs import chosen, of_lengths, told
 
 ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
 WINDOW = "(h w)"
-SHOWN = ("B", "H", "r", "n")
+MASK_AXES = ("B", "H", "r", "n")
 START = parse("start = (n - r) -> 1").arguments[0]  # position of the first of the last queries
 
 
@@ -108,17 +108,17 @@ def _read_off(signature: Signature, axes: Sequence[Axis], found: Tensor) -> dict
     return {str(a): n for a, n in sizes if len(str(a)) == 1 and a.letters and str(a) not in known}
 
 
-Counted = tuple[Callable[[int, int], Tensor], str]  # and how its lengths are treated, in words
+LengthMap = tuple[Callable[[int, int], Tensor], str]  # and how its lengths are treated, in words
 
 
-def _counted(code: Code, signature: Signature, heads: bool) -> Counted:
+def _by_lengths(code: Code, signature: Signature, heads: bool) -> LengthMap:
     """Return the code as a map of (queries, keys); for code with one length, its last rows."""
     run = runs(code, signature)
     back = returned(signature, ("out",))[0]
     square = "r" not in signature.letters
     axes, more = result_axes(signature, back), 0
     if square:
-        more = more_of(axes)
+        more = surplus_tokens(axes)
         axes = _rows_and_keys(axes, str(axes[-1]) if more else "n")
     if fixed_size(axes):
         return _fixed(code, signature, heads)
@@ -150,7 +150,7 @@ def _counted(code: Code, signature: Signature, heads: bool) -> Counted:
         value = whole(queries, keys)
         if more:
             value = value[..., start : start + keys, start : start + keys]
-        return rows_of(value, queries) if square else value
+        return last_rows(value, queries) if square else value
 
     said = ONE_LENGTH if square else ""
     last = bool(more) and _last_left_out(whole(5, 5), more)
@@ -168,20 +168,20 @@ def _last_left_out(whole: Tensor, more: int) -> bool:
     >>> _last_left_out(torch.tensor([[1, 2, 7], [0, 1, 7], [7, 7, 7]]), 1)
     True
     """
-    return diagonals_alike(whole[..., :-more, :-more]) and not diagonals_alike(
+    return has_constant_diagonals(whole[..., :-more, :-more]) and not has_constant_diagonals(
         whole[..., more:, more:]
     )
 
 
-def diagonals_alike(square: Tensor) -> bool:
+def has_constant_diagonals(square: Tensor) -> bool:
     """Whether each diagonal is constant."""
     return torch.equal(square[..., 1:, 1:], square[..., :-1, :-1])
 
 
-def more_of(axes: Sequence[Axis]) -> int:
+def surplus_tokens(axes: Sequence[Axis]) -> int:
     """The number of queries and keys beyond the tokens, such as a class token in front.
 
-    >>> [more_of(parse(f"-> {axes}").results[0].axes) for axes in ("(n + 1) (n + 1)", "n n")]
+    >>> [surplus_tokens(parse(f"-> {axes}").results[0].axes) for axes in ("(n + 1) (n + 1)", "n n")]
     [1, 0]
     """
     sums = [axis for axis in axes[-2:] if axis.letters == ("n",) and len(axis.terms) == 2]
@@ -199,7 +199,7 @@ def fixed_size(axes: Sequence[Axis]) -> int:
     return last[0] if len(last) == 2 and last[0] == last[1] > 1 else 0
 
 
-def _fixed(code: Code, signature: Signature, heads: bool) -> Counted:
+def _fixed(code: Code, signature: Signature, heads: bool) -> LengthMap:
     """Return code with a fixed number of tokens as a map of (queries, keys), its first tokens."""
     back = returned(signature, ("out",))[0]
     axes = result_axes(signature, back)
@@ -221,13 +221,13 @@ def _fixed(code: Code, signature: Signature, heads: bool) -> Counted:
     return call, f"it knows {most} tokens alone, of which the first are taken"
 
 
-def rows_of(value: Tensor, queries: int) -> Tensor:
+def last_rows(value: Tensor, queries: int) -> Tensor:
     """Return the last rows of a square result.
 
     They are selected by index rather than sliced: a slice tests whether it drops any row, so its
     graph would hold only for fewer queries than keys.
 
-    >>> rows_of(torch.eye(3), 1)
+    >>> last_rows(torch.eye(3), 1)
     tensor([[0., 0., 1.]])
     """
     rows = value.shape[-2]
@@ -242,7 +242,7 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
     code = settled(code, signature, H=heads_of(code))
     if {"h", "w"} <= set(signature.letters):
         return _of_window(code, signature, guessed)
-    call, length = _counted(code, signature, heads=True)
+    call, length = _by_lengths(code, signature, heads=True)
     few, square = call(2, 3), call(5, 5)
     trained = code.module is not None and any(True for _ in code.module.parameters())
     if chosen(signature, of_lengths) and not trained and not (few.any() or square.any()):
@@ -277,7 +277,7 @@ def _with_heads(code: Code, signature: Signature, heads: int) -> Callable[[int, 
         code = code.again(**{built[0]: heads})
     else:
         raise NoSetting(f"{code.name} takes no number of heads")
-    return _counted(code, signature, heads=True)[0]
+    return _by_lengths(code, signature, heads=True)[0]
 
 
 def _nothing_added(signature: Signature) -> str:
@@ -297,11 +297,11 @@ def _nothing_added(signature: Signature) -> str:
 
 
 def _start(code: Code, signature: Signature) -> dict[str, str]:
-    left = start_left_out(code, signature)
+    left = missing_start(code, signature)
     return {"start": left} if left else {}
 
 
-def start_left_out(code: Code, signature: Signature) -> str:
+def missing_start(code: Code, signature: Signature) -> str:
     """The parameter that must give the position of the first query if queries are few; else "".
 
     T5 takes ``past_seen_tokens``, which is 0 by default: the queries are then at the start.
@@ -317,7 +317,7 @@ def start_left_out(code: Code, signature: Signature) -> str:
     start = replace(START, name=left[0])
     placed = replace(signature, arguments=(*signature.arguments, start))
     try:
-        plain, moved = (_counted(code, one, heads=True)[0] for one in (signature, placed))
+        plain, moved = (_by_lengths(code, one, heads=True)[0] for one in (signature, placed))
         last = plain(7, 7)[..., 4:, :]
         moves = torch.equal(moved(3, 7), last) and not torch.equal(plain(3, 7), last)
     except Exception:  # noqa: BLE001 (the code may raise anything)
@@ -328,7 +328,7 @@ def start_left_out(code: Code, signature: Signature) -> str:
 def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
     """Return a mask: a map of lengths to (T, S).  Raises :class:`SignatureError`."""
     code = settled(code, signature, H=heads_of(code))
-    call, length = _counted(code, signature, heads=False)
+    call, length = _by_lengths(code, signature, heads=False)
     kind = next((one.kind for one in signature.results if one.axes is not None), "")
 
     def read(queries: int, keys: int) -> Tensor:
@@ -367,7 +367,7 @@ def _padded(
         rows = len(counts)
         lengths = lengths_of(signature, r=most, n=most, B=rows, H=heads_of(code))
         arrays = {**plain_arrays(signature, lengths), told[0].name: counts.clone()}
-        found = read_back(runs(code, signature)(arrays, lengths)[back], axes, SHOWN, lengths)
+        found = read_back(runs(code, signature)(arrays, lengths)[back], axes, MASK_AXES, lengths)
         seen = found[:, 0].expand(rows, most, most).double()
         seen = seen.exp() if kind == "add" else 1 - seen if kind == "hide" else seen
         return (seen > 0.5).double()

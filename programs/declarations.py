@@ -97,7 +97,7 @@ DECLARED: dict[str, type[Any]] = {
 }
 
 
-ABOUT: dict[type[Any], tuple[str, ...]] = {
+KINDS_OF_CODE: dict[type[Any], tuple[str, ...]] = {
     DeclaredRotary: ("rotary",),
     DeclaredAttention: ("attention", "mask", "layer"),
     DeclaredBias: ("bias",),
@@ -113,7 +113,7 @@ def declares(declared: Declared | str) -> tuple[str, ...]:
     """
     if isinstance(declared, str):
         return ("mask",) if declared.startswith("mask") else declares(parse(declared))
-    return ABOUT[type(declared)]
+    return KINDS_OF_CODE[type(declared)]
 
 
 def sizes_declared(declared: Declared) -> dict[str, int]:
@@ -240,14 +240,14 @@ class Compared:
     """How one field of a declaration is compared with the code.
 
     ``law``: the law that has to be decided.  ``part``: a part of the identity that must be read as
-    True besides; ``alone``: that part alone compares the field, not the law.  ``run``: only runs of
-    the code use the declaration, proofs of the law do not.  ``unread``: why nothing compares the
-    field for any code.
+    True besides; ``part_only``: the part compares the field, and the law does not.  ``run``: only
+    runs of the code use the declaration, proofs of the law do not.  ``unread``: why nothing
+    compares the field for any code.
     """
 
     law: str
     part: str = ""
-    alone: bool = False
+    part_only: bool = False
     run: bool = False
     unread: str = ""
 
@@ -350,7 +350,7 @@ def _compared(word: str, field: str, said: Any, kind: str) -> Compared:
     if field == "positions" and value == "none":
         return Compared("permutation")
     if field == "positions" and value == "absolute":
-        return Compared("translation", "absolute positions", alone=True)
+        return Compared("translation", "absolute positions", part_only=True)
     if word == "bias" and field in ("name", "heads") and (said.name == "t5" or said.buckets):
         return _BUCKETS
     return COMPARED[word][field]
@@ -361,7 +361,7 @@ def _unread(said: Any, field: str, fields: set[str]) -> str:
     value = getattr(said, field)
     if isinstance(said, DeclaredRotary):
         if field in _SCALED and said.scaling not in _SCALED[field]:
-            return f"nothing reads it without scaling={_or(_SCALED[field])}"
+            return f"nothing reads it without scaling={_any_of(_SCALED[field])}"
         if field in (*_SCALED, "base", "scaling") and said.frequencies is not None:
             return "the frequencies are listed, and they are compared instead"
     elif field == "base" and "frequencies" in fields:
@@ -371,5 +371,5 @@ def _unread(said: Any, field: str, fields: set[str]) -> str:
     return ""
 
 
-def _or(words: tuple[str, ...]) -> str:
+def _any_of(words: tuple[str, ...]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]

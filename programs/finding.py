@@ -10,28 +10,32 @@ from typing import Any
 from attnproof.verdict_line import Condition
 
 METHODS = ("traced", "exact", "measured")
-GUESSED = "broken as it was guessed to be called"  # but not as called by another fitting line
+BROKEN_AS_GUESSED = (
+    "broken as it was guessed to be called"  # but not as called by another fitting line
+)
 NOT_MEASURED = "not measured: the output is not finite"  # prefix for the other laws
 LEFT_OPEN = "left open in finite fields"  # followed by what is not decided there
-LONGER = "at lengths that the code asks about"  # prefix for findings about these lengths only
-UNLIKE = "the code differs from its graph"  # preceded by the lengths
+AT_OTHER_LENGTHS = (
+    "at lengths that the code asks about"  # prefix for findings about these lengths only
+)
+DIFFERS_FROM_GRAPH = "the code differs from its graph"  # preceded by the lengths
 VERDICTS = ("holds", "broken", "undecided", "not asked", "internal error")
 
 
-def speaks_of_gradients(law: str, kind: str) -> bool:
+def involves_gradients(law: str, kind: str) -> bool:
     """Whether a law, as stated for this kind of code, also makes a claim about gradients.
 
     In a graph a detached tensor is just its value, and finite fields have no gradients, so both
     show the law for values only.
 
-    >>> speaks_of_gradients("causal", "layer"), speaks_of_gradients("causal", "mask")
+    >>> involves_gradients("causal", "layer"), involves_gradients("causal", "mask")
     (True, False)
     """
     return law == "causal" and kind != "mask"
 
 
 @dataclass(frozen=True)
-class Seen:
+class Counterexample:
     """A counterexample: inputs for which the law fails, as small as could be found.
 
     ``inputs``: names with plain numbers, strings and nested lists of them (JSON), small enough to
@@ -64,7 +68,7 @@ class Finding:
     why: str
     error: float | None = None
     bound: float | None = None
-    witness: Seen | None = None
+    witness: Counterexample | None = None
     seed: int = 0
     dtype: str = "float32"
     device: str = "cpu"
@@ -155,10 +159,10 @@ def simplest(low: float, high: float) -> float:
     return middle
 
 
-def told(value: float, digits: int = 6) -> str:
+def format_number(value: float, digits: int = 6) -> str:
     """Return a number as one would write it.
 
-    >>> told(500000.0), told(1.1386294361), told(2.5e-07)
+    >>> format_number(500000.0), format_number(1.1386294361), format_number(2.5e-07)
     ('500000', '1.13863', '2.5e-07')
     """
     if value == int(value) and abs(value) < 10 ** (digits + 3):

@@ -25,13 +25,13 @@ from .subjects import Subject
 
 S = TypeVar("S", bound=Subject)
 
-ORDINARY = 8.0  # above any normal draw; larger inputs may overflow a short format
-NEAR = 4096  # positions beyond it may overflow in a short format
+MAX_ENTRY = 8.0  # above any normal draw; larger inputs may overflow a short format
+MAX_POSITION = 4096  # positions beyond it may overflow in a short format
 HIDES = ("bias", "window", "mask")  # results that are added to scores and may hide keys
 STATES = ("step", "padded_step", "evict")  # only the first result is numbers
-UNSEEN = ("make", "module", "index", "padded_step", "convert", "grid")
+UNWATCHED = ("make", "module", "index", "padded_step", "convert", "grid")
 """Not watched: what builds code, gives integers, pads rows, or is handed no vectors."""
-SMALL = 16  # inputs with at most so many numbers are shown in full
+MAX_SHOWN = 16  # inputs with at most so many numbers are shown in full
 
 
 _LOOKING: ContextVar[bool] = ContextVar("looking", default=False)
@@ -96,7 +96,7 @@ def watching(subject: S, met: list[str] | None = None) -> S:
             }
         elif field.name == "make" and value is not None:
             made["make"] = _making(value, met)
-        elif callable(value) and field.name not in UNSEEN:
+        elif callable(value) and field.name not in UNWATCHED:
             if id(value) not in known:  # a function under two names is wrapped once
                 known[id(value)] = _watched(field.name, value, subject, met)
             made[field.name] = known[id(value)]
@@ -194,12 +194,12 @@ def _places(name: str, given: tuple[Any, ...]) -> Tensor | None:
 def _ordinary_places(name: str, given: tuple[Any, ...], subject: Subject) -> bool:
     places = _places(name, given)
     if places is None:
-        return all(abs(x) <= NEAR for x in given if isinstance(x, int))
+        return all(abs(x) <= MAX_POSITION for x in given if isinstance(x, int))
     if not places.numel():
         return False
-    first, most = getattr(subject, "first", 0), getattr(subject, "most", NEAR)
+    first, most = getattr(subject, "first", 0), getattr(subject, "most", MAX_POSITION)
     low, high = float(places.min()), float(places.max())
-    return first <= low and high <= min(NEAR, most)
+    return first <= low and high <= min(MAX_POSITION, most)
 
 
 def _ordinary_scores(given: tuple[Any, ...]) -> bool:
@@ -215,8 +215,8 @@ def _ordinary_scores(given: tuple[Any, ...]) -> bool:
         return bool(queries <= keys)
     if not isinstance(mask, Tensor) or mask.shape[-2:] != (queries, keys):
         return False
-    seen = mask if mask.dtype == torch.bool else mask > -ORDINARY
-    if mask.is_floating_point() and not bool((mask <= ORDINARY).all()):
+    seen = mask if mask.dtype == torch.bool else mask > -MAX_ENTRY
+    if mask.is_floating_point() and not bool((mask <= MAX_ENTRY).all()):
         return False
     own = seen.diagonal(dim1=-2, dim2=-1)
     if bool(seen.all()):
@@ -230,7 +230,7 @@ def _ordinary_vectors(x: Tensor) -> bool:
 
 def _bounded(x: Tensor) -> bool:
     """Whether the array is not empty and no entry is larger than a normal draw."""
-    return x.numel() > 0 and bool((x.detach().abs() <= ORDINARY).all())
+    return x.numel() > 0 and bool((x.detach().abs() <= MAX_ENTRY).all())
 
 
 def _varied(x: Tensor) -> bool:
@@ -246,7 +246,7 @@ def _shown(given: tuple[Any, ...]) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for n, x in enumerate(given):
         if isinstance(x, Tensor):
-            few = x.numel() <= SMALL
+            few = x.numel() <= MAX_SHOWN
             told[f"argument {n + 1}"] = (
                 x.detach().tolist() if few else f"{tuple(x.shape)}, {str(x.dtype)[6:]}, drawn"
             )

@@ -29,10 +29,10 @@ from .signature import Signature
 
 Way = TypeVar("Way")
 PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)  # lengths, none of which divides another
-MOST = 3  # alternative lines to keep
+MAX_ALTERNATIVES = 3  # alternative lines to keep
 SECONDS = 5.0  # time limit for finding them
-WHOLE = ("positions", "ids", "index")
-_SAID = re.compile(r"(\w+): ([^,()]+) (\w+)\b")
+INTEGER_ROLES = ("positions", "ids", "index")
+_ROLE_OF_ARRAY = re.compile(r"(\w+): ([^,()]+) (\w+)\b")
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ def expanded(text: str, choices: Mapping[str, Iterable[str]]) -> Iterator[str]:
         yield line
 
 
-def short(line: str) -> str:
+def without_implied_roles(line: str) -> str:
     """Return the line without the roles of arrays that their names imply.
 
-    >>> short("cos: n D cos, at: n positions -> cos")
+    >>> without_implied_roles("cos: n D cos, at: n positions -> cos")
     'cos: n D, at: n positions -> cos'
     """
-    return _SAID.sub(lambda s: f"{s[1]}: {s[2]}" if role_of(s[1]) == s[3] else s[0], line)
+    return _ROLE_OF_ARRAY.sub(lambda s: f"{s[1]}: {s[2]}" if role_of(s[1]) == s[3] else s[0], line)
 
 
 def fitting(
@@ -150,11 +150,11 @@ def _shapes(shapes: list[tuple[int, ...]]) -> str:
 def _ones(shape: tuple[int, ...], kind: str) -> Tensor:
     if kind in ("keep", "hide"):
         return torch.full(shape, kind == "keep")
-    kinds = {**dict.fromkeys(WHOLE, torch.long), "cis": torch.complex64}
+    kinds = {**dict.fromkeys(INTEGER_ROLES, torch.long), "cis": torch.complex64}
     return torch.ones(shape, dtype=kinds.get(kind, torch.float32))
 
 
-class Others(Sequence[str]):
+class Alternatives(Sequence[str]):
     """The lines that fit less well than the chosen one and differ in meaning, found lazily.
 
     ``found``: those known already; ``rest`` searches for more, under a time limit, once they are
@@ -166,7 +166,7 @@ class Others(Sequence[str]):
 
     @cached_property
     def lines(self) -> tuple[str, ...]:
-        """The distinct lines, at most ``MOST``."""
+        """The distinct lines, at most ``MAX_ALTERNATIVES``."""
         told = dict.fromkeys(self._found)
         with (
             contextlib.redirect_stdout(io.StringIO()),
@@ -176,11 +176,11 @@ class Others(Sequence[str]):
             limited(SECONDS),
         ):
             seeded(0)
-            for line in self._rest() if len(told) < MOST else ():
+            for line in self._rest() if len(told) < MAX_ALTERNATIVES else ():
                 told[line] = None
-                if len(told) >= MOST:
+                if len(told) >= MAX_ALTERNATIVES:
                     break
-        return tuple(told)[:MOST]
+        return tuple(told)[:MAX_ALTERNATIVES]
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -193,23 +193,23 @@ class Others(Sequence[str]):
         return self.lines[place]
 
 
-def others(
+def alternatives(
     found: list[Fit[Way]], chosen: Fit[Way], rest: Callable[[], Iterable[Fit[Way]]] = tuple
-) -> Others:
+) -> Alternatives:
     """Return the lines that fit less well than the chosen one and differ in meaning.
 
     They must have all its letters: called row by row, code that mixes rows would not show it, nor
     with equally many queries and keys would code that confuses the two.  ``rest``: yields further
     fits when they are needed.
     """
-    return Others(
+    return Alternatives(
         (one.line for one in found if _means_another(one, chosen)),
         lambda: (one.line for one in rest() if _means_another(one, chosen)),
     )
 
 
 def _means_another(one: Fit[Way], chosen: Fit[Way]) -> bool:
-    return not _alike(one, chosen) and letters_of(chosen.line) <= letters_of(one.line)
+    return not _same_result(one, chosen) and letters_of(chosen.line) <= letters_of(one.line)
 
 
 def letters_of(line: str) -> set[str]:
@@ -223,7 +223,7 @@ def letters_of(line: str) -> set[str]:
     return arrays | {c for one in call.arguments for c in one.lengths}
 
 
-def _alike(one: Fit[Way], other: Fit[Way]) -> bool:
+def _same_result(one: Fit[Way], other: Fit[Way]) -> bool:
     """Whether two lines give the same result, and so have the same meaning."""
     return one.out.shape == other.out.shape and torch.allclose(
         one.out, other.out, atol=1e-3, equal_nan=True
@@ -239,7 +239,7 @@ def best(found: list[Fit[Way]], name: str) -> Fit[Way]:
     found = [one for one in found if one.quality == most]
     first = found[0]
     for other in found[1:]:
-        if not _alike(first, other):
+        if not _same_result(first, other):
             raise Ambiguous(
                 f"{name} can be called in two ways, which do not mean the same: "
                 f"--call '{first.line}', or --call '{other.line}'"

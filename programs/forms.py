@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from .building import code_of, method_of
 from .call_parts import BOUNDS
 from .code import Code, DoesNotFit, Options, can_be_called, source_of
-from .fitting import Fit, best, expanded, fitting, others, short, takes
+from .fitting import Fit, alternatives, best, expanded, fitting, takes, without_implied_roles
 from .grammar import parse
 from .names import OF_TOKENS, SEVERAL, SIDES, Parameter, order_in, parameters, role_of
 from .roles import PLACES, role
@@ -44,21 +44,21 @@ from .tables import (
 VECTORS = ("B H n D", "B n H D", "n B H D", "B n D", "n H D", "H n D", "n B D", "n D")
 PACKED = ("(B n) H D", "(B n) D")  # sequences one after another
 ROWS = ("B n", "n", "B 1 n", "B n 1", "1 n", "n 1", "1 1 n", "1 n 1", "n 1 1", "n B", "n B 1")
-FEW = ("B n", "n", "B 1 n", "1 n")
-PLACED = ("B n", "n", "n B", "3 B n", "B n 3", "3 n", "n 3", "2 B n", "B n 2", "2 n", "n 2")
+COMMON_ROWS = ("B n", "n", "B 1 n", "1 n")
+POSITION_AXES = ("B n", "n", "n B", "3 B n", "B n 3", "3 n", "n 3", "2 B n", "B n 2", "2 n", "n 2")
 WIDTHS = (" D", " D/2")
 CHOICES: dict[str, tuple[str, ...]] = {
     "<x>": VECTORS,
     "<cos>": tuple(row + width for width, row in product(WIDTHS, ROWS)),
     "<rows>": tuple(row + width for row, width in product(("m", "1 1 m", "1 m 1"), WIDTHS)),
-    "<at>": PLACED,
-    "<some>": PLACED[:3],
+    "<at>": POSITION_AXES,
+    "<some>": POSITION_AXES[:3],
     "<cis>": tuple(f"{row}{width} cis" for width, row in product((" D/2", " D"), ROWS)),
     "<angles>": tuple(f"{row}{width} angles" for width, row in product(WIDTHS, ROWS)),
     "<cos_sin>": (
         *(f"{row} D/2 2 cos_sin" for row in ROWS),
-        *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, FEW)),
-        *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), FEW)),
+        *(f"2 {row}{width} cos_sin" for width, row in product(WIDTHS, COMMON_ROWS)),
+        *(f"{row} D {kind}" for kind, row in product(("cos_sin", "sin_cos"), COMMON_ROWS)),
     ),
     "<matrices>": tuple(f"{row} D/2 2 2 matrices" for row in ROWS),
 }
@@ -99,14 +99,24 @@ FORMS = (
     Form((), ""),
 )
 ROTATED = ("query", "key", "value", "tokens")
-PLAIN = 4  # one number per position ranks above 2 or 3 coordinates, which may be channels
-HELD = ("cos", "sin", "freqs", "pair")  # roles of parameters that take tables
-WHERE = (*HELD, "positions", "offset")  # roles of parameters that determine positions
-FIRST = ("", "width", "embed", "length", "freqs")  # roles that a name may wrongly suggest for x
+SCALAR_RANK = 4  # one number per position ranks above 2 or 3 coordinates, which may be channels
+TABLE_ROLES = ("cos", "sin", "freqs", "pair")  # roles of parameters that take tables
+POSITION_ROLES = (
+    *TABLE_ROLES,
+    "positions",
+    "offset",
+)  # roles of parameters that determine positions
+UNCERTAIN_ROLES = (
+    "",
+    "width",
+    "embed",
+    "length",
+    "freqs",
+)  # roles that a name may wrongly suggest for x
 STEPS = re.compile(r"half|every_(two|other)")  # internal steps of a rotation
 METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
 PLACES_OF_GRIDS = ("B H (h w) D", "B (h w) H D", "B (h w) D")
-OF_THREE = 24  # channels, a third of which still splits into pairs
+WIDTH_OF_THREE = 24  # channels, a third of which still splits into pairs
 LAYER = "layer_type"
 AXIS = "AXIS"  # placeholder for the index of the token axis
 OF_AXES = re.compile(r"_[xyzhw]$")
@@ -129,9 +139,9 @@ def lines(
     'x: B H n D, positions: B n -> x'
     """
     known = parameters(code.call)
-    known = _holding(known) if tables else known
+    known = _with_table_role(known) if tables else known
     vectors = [one for one in known if one.role in ROTATED and (one.required or one.role == "key")]
-    free = known and known[0].role in FIRST and not known[0].is_number
+    free = known and known[0].role in UNCERTAIN_ROLES and not known[0].is_number
     if not vectors and free and known[0].required:
         vectors = [known[0]]
     rest = [one for one in known if one not in vectors]
@@ -146,20 +156,20 @@ def lines(
             else plain_argument(one, code, counted=counted),
         )
         for one in rest
-        if one.role not in WHERE
+        if one.role not in POSITION_ROLES
     ]
     more = [(one, told) for one, told in plain if told and (one.required or one.name == LAYER)]
     if not vectors or any(one.required and not told for one, told in plain):
         return
-    wanted = {one.role for one in rest if one.required and one.role in WHERE}
+    wanted = {one.role for one in rest if one.required and one.role in POSITION_ROLES}
     for form in FORMS:
         if not set(form.needs) <= set(by):
             continue
         if "<angles>" in form.text and re.search("cis|complex", by["freqs"][0].lower()):
             continue  # its name says that it takes complex units, not angles
-        if not {*wanted, *(set(HELD) & set(by))} <= set(form.needs):
+        if not {*wanted, *(set(TABLE_ROLES) & set(by))} <= set(form.needs):
             continue
-        if not form.needs and {*WHERE} & {*by} - {"offset"}:
+        if not form.needs and {*POSITION_ROLES} & {*by} - {"offset"}:
             continue  # some parameter gives the positions; an offset alone may not suffice
         if form.needs == ("offset",) and "positions" in by:
             continue
@@ -203,14 +213,14 @@ def _in_orders(
             ]
             at = str(order.split().index("n")) if " n" in f" {order}".replace("(B n)", "") else "0"
             own = (told.replace(AXIS, f"{one.name} = {at}") for one, told in more)
-            given = filter(None, [short(_of_each(beside, by)), *own])
+            given = filter(None, [without_implied_roles(_with_names(beside, by)), *own])
             yield f"{', '.join([*said, *given])} -> {', '.join(v.name for v in vectors)}"
 
 
-def _of_each(beside: str, by: Mapping[str, list[str]]) -> str:
+def _with_names(beside: str, by: Mapping[str, list[str]]) -> str:
     """Return the arguments with names for roles; each of several tables covers part of a vector.
 
-    >>> _of_each("{freqs}: n D/2 cis", {"freqs": ["freqs_x", "freqs_y"]})
+    >>> _with_names("{freqs}: n D/2 cis", {"freqs": ["freqs_x", "freqs_y"]})
     'freqs_x: n D/4 cis, freqs_y: n D/4 cis'
     """
     found = []
@@ -223,9 +233,9 @@ def _of_each(beside: str, by: Mapping[str, list[str]]) -> str:
     return ", ".join(found)
 
 
-def _holding(known: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+def _with_table_role(known: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
     """Return the parameters; if none is named like a table, ``positions`` is taken for one."""
-    if set(HELD) & {one.role for one in known}:
+    if set(TABLE_ROLES) & {one.role for one in known}:
         return known
     return tuple(replace(p, role="freqs") if p.role == "positions" else p for p in known)
 
@@ -243,7 +253,7 @@ def fit(code: Code) -> Rotary:
     failed: dict[str, str] = {}
     some = widths_of(code)
     some = some if code.module is not None else [some[0], *some[3:4]]  # two suffice for a function
-    some += [OF_THREE] * (code.module is None and _of_three(code))
+    some += [WIDTH_OF_THREE] * (code.module is None and _takes_three_tables(code))
     for width in some if not makes_tables(code) else ():
         one = sized(code, width)
         for called, clause in _calls(one):
@@ -258,11 +268,11 @@ def fit(code: Code) -> Rotary:
                 return _chosen(called, found, clause)
     for width in [code.options.width] if code.options.width else table_widths(code):
         one = sized(code, width)
-        found = _made_first(one, failed)
+        found = _fits_of_tables(one, failed)
         if found:
             return _chosen(one, found)
     for one, line in _of_grids(code):
-        found = fitting([line], partial(_tried, one.again()), code, failed)
+        found = fitting([line], partial(_fit_line, one.again()), code, failed)
         if found:
             return _chosen(one, found)
     raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
@@ -304,7 +314,7 @@ def _of_squares(code: Code, module: nn.Module) -> Iterator[tuple[int, str]]:
                 yield wide, f"built with {width} = {part}, {side} = h"
 
 
-def _of_three(code: Code) -> bool:
+def _takes_three_tables(code: Code) -> bool:
     """Whether the code takes three tables of the same role, one for each part of a vector."""
     try:
         return any(len(names) == 3 for names in _by_role(parameters(code.call)).values())
@@ -329,11 +339,11 @@ def _chosen(code: Code, found: list[Fit[Rotating]], clause: str | None = None) -
             told = f"{line}; {made}" if made else line
             if not takes(code.again().call, parse(line), code, {}, {"D": code.options.width}):
                 continue
-            for one in fitting([told], lambda line: _tried(code.again(), line), code, {}):
+            for one in fitting([told], lambda line: _fit_line(code.again(), line), code, {}):
                 if one.quality[:2] >= chosen.quality[:2]:
                     yield one
 
-    return replace(_with_room(code, chosen), others=others(found, chosen, rest))
+    return replace(_with_wider_heads(code, chosen), others=alternatives(found, chosen, rest))
 
 
 def _calls(code: Code) -> Iterator[tuple[Code, str]]:
@@ -376,7 +386,7 @@ def _calls(code: Code) -> Iterator[tuple[Code, str]]:
         yield method_of(made, name), f"; method {name}" + f"; built with {built}" * bool(wanted)
 
 
-def _with_room(code: Code, found: Fit[Rotating]) -> Rotary:
+def _with_wider_heads(code: Code, found: Fit[Rotating]) -> Rotary:
     """Return rotary code by the line, with wider heads if only part of the declared width rotates.
 
     Code that rotates a quarter of each head, for example, needs 64 channels to rotate 16.
@@ -385,15 +395,15 @@ def _with_room(code: Code, found: Fit[Rotating]) -> Rotary:
     if found.way.width == declared and _channels(found) not in (0, declared):
         for times in (2, 4):
             try:
-                other = _tried(sized(code, times * declared), found.line)
+                other = _fit_line(sized(code, times * declared), found.line)
             except Exception:  # noqa: BLE001 (the code may raise anything)
                 continue
             if _channels(other) == declared:
                 return as_rotary(for_keys(ended(other.way)))
-    return as_rotary(for_keys(ended(_unbound(found.way))))
+    return as_rotary(for_keys(ended(_without_start(found.way))))
 
 
-def _unbound(way: Rotating) -> Rotating:
+def _without_start(way: Rotating) -> Rotating:
     """Drop the start offset if the rotation of a token depends on the number of tokens in a call.
 
     All calls then need the same length, and the token at position p is put at index p.
@@ -419,7 +429,7 @@ def _fits(
         failed.setdefault("", str(error))
         return []
     if tables:
-        plain, known = known, _holding(known)
+        plain, known = known, _with_table_role(known)
         if known == plain or not inspect.isroutine(code.call) or not APPLIES.match(code.name):
             return []
     hinted = order_in(code.text)
@@ -465,27 +475,27 @@ def _group_fits(
     failed: dict[str, str],
 ) -> list[Fit[Rotating]]:
     """Return the lines that fit, trying tables made by other code first."""
-    made = [*sources(code)] if any(one.role in HELD for one in known) else []
+    made = [*sources(code)] if any(one.role in TABLE_ROLES for one in known) else []
     for given in (made, [None]):
         pairs = [
             (form, line, origin)
             for (form, line), origin in product(tried, given)
             if origin is None or (origin.gives(form.text) and origin.suits(line))
         ]
-        for group in _as_made_first(pairs):
+        for group in _same_axes_first(pairs):
             told = (
                 f"{line}{clause}"
                 if origin is None
                 else f"{line}; {origin.told(form.needs, known)}{clause}"
                 for form, line, origin in group
             )
-            found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
+            found = fitting(told, lambda line: _fit_line(code.again(), line), code, failed)
             if found:
                 return found
     return []
 
 
-def _as_made_first(pairs: list[_Pair]) -> Iterator[list[_Pair]]:
+def _same_axes_first(pairs: list[_Pair]) -> Iterator[list[_Pair]]:
     """Yield the lines that pass tables on in the axes in which they are made, then the others."""
     alike = [origin is not None and origin.as_made(line) for _, line, origin in pairs]
     for first in (True, False):
@@ -498,16 +508,16 @@ def _order(line: str) -> str:
     return "".join({"n": "t"}.get(str(a), str(a).lower()) for a in axes)
 
 
-def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
+def _fits_of_tables(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
     """Return the lines that fit code that makes tables, with a function that applies them."""
     made = [*origins(code, code.name, code.options.width, many_axes=True)]
     for name, applied in _appliers(code) if made else ():
-        known = _holding(parameters(applied.call))
+        known = _with_table_role(parameters(applied.call))
         tried = [
             (form, line)
             for form, line in lines(sized(applied, code.options.width), tables=True)
             if form.needs
-            and set(HELD) & set(form.needs)
+            and set(TABLE_ROLES) & set(form.needs)
             and any(origin.suits(line) for origin in made)
             and takes(applied.call, parse(line), applied, failed, {"D": code.options.width})
         ]
@@ -518,13 +528,13 @@ def _made_first(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
             for (form, line), origin in product(tried, made)
             if origin.gives(form.text) and origin.suits(line)
         ]
-        for group in _as_made_first(pairs):
+        for group in _same_axes_first(pairs):
             told = (
                 f"{origin.first(form.needs, known)}; then {name}({line})"
                 for form, line, origin in group
                 if origin is not None
             )
-            found = fitting(told, lambda line: _tried(code.again(), line), code, failed)
+            found = fitting(told, lambda line: _fit_line(code.again(), line), code, failed)
             if found:
                 return found
     return []
@@ -559,13 +569,13 @@ def _appliers(code: Code) -> Iterator[tuple[str, Code]]:
             continue
         try:
             one = code_of(thing, name, Options(width=code.options.width))
-            if {*HELD, "positions"} & {p.role for p in parameters(one.call)}:
+            if {*TABLE_ROLES, "positions"} & {p.role for p in parameters(one.call)}:
                 yield name, one
         except DoesNotFit:
             continue
 
 
-def _tried(code: Code, line: str) -> Fit[Rotating]:
+def _fit_line(code: Code, line: str) -> Fit[Rotating]:
     """Return the line with its quality.
 
     Raises ``DoesNotFit`` if the result is not a rotation by position: if a coordinate has no
@@ -616,11 +626,11 @@ def _tried(code: Code, line: str) -> Fit[Rotating]:
             f"{line} has a number for each pair, and no more channels are rotated than "
             f"it has numbers: so that is not what the table holds"
         )
-    folded = PLAIN * bool(way.signature.source)  # coordinates select table rows, not channels
+    folded = SCALAR_RANK * bool(way.signature.source)  # coordinates select table rows, not channels
     quality = (
         torch.equal(changed.any(-1), alone),
         along,  # the heads of a token rotate equally, the tokens do not
-        subject.axes + folded if subject.axes else PLAIN,
+        subject.axes + folded if subject.axes else SCALAR_RANK,
         keeps,
         torch.allclose(start, x, atol=1e-4),
         rotated,

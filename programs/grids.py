@@ -8,9 +8,9 @@ from torch import Tensor
 
 from .subjects import Additive
 
-FEW = 6  # places along an axis, from which its channels are found
+PROBED_PLACES = 6  # places along an axis, from which its channels are found
 LENGTHS = (4096, 1024, 256, 64, 32, 16, 8)  # along an axis; the first that works is used
-OF_SQUARES = 64  # limit for squares, whose other axis is equally long
+MAX_SQUARE_SIDE = 64  # limit for squares, whose other axis is equally long
 
 
 def _sizes(code: Additive, axis: int, count: int) -> tuple[int, ...]:
@@ -42,7 +42,7 @@ def channels_of(code: Additive) -> tuple[list[int], ...]:
     """
     found = []
     for axis in range(code.axes):
-        line = _line(code, axis, FEW)
+        line = _line(code, axis, PROBED_PLACES)
         found.append((line != line[:1]).any(0).nonzero()[:, 0].tolist())
     return tuple(found)
 
@@ -59,7 +59,7 @@ def along_each_axis(code: Additive, *, shared: bool = False) -> dict[str, Additi
         return {}
     names = ("frames", "rows", "columns")[-code.axes :]
     return {
-        f"{name} (channels {told(channels)})": _of_axis(code, axis, channels)
+        f"{name} (channels {channel_ranges(channels)})": _of_axis(code, axis, channels)
         for axis, (name, channels) in enumerate(zip(names, each, strict=True))
     }
 
@@ -81,23 +81,23 @@ def _of_axis(code: Additive, axis: int, channels: list[int]) -> Additive:
 
 
 def _longest(code: Additive, axis: int) -> int:
-    """The largest of ``LENGTHS`` that the table has along an axis; ``FEW`` if it has none."""
-    square = len(set(_sizes(code, axis, FEW))) == 1
+    """The largest of ``LENGTHS`` that the table has along an axis; if none, ``PROBED_PLACES``."""
+    square = len(set(_sizes(code, axis, PROBED_PLACES))) == 1
     for count in LENGTHS:
-        if square and count > OF_SQUARES:
+        if square and count > MAX_SQUARE_SIDE:
             continue
         try:
             _line(code, axis, count)
         except Exception:  # noqa: BLE001 (beyond its table, code may raise anything)
             continue
         return count
-    return FEW
+    return PROBED_PLACES
 
 
-def told(channels: list[int]) -> str:
+def channel_ranges(channels: list[int]) -> str:
     """Describe channels as ranges; if there are more than three, by the first two and the last.
 
-    >>> told([4, 5, 6, 7, 12, 13]), told([0, 2, 4, 6])
+    >>> channel_ranges([4, 5, 6, 7, 12, 13]), channel_ranges([0, 2, 4, 6])
     ('4 to 7, 12 to 13', '0, 2, .., 6')
     """
     ends = [k for k, c in enumerate(channels[:-1]) if channels[k + 1] != c + 1] + [-1]

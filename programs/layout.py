@@ -16,7 +16,7 @@ from torch import Tensor
 from .signature import Axis, SignatureError
 
 Label = str | int  # a letter, an axis as it is written, or an index into :func:`labels`
-KEPT = 4096  # cached conversions
+CACHE_SIZE = 4096  # cached conversions
 
 
 def labels(axes: Sequence[Axis]) -> tuple[str, ...]:
@@ -55,11 +55,13 @@ def laid_out(
     for at in way.dropped:
         if x.shape[at] != 1:
             raise SignatureError(
-                f"wanted an axis {here[at]}, of length {x.shape[at]}, got {told(axes)}"
+                f"wanted an axis {here[at]}, of length {x.shape[at]}, got {axes_text(axes)}"
             )
         x = x.squeeze(at)
     if way.twice:
-        raise SignatureError(f"wanted each letter once in the axes of an array, got {told(axes)}")
+        raise SignatureError(
+            f"wanted each letter once in the axes of an array, got {axes_text(axes)}"
+        )
     if way.added:
         sizes = _Sizes(axes, lengths)
         for label in way.added:
@@ -88,7 +90,7 @@ class _Way(NamedTuple):
     twice: bool
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def _way(here: tuple[Label, ...], axes: tuple[Axis, ...]) -> _Way:
     """Return how to convert axes to those of a call; cached, as every call of the code needs it."""
     there = labels(axes)
@@ -129,7 +131,7 @@ class _Sizes(dict[str, int]):
         return int(label) if label.isdigit() else self.axes[label].size(self)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def _are_single(axes: tuple[Axis, ...]) -> bool:
     """Whether each axis is a single factor, so that no reshape is needed."""
     return all(len(parts(axis)) == 1 for axis in axes)
@@ -146,12 +148,14 @@ def read_back(
     sizes, back = _Sizes(axes, lengths), _back(tuple(axes), tuple(there))
     wanted = tuple(math.prod(sizes[c] for c in parts(axis)) for axis in axes)
     if x.ndim != len(wanted) or any(a != b for a, b in zip(x.shape, wanted, strict=True)):
-        raise SignatureError(f"wanted {wanted} back, which is {told(axes)}, got {tuple(x.shape)}")
+        raise SignatureError(
+            f"wanted {wanted} back, which is {axes_text(axes)}, got {tuple(x.shape)}"
+        )
     if not _are_single(tuple(axes)):
         x = x.reshape([sizes[c] for c in labels(axes)])
     if back is None:
         raise SignatureError(
-            f"wanted what is returned in {' '.join(map(str, there))}, got {told(axes)}"
+            f"wanted what is returned in {' '.join(map(str, there))}, got {axes_text(axes)}"
         )
     order, added = back
     if order:
@@ -161,7 +165,7 @@ def read_back(
     return x
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def _back(
     axes: tuple[Axis, ...], there: tuple[Label, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -174,7 +178,7 @@ def _back(
     return known if list(known) != sorted(known) else (), added
 
 
-def told(axes: Sequence[Axis]) -> str:
+def axes_text(axes: Sequence[Axis]) -> str:
     """Return axes as they are written."""
     return " ".join(map(str, axes)) or "no axes"
 
@@ -233,7 +237,7 @@ def rotating(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, .
             return tuple(
                 x.reshape(rows, heads, *x.shape[2:]) for x in rotate(*flat, positions=many)
             )
-        shared = "b" in places or len(positions) == 1 or _alike(positions)
+        shared = "b" in places or len(positions) == 1 or _equal_in_all_rows(positions)
         if ("b" in order and shared) or rows == 1:
             return one(xs, positions)
         apart = [one(tuple(x[b : b + 1] for x in xs), positions[b : b + 1]) for b in range(rows)]
@@ -242,7 +246,7 @@ def rotating(raw: Raw, order: str, places: str) -> Callable[..., tuple[Tensor, .
     return rotate
 
 
-def held(positions: Tensor) -> Tensor:
+def plain_positions(positions: Tensor) -> Tensor:
     """Return the plain numbers of positions, for the adapter's own use.
 
     Runs in finite fields record what the code does with positions; what the adapter does with them
@@ -252,10 +256,10 @@ def held(positions: Tensor) -> Tensor:
     return numbers
 
 
-def _alike(positions: Tensor) -> bool:
+def _equal_in_all_rows(positions: Tensor) -> bool:
     if torch.compiler.is_exporting():
         return False
-    positions = held(positions)
+    positions = plain_positions(positions)
     return bool((positions == positions[:1]).all())
 
 
@@ -293,7 +297,7 @@ def at_start(
 
     def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
         rows, _, tokens, width = xs[0].shape
-        positions = held(positions)
+        positions = plain_positions(positions)
         running = torch.arange(tokens, device=positions.device).expand(rows, tokens)
         if least and torch.compiler.is_exporting():
             raise TypeError(
@@ -332,7 +336,7 @@ def in_grid(call: Callable[[tuple[Tensor, ...]], tuple[Tensor, ...]], order: str
     """
 
     def rotate(*xs: Tensor, positions: Tensor) -> tuple[Tensor, ...]:
-        at = held(positions).long()
+        at = plain_positions(positions).long()
         side = int(at.max()) + 1
         flat = at[..., 0] * side + at[..., 1]
         return at_start(call, order, side * side)(*xs, positions=flat)

@@ -15,7 +15,7 @@ from .building import method_of
 from .calling import untouched
 from .code import Code, DoesNotFit, can_be_called
 from .constructors import guesses, set_words, widths_built
-from .layout import KEPT
+from .layout import CACHE_SIZE
 from .names import INDEX, OF_TOKENS, role_of
 from .program import Program
 from .running import refusal
@@ -36,7 +36,7 @@ OTHER = 6  # the length of any other letter
 WORD = 2  # an id that is neither padding nor the first of the vocabulary
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def role(one: Argument) -> str:
     """Return the role of an array: the declared kind, else what its name implies.
 
@@ -66,7 +66,7 @@ def role(one: Argument) -> str:
     return found
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=CACHE_SIZE)
 def axes_of_table(table: Argument) -> tuple[int, ...]:
     """Return the places of a table's axis of angles and of its axes of 2, if any, in that order.
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..numeric.devices import unit_roundoff
-from .calling import calm, fresh
+from .calling import fresh, seeded_call
 from .draw import Draw
 from .response import Recorder
 from .running import in_a_line
@@ -134,7 +134,7 @@ def rotate_at(
     rows, count, width = x.shape
     heads = x[:, None].expand(rows, subject.heads, count, width).contiguous()
     ids = tensor_of(subject, points, draw)
-    result = calm(call, heads, ids[None].expand(rows, *ids.shape).contiguous())
+    result = seeded_call(call, heads, ids[None].expand(rows, *ids.shape).contiguous())
     require_shape_of(heads, result)
     return result
 

@@ -8,12 +8,12 @@ from dataclasses import fields
 from typing import Any
 
 from . import attention_forms, forms
-from .adapting import PARTS, WORDS, adapt, of_words, require_settings, resolved
+from .adapting import PARTS, WORDS, adapt, on_token_ids, require_settings, resolved
 from .additive import additive
 from .building import code_of
 from .code import Ambiguous, Code, DoesNotFit, Options, place_of
 from .count_forms import fit_additive, fit_bias, fit_mask
-from .counts import bias, fixed_size, mask, more_of
+from .counts import bias, fixed_size, mask, surplus_tokens
 from .declarations import Declared, sizes_declared
 from .grammar import parse
 from .no_adapter import BUILDING, NoAdapter
@@ -82,7 +82,7 @@ def subject_of(
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")
     Program(code.call, signature, code.name)  # raises for names that are not parameters
     if [role(one) for one in signature.arrays] == ["ids"]:
-        whole, why = of_words(code, kind or None, _GUESSED)
+        whole, why = on_token_ids(code, kind or None, _GUESSED)
         if whole is not None:
             return whole
         if not kind and _is_of_words(signature):
@@ -208,7 +208,7 @@ def _scores(signature: Signature) -> bool:
     axes = [str(one) for one in back.axes or ()]
     whole = {"D", "E"} & set(back.letters)
     square = "n" in axes or axes.count("(h w)") == 2
-    square |= bool(fixed_size(back.axes or ()) or more_of(back.axes or ()))
+    square |= bool(fixed_size(back.axes or ()) or surplus_tokens(back.axes or ()))
     placed = any(role(one) in PLACES for one in signature.arrays)
     row = axes[-1].isdigit() and (placed or (axes[-1] != "1" and axes[:-1] in (["n"], ["B", "n"])))
     return not whole and not row and square  # rows for each place are a table

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from .building import code_of
 from .code import Code, DoesNotFit, Options
-from .fitting import short
+from .fitting import without_implied_roles
 from .grammar import parse
-from .layout import Label, held, labels, laid_out, place_of, read_back
+from .layout import Label, labels, laid_out, place_of, plain_positions, read_back
 from .names import CAPACITY, GIVEN, Parameter, parameters, sizes_of
 from .pretrained import sections_of
 from .roles import BOTH, PAIR, PLACES, ROTATED, TABLES, axes_of_table, lengths_of, role, runs
@@ -427,7 +427,7 @@ def origins(made: Code, name: str, width: int, *, many_axes: bool = False) -> It
             given = ", ".join(map(str, call.arguments))
             unit = kind == "one" and _unit(values[0])
             first = kind == "pair" and _sines_first(*values)
-            yield Origin(name, short(given), kind, axes, rest, unit, first)
+            yield Origin(name, without_implied_roles(given), kind, axes, rest, unit, first)
 
 
 def _sines_first(first: Tensor, second: Tensor) -> bool:
@@ -586,7 +586,7 @@ def _given(
         plain = plain_argument(one, made, counted=counted)
         whole = not placed and (counted or not others or not one.is_capacity)
         if one.role == "positions":
-            choices.append([short(f"{one.name}: {rows} positions")])
+            choices.append([without_implied_roles(f"{one.name}: {rows} positions")])
         elif one.role in ("length", "keys") and whole:
             choices.append([f"{one.name} = m"])
         elif one.role in ROTATED and one.required:
@@ -603,7 +603,7 @@ def many(places: Tensor) -> int:
     """Return how many rows a table needs to be read at these positions."""
     if torch.compiler.is_exporting():
         return 128
-    return 1 << max(int(held(places).max()), 15).bit_length()
+    return 1 << max(int(plain_positions(places).max()), 15).bit_length()
 
 
 def widths_of(code: Code) -> list[int]:

@@ -24,18 +24,18 @@ from .call_parts import (
     HALVES,
     KINDS,
     LENGTHS,
-    OF_QUERIES,
-    beside,
+    QUERY_MASK_NAMES,
     counts_of,
+    further_arguments,
     inserted,
-    what_it_hides,
+    mask_effect,
     with_mask,
     with_masks,
     with_query_masks,
     with_result,
 )
-from .code import Code, DoesNotFit, alike
-from .fitting import Others, letters_of, numbers_of, require_numbers, short
+from .code import Code, DoesNotFit, common_prefix
+from .fitting import Alternatives, letters_of, numbers_of, require_numbers, without_implied_roles
 from .grammar import parse
 from .masks import is_mask
 from .meaning import require_meaning
@@ -85,7 +85,7 @@ Part = tuple[str, str]  # an input beside the tokens, and the clause that makes 
 
 def tokens_line(
     code: Code, known: tuple[Parameter, ...], failed: dict[str, str], *, keeps: bool
-) -> tuple[str, Others]:
+) -> tuple[str, Alternatives]:
     """Return a line that fits the code on tokens, and the other lines that fit.
 
     ``keeps``: the number of features must be preserved.  Positions with a default are passed only
@@ -99,7 +99,7 @@ def tokens_line(
         fits = _fits(code, one, failed, keeps=keeps)
         line, embed = next(fits, ("", 0))
         if line:
-            return line, Others((), partial(_meaning_another, code, line, embed, fits))
+            return line, Alternatives((), partial(_meaning_another, code, line, embed, fits))
     raise DoesNotFit(failed.get("", failed.get("beside", "no form of a call has its parameters")))
 
 
@@ -334,7 +334,7 @@ def _tokens_lines(
             )
             try:
                 own = {one.name for one in taken}
-                more = beside(code, known, own, square=True, counted=counted)
+                more = further_arguments(code, known, own, square=True, counted=counted)
             except DoesNotFit as error:
                 failed.setdefault("beside", str(error))  # reported if no fuller form says more
                 continue
@@ -376,7 +376,7 @@ def _with_context(code: Code, known: tuple[Parameter, ...]) -> Iterator[str]:
     }
     tokens, context = known[0], next(one for one in known[1:4] if CONTEXTS.fullmatch(one.name))
     try:
-        more = beside(code, known, {tokens.name, context.name}, square=True)
+        more = further_arguments(code, known, {tokens.name, context.name}, square=True)
     except DoesNotFit:
         return
     for features in ("E", *map(str, sorted(wide))):
@@ -451,8 +451,8 @@ def _in_two_tables(
     for row in dict.fromkeys([*(one.axes.replace("m", "n") for one in made), *ROWS]):
         said = given.format(row)
         own = (one for one in made if one.suits(f"{said} -> 1"))
-        yield from ((short(said), f"; {one.told(needs, known)}") for one in own)
-        yield short(said), ""
+        yield from ((without_implied_roles(said), f"; {one.told(needs, known)}") for one in own)
+        yield without_implied_roles(said), ""
 
 
 def _in_one_table(code: Code, freqs: Parameter, known: tuple[Parameter, ...]) -> Iterator[Part]:
@@ -461,7 +461,10 @@ def _in_one_table(code: Code, freqs: Parameter, known: tuple[Parameter, ...]) ->
     for made in sources(replace(code, options=replace(code.options, width=width))):
         if kind := made.holds:
             axes = made.axes.replace("m", "n")
-            yield short(f"{freqs.name}: {axes} {kind}"), f"; {made.told(('freqs',), known)}"
+            yield (
+                without_implied_roles(f"{freqs.name}: {axes} {kind}"),
+                f"; {made.told(('freqs',), known)}",
+            )
     yield from ((f"{freqs.name}: {axes}", "") for axes in IN_ONE)
 
 
@@ -475,7 +478,7 @@ def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]
         and inspect.isclass(thing)
         and issubclass(thing, nn.Module)
     ]
-    for name, _ in sorted(named, key=lambda pair: -alike(pair[0], prefix)):
+    for name, _ in sorted(named, key=lambda pair: -common_prefix(pair[0], prefix)):
         try:
             made = table_beside(code, name, SIZES["D"])
             axes = f"{len(sections_of(made.call))} 1 n" if sections_of(made.call) else "1 n"
@@ -575,7 +578,7 @@ def _tokens_marks(code: Code, call: Signature, embed: int, least: float | None =
     """Return what a mask does when token 1 is padding; "" if it does something else."""
     newest = call.arguments[-1].name
     masks = [one.name for one in call.arguments if role(one) in MASKS and one.name != newest]
-    beside = [name for name in masks if OF_QUERIES.fullmatch(name)]
+    beside = [name for name in masks if QUERY_MASK_NAMES.fullmatch(name)]
     left = tuple(one for one in call.arguments if one.name not in masks or one.name in beside)
     on = OnTokens(code, replace(call, arguments=left), least=least)
     on = _under(on, newest) if beside else on
@@ -591,8 +594,8 @@ def _tokens_marks(code: Code, call: Signature, embed: int, least: float | None =
         return other
 
     if read:
-        return what_it_hides(lambda c, m: on.reading(x, c, m), context, changed, keep)
-    found = what_it_hides(lambda y, m: on(y, m)[:, 2:], x, changed, keep)
+        return mask_effect(lambda c, m: on.reading(x, c, m), context, changed, keep)
+    found = mask_effect(lambda y, m: on(y, m)[:, 2:], x, changed, keep)
     if not found or newest not in on.spare:
         return found  # a required mask cannot be compared with a call without it
     every = torch.full_like(keep, found != "shown")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import UninitializedParameter
 
-from .attention import beside_masks, dropout_of, masks_given, on_heads, spare
+from .attention import default_masks, dropout_of, on_heads, optional_masks, other_masks
 from .code import Code
 from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
@@ -200,7 +200,7 @@ class OnTokens:
     def spare(self) -> set[str]:
         """The masks that may be left out."""
         masks = tuple(one for one in self.line.arrays if is_mask(one))
-        return set() if self.full else spare(self.code, masks)
+        return set() if self.full else optional_masks(self.code, masks)
 
     @cached_property
     def rotating(self) -> Rotating | None:
@@ -558,7 +558,7 @@ def _given(on: OnTokens) -> dict[str, str]:
     masks = (*on.masks, *on.context_masks)
     return {
         **({"context": on.context} if on.context else {}),
-        **(_beside_causal(on, masks) if causal else masks_given(on.code, masks, on.spare)),
+        **(_beside_causal(on, masks) if causal else default_masks(on.code, masks, on.spare)),
         **({"padding": told} if (told := _padding(on, masks, causal=causal)) else {}),
         **({"counted": ", ".join(one.name for one in on.counted)} if on.counted else {}),
         **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
@@ -579,7 +579,7 @@ def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:
         return ""
     told = [f"the mask is {CAUSAL}, and hides padding as well"] if causal else []
     own += [one.name for one in masks if causal and telling(one)]
-    return "; ".join(told + beside_masks(on.code, own, masks, on.spare))
+    return "; ".join(told + other_masks(on.code, own, masks, on.spare))
 
 
 def _constants(on: OnTokens) -> list[Argument]:

@@ -75,7 +75,7 @@ def check_code(
     import torch
 
     from ..numeric.devices import chosen
-    from ..programs.calling import given_back
+    from ..programs.calling import restored_settings
     from ..programs.declarations import declares, parse, require_sound
     from ..programs.subject import adapted_as
     from .checking import look
@@ -105,7 +105,7 @@ def check_code(
         of = declares(asked.declared)
         kind = kind or (of[0] if len(of) == 1 else "")
     heard = Collected(asked)
-    with given_back():
+    with restored_settings():
         torch.set_num_threads(1)  # as in a command: small arrays, sums in one order
         subject = adapted_as(code, call, kind=kind or None, declared=meant, name=told, **how)
         heard.hear({"event": "ready", "torch": torch.__version__})

@@ -33,8 +33,8 @@ import torch
 
 from ..numeric.devices import chosen
 from ..programs.as_read import is_to_be_read, mask_as_read, with_mask, with_mask_of
-from ..programs.calling import given_back
-from ..programs.choices import choices, weighed
+from ..programs.calling import restored_settings
+from ..programs.choices import checked_under_choices, choices
 from ..programs.declarations import declares, parse
 from ..programs.draw import Draw
 from ..programs.finding import Finding
@@ -122,7 +122,7 @@ def look(
         start, why, fault = perf_counter(), "", None
         at.in_a_row = 0
         try:
-            with _quiet(), given_back(), limited(whole.get(method, 0.0)):
+            with _quiet(), restored_settings(), limited(whole.get(method, 0.0)):
                 at.code = with_mask(subject, at.read * reads)
                 methods[method]()
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
@@ -241,7 +241,7 @@ class _Look:
         draws = {name: self.draw.cast(getattr(torch, name)) for name in asked.dtypes}
         if asked.laws and FINITE not in asked.laws and not asked.known:
             # reported first if it is broken, even though it was not asked for
-            with given_back():
+            with restored_settings():
                 unasked = examine(self.code, draws.values(), (FINITE,))
             for one in unasked:
                 if one.verdict == "broken":
@@ -283,8 +283,8 @@ class _Look:
 
         try:
             # state that the code sets in one law must not reach the next
-            with given_back(), limited(self.seconds):
-                found = weighed(find(code), alike, choices(code, others))
+            with restored_settings(), limited(self.seconds):
+                found = checked_under_choices(find(code), alike, choices(code, others))
             self.in_a_row = 0
         except (Exception, SystemExit) as error:  # noqa: BLE001 (any code may raise anything)
             why, fault = self.why(error)

@@ -8,7 +8,14 @@ from typing import Any
 
 from ..programs.as_read import IN_ORDER, hides_by_place, mask_as_read
 from ..programs.declarations import Compared, compared_by
-from ..programs.finding import GUESSED, LEFT_OPEN, LONGER, NOT_MEASURED, UNLIKE, Finding
+from ..programs.finding import (
+    AT_OTHER_LENGTHS,
+    BROKEN_AS_GUESSED,
+    DIFFERS_FROM_GRAPH,
+    LEFT_OPEN,
+    NOT_MEASURED,
+    Finding,
+)
 from ..theorems.laws import LAWS as CODE_LAWS
 from ..theorems.laws import Law as CodeLaw
 from ..verdict_line import Condition, clauses, verdict_line
@@ -73,14 +80,14 @@ def _judged(findings: Sequence[FindingRecord]) -> tuple[LawVerdict, str, Finding
     doubtful = [one for one in findings if one.verdict == "undecided"]
     stopped = [one for one in findings if one.verdict == "internal error"]
     lost = next((one for one in doubtful if one.why.startswith(NOT_MEASURED)), None)
-    guess = next((one for one in doubtful if one.why.startswith(GUESSED)), None)
+    guess = next((one for one in doubtful if one.why.startswith(BROKEN_AS_GUESSED)), None)
     if guess is not None:  # by any method, the fault may be in our call
         return "undecided", guess.why, None
     if broken:
         return "broken", _breaks(broken[0], holding), broken[0]
     if lost is not None:  # exact arithmetic does not show NaN
         return "undecided", _not_measured(lost, holding), None
-    more = next((one for one in doubtful if one.why.startswith(LONGER)), None)
+    more = next((one for one in doubtful if one.why.startswith(AT_OTHER_LENGTHS)), None)
     if more is not None:  # exactness for few tokens does not cover more
         return "undecided", more.why, more
     for method in BEST:
@@ -131,7 +138,7 @@ def _breaks(one: FindingRecord, holding: Sequence[FindingRecord]) -> str:
         for other in holding
         if other.method in ("traced", "exact") and LEFT_OPEN not in other.why
     ]
-    if UNLIKE in one.why or one.why.startswith(LONGER):
+    if DIFFERS_FROM_GRAPH in one.why or one.why.startswith(AT_OTHER_LENGTHS):
         return one.why
     if one.method == "measured" and exactly:
         told = ", ".join(("", *clauses(_guards(exactly))))
@@ -161,7 +168,7 @@ def _holds(
         told = verdict_line("proved", _guards(good))
     else:
         told += "".join(f", {clause}" for clause in clauses(_run_at(holding)))
-    unlike = [other for other in doubtful if UNLIKE in other.why][:1]
+    unlike = [other for other in doubtful if DIFFERS_FROM_GRAPH in other.why][:1]
     others = [other for other in doubtful if other.method != "traced"][:1]
     return (
         told
@@ -393,7 +400,7 @@ class Collected:
         """Return why a declaration was not compared with the code; "" if it was."""
         if by.unread:
             return by.unread
-        if row.verdict not in HOLDS and not by.alone:
+        if row.verdict not in HOLDS and not by.part_only:
             return row.why
         ran = (one for one in row.findings if one.method == "measured")
         if by.run and not any(one.verdict == "holds" for one in ran):

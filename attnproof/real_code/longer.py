@@ -19,10 +19,10 @@ import torch
 from torch import Tensor
 
 from ..programs.as_read import LAWS as OF_MASKS
-from ..programs.calling import evaluating, given_back
-from ..programs.counts import diagonals_alike
+from ..programs.calling import evaluating, restored_settings
+from ..programs.counts import has_constant_diagonals
 from ..programs.draw import Draw
-from ..programs.finding import LONGER, Finding
+from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import Open, Search
 from ..programs.prove.executed import Executed
@@ -97,7 +97,7 @@ def at_longer(
     run, and the findings state what the code compares.  ``exact``: laws that hold over finite
     fields; their findings state below which of the code's numbers they were run.
     """
-    with given_back():  # state that the code sets in these runs must not reach others
+    with restored_settings():  # state that the code sets in these runs must not reach others
         known = lengths_of(subject)
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
     stored = [*_irregular(subject)]
@@ -111,7 +111,7 @@ def at_longer(
             if own and cost <= left and method == "measured":
                 begin(law)
                 left -= cost
-                with given_back():
+                with restored_settings():
                     found = examine(replace(subject, run_at=(one.at,)), (draw,), (law,))
                 asked = {each.law: each for each in found if each.verdict != "not asked"}
                 made = asked.pop(law, None)
@@ -140,7 +140,7 @@ def at_longer(
 def _longer(found: Finding, longer: Longer) -> Finding:
     """Return the finding, prefixed with the lengths at which it was made."""
     at = ", ".join(f"{c} = {n}" for c, n in longer.at.items() if c in "Brn")
-    return replace(found, why=f"{LONGER} ({at}): {found.why}")
+    return replace(found, why=f"{AT_OTHER_LENGTHS} ({at}): {found.why}")
 
 
 def _tokens(subject: Subject, at: Lengths, letter: str) -> int:
@@ -172,7 +172,7 @@ def _not_looked_at(subject: Subject, law: str, at: Lengths) -> str:
 def _irregular(subject: Subject) -> Iterator[str]:
     """Yield, for each stored mask whose rows differ, a condition on the entries not examined."""
     for name, x in _square(subject):
-        if x.shape[-1] > SHORT and not diagonals_alike(x) and len(torch.unique(x)) == TWO:
+        if x.shape[-1] > SHORT and not has_constant_diagonals(x) and len(torch.unique(x)) == TWO:
             yield (
                 f"the entries of the stored mask {name}, {x.shape[-1]} by {x.shape[-1]}, that "
                 "were not looked at are as the others"
@@ -191,7 +191,7 @@ def _parameters(subject: Subject) -> Iterator[Tensor]:
 
 
 def _tables_alike(subject: Subject) -> bool:
-    return all(diagonals_alike(x) for _, x in _square(subject))
+    return all(has_constant_diagonals(x) for _, x in _square(subject))
 
 
 def lengths_of(subject: Subject) -> Places:

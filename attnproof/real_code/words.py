@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from .. import document
 from ..errors import FAULT, internal_errors
 from ..programs import as_read
-from ..programs.finding import UNLIKE
+from ..programs.finding import DIFFERS_FROM_GRAPH
 from ..verdict_line import Condition, clauses, verdict_line
 from .records import (
     CardRecord,
@@ -80,7 +80,9 @@ def how(law: LawOfCodeRecord, noted: Collection[Condition] = (), note: str = "")
 
 def unlike(findings: Iterable[FindingRecord]) -> list[str]:
     """Return where the code was seen to differ from its graph, so that nothing is proved of it."""
-    return [one.why for one in findings if one.verdict == "undecided" and UNLIKE in one.why]
+    return [
+        one.why for one in findings if one.verdict == "undecided" and DIFFERS_FROM_GRAPH in one.why
+    ]
 
 
 def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:

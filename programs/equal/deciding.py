@@ -16,10 +16,10 @@ from typing import Any, Literal
 from attnproof.verdict_line import Condition
 
 from ...numeric.devices import one_thread
-from ..calling import given_back
+from ..calling import restored_settings
 from ..code import DoesNotFit
 from ..exact import exact
-from ..finding import UNLIKE, Finding, Seen
+from ..finding import DIFFERS_FROM_GRAPH, Counterexample, Finding
 from ..prove import prove
 from ..prove.comparison import CHANGES
 from ..prove.gate import OVERWRITES
@@ -39,7 +39,7 @@ SameVerdict = Literal[
 ]
 SECONDS = 20.0
 NO_FUNCTION = (
-    UNLIKE,
+    DIFFERS_FROM_GRAPH,
     CHANGES,
     OVERWRITES,
 )  # reasons given for code that is not a function of its inputs
@@ -58,7 +58,7 @@ class Verdict:
     verdict: SameVerdict
     why: str
     assuming: tuple[Condition, ...] = ()
-    seen: Seen | None = None
+    seen: Counterexample | None = None
     parted: Parted | None = None
     looked: Looked = field(default_factory=Looked)
     operations: int = 0
@@ -101,7 +101,7 @@ def compare(
     """
     start = perf_counter()
     both = two(first, second, where, weights)
-    with one_thread(), given_back():
+    with one_thread(), restored_settings():
         begin("run")
         both, looked = _with_tables(both, seed)
         found = _found(both, looked, _How(seed, seconds, begin))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ...numeric.devices import name_of
 from ..calling import arranged
 from ..draw import Draw
-from ..finding import Seen
+from ..finding import Counterexample
 from ..prove.running import seen_of, shrunk
 from ..prove.ways import HOW, called_in, flat_weights_drawn, given_in, trained, zeroed
 from ..response import (
@@ -54,7 +54,7 @@ class Looked:
 
     error: float = 0.0
     bound: float = 0.0
-    seen: Seen | None = None
+    seen: Counterexample | None = None
     at: dict[str, int] = field(default_factory=dict)
     dtype: str = ""
     how: str = ""
@@ -345,7 +345,9 @@ def _gap(
     return None
 
 
-def _smallest(run: Both, both: Two, at: Mapping[str, int], values: dict[str, Tensor]) -> Seen:
+def _smallest(
+    run: Both, both: Two, at: Mapping[str, int], values: dict[str, Tensor]
+) -> Counterexample:
     """Return the witness with as many zeros as possible, in small integers if those suffice."""
     for attempt in range(3):
         small = _values(
@@ -357,7 +359,7 @@ def _smallest(run: Both, both: Two, at: Mapping[str, int], values: dict[str, Ten
             break
     shapes = run.sides(values)
     if shapes is not None and shapes[0].shape != shapes[1].shape:
-        seen = Seen(
+        seen = Counterexample(
             dict(at),
             ("left side", list(shapes[0].shape)),
             ("right side", list(shapes[1].shape)),

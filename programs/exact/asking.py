@@ -14,18 +14,18 @@ from attnproof.theorems.laws import laws_of
 from ...numeric.devices import name_of, one_thread
 from ...numeric.residues.towers import NoTower
 from ..applicable_laws import promised
-from ..finding import Finding, Seen, speaks_of_gradients
+from ..finding import Counterexample, Finding, involves_gradients
 from ..identify.calls import NotAsked
 from ..running import fault_in, told_of
 from ..subjects import Pair, Rotary, Subject
-from .comparing import Asked, Compared, compared, doubt, judged, same
+from .comparing import Comparison, Observations, compared, doubt, judged, same
 from .laws import Lab, Sides, formulas, sides_of
-from .running import Running, kept, snapshots
+from .running import Running, restored_module, with_copied_results
 from .session import NoMeaning, Session, TooDeep
 
 DEEPEST, TOWERS = 3, 2
-OTHERS = 5000  # more draws than any law makes: an offset for independent draws
-OF_ANGLES = frozenset(
+OTHER_DRAWS = 5000  # more draws than any law makes: an offset for independent draws
+ANGLE_LAWS = frozenset(
     (
         "relative",
         "norm",
@@ -41,7 +41,9 @@ CHOOSES = (
     "the code chooses by its positions ({}): at others than those that ran it may take another way"
 )
 LARGE = 16  # times the rounding bound: above it, agreement in the field may be by chance
-APART = "the sides agree in the field, and their numbers differ by {:.1e}, more than rounding"
+NUMBERS_DIFFER = (
+    "the sides agree in the field, and their numbers differ by {:.1e}, more than rounding"
+)
 FIXED = "both sides are the same whatever goes in: the law says nothing of this code"
 STATE = "the same call gives something else after other calls"
 
@@ -74,7 +76,7 @@ def exact(
     """
     if isinstance(subject, Pair):
         with one_thread():
-            return (_found(subject, subject.formulas[0].id, seed, True, True, 1)[0],)
+            return (_finding(subject, subject.formulas[0].id, seed, True, True, 1)[0],)
     found, depth = [], 1
     for law in laws_of(subject.kind):
         known = bool(formulas(law.id, subject))
@@ -87,20 +89,22 @@ def exact(
             wanted = named and law.id in laws
             meant = promised(law.id, subject, named=wanted)
             with one_thread():
-                made, depth = _found(subject, law.id, seed, meant, wanted, depth)
+                made, depth = _finding(subject, law.id, seed, meant, wanted, depth)
         found.append(made)
         if tell is not None:
             tell(made)
     return tuple(found)
 
 
-def _found(
+def _finding(
     subject: Subject, law: str, seed: int, meant: bool, wanted: bool, depth: int
 ) -> tuple[Finding, int]:
     """Return the finding on one law, and how deeply exponentials were nested."""
     start = perf_counter()
 
-    def made(verdict: str, why: str, seen: Seen | None = None, **more: Any) -> tuple[Finding, int]:
+    def made(
+        verdict: str, why: str, seen: Counterexample | None = None, **more: Any
+    ) -> tuple[Finding, int]:
         return Finding(
             law,
             "exact",
@@ -148,19 +152,19 @@ def _found(
 
 def _asked(
     subject: Subject, law: str, seed: int, depth: int, wanted: bool, building: bool
-) -> tuple[Asked, Compared | None]:
-    asked = Asked()
+) -> tuple[Observations, Comparison | None]:
+    asked = Observations()
     for place in range(TOWERS):
         session = Session(seed * TOWERS + place, depth, place)
         lab = Lab(session, _dtype(subject), wanted=wanted, given=subject)
         ran: list[Sides] = []
         try:
-            with kept(subject.module):
-                code = snapshots(_built(subject, session) if building else subject)
-                broken: Compared | None = _tower(code, law, lab, asked, ran)
+            with restored_module(subject.module):
+                code = with_copied_results(_built(subject, session) if building else subject)
+                broken: Comparison | None = _tower(code, law, lab, asked, ran)
             if not place and ran and broken is None and not asked.doubt:
-                with kept(subject.module):
-                    code = snapshots(_built(subject, session) if building else subject)
+                with restored_module(subject.module):
+                    code = with_copied_results(_built(subject, session) if building else subject)
                     asked.doubt, asked.open = _again(code, law, lab, ran)
         except (NotAsked, NoMeaning):
             raise
@@ -181,7 +185,7 @@ def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> tuple[str,
     Also return whether the law was asked at all: it was not if the sides depend on no input.
     """
     with torch.no_grad(), Running(lab.session):
-        lab.again(OTHERS)
+        lab.again(OTHER_DRAWS)
         others = iter(sides_of(law, subject, lab))
         if _are_fixed(ran, others, lab.session):
             return f"{ran[0].here[0]}: {FIXED}", False
@@ -195,26 +199,31 @@ def _again(subject: Subject, law: str, lab: Lab, ran: list[Sides]) -> tuple[str,
 def _are_fixed(ran: list[Sides], others: Iterator[Sides], session: Session) -> bool:
     """Whether no side depends on its inputs; runs with other inputs stop at one that does."""
     for before, other in zip(ran, others, strict=False):
-        if not before.given or not same(before, other, session):
+        if not before.from_inputs or not same(before, other, session):
             return False
     return True
 
 
-def _tower(subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides]) -> Compared | None:
+def _tower(
+    subject: Subject, law: str, lab: Lab, asked: Observations, ran: list[Sides]
+) -> Comparison | None:
     session = lab.session
     with torch.no_grad(), Running(session):
         for sides in sides_of(law, subject, lab):
             ran.append(sides)
             seen = compared(sides, session)
             asked.error, asked.bound = max(asked.error, seen.error), max(asked.bound, seen.bound)
-            plain = law in OF_ANGLES and isinstance(subject, Rotary) and not session.angles
+            plain = law in ANGLE_LAWS and isinstance(subject, Rotary) and not session.angles
             if seen.differ and seen.error > seen.bound and not plain:
                 return seen
             if seen.differ or seen.unknown or not seen.entries:
                 asked.doubt, asked.open = doubt(sides.here[0], seen, plain)
                 return None
             if seen.error > LARGE * max(seen.bound, 2.0**-40):
-                asked.doubt, asked.open = f"{sides.here[0]}: {APART.format(seen.error)}", True
+                asked.doubt, asked.open = (
+                    f"{sides.here[0]}: {NUMBERS_DIFFER.format(seen.error)}",
+                    True,
+                )
                 return None
             asked.entries += seen.entries
             if asked.chance is not None:
@@ -227,7 +236,7 @@ def _tower(subject: Subject, law: str, lab: Lab, asked: Asked, ran: list[Sides])
     sizes = {k: v for sides in ran for k, v in sides.inputs.items() if isinstance(v, int)}
     asked.sizes = " and ".join(f"{n} {name}" for name, n in sizes.items())
     asked.shapes, asked.places = tuple(lab.shapes), lab.places
-    gradients = ("gradients",) if speaks_of_gradients(law, subject.kind) else ()
+    gradients = ("gradients",) if involves_gradients(law, subject.kind) else ()
     asked.unsaid = (*lab.unsaid, *gradients)
     asked.primes = (*asked.primes, session.tower.primes[-1])
     asked.functions = tuple(sorted({*asked.functions, *session.functions}))

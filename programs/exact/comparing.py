@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import name_of
-from ..finding import LEFT_OPEN, Seen
+from ..finding import LEFT_OPEN, Counterexample
 from ..response import place_of_largest
 from ..subjects import Subject
 from .laws import Sides
 from .session import Field, Lost, NoMeaning, Pair, Session
-from .tensor import Duck, apart
+from .tensor import Duck, not_intercepted
 
 PER_ENTRY = 64  # allowed roundings for each term of a sum
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """The result of comparing two sides.
 
     ``differ``: how many entries differ in the field, of ``entries`` defined there.  ``error``: the
@@ -42,9 +42,9 @@ class Compared:
     unknown: int = 0
     """Entries that are numbers, and are not defined in the field."""
 
-    def seen(self) -> Seen:
+    def seen(self) -> Counterexample:
         """Return the counterexample."""
-        return Seen(
+        return Counterexample(
             {**self.sides.inputs, "entry": list(self.at)},
             (self.sides.here[0], self.values[0]),
             (self.sides.there[0], self.values[1]),
@@ -53,8 +53,8 @@ class Compared:
         )
 
 
-@apart
-def compared(sides: Sides, session: Session) -> Compared:
+@not_intercepted
+def compared(sides: Sides, session: Session) -> Comparison:
     """Compare both sides in every field and in numbers.
 
     Raises ``NoMeaning`` if the payload of a side was lost, ``ValueError`` for different shapes.
@@ -83,10 +83,10 @@ def compared(sides: Sides, session: Session) -> Compared:
     unknown += int((numbers[0].isnan() | numbers[1].isnan()).sum())
     error, bound, at, values = _measured(*numbers, session)
     dtype = name_of(a.dtype)
-    return Compared(sides, entries, differ, error, bound, chance, dtype, at, values, unknown)
+    return Comparison(sides, entries, differ, error, bound, chance, dtype, at, values, unknown)
 
 
-@apart
+@not_intercepted
 def same(before: Sides, after: Sides, session: Session) -> bool:
     """Whether two runs of the same calls agree in the field at the top level."""
     for (_, a), (_, b) in ((before.here, after.here), (before.there, after.there)):
@@ -155,7 +155,7 @@ def _measured(
 
 
 @dataclass
-class Asked:
+class Observations:
     """The observations for one law, over all its equations and both towers."""
 
     entries: int = 0
@@ -174,7 +174,7 @@ class Asked:
     """What the sentence of the law says and was not asked."""
 
 
-def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
+def judged(asked: Observations, subject: Subject) -> tuple[str, str]:
     """Return the verdict for sides that do not differ, and the reason."""
     if asked.doubt:
         return "undecided" if asked.open else "not asked", asked.doubt
@@ -198,7 +198,7 @@ def judged(asked: Asked, subject: Subject) -> tuple[str, str]:
     return "holds", why
 
 
-def _scope(asked: Asked, subject: Subject) -> str:
+def _scope(asked: Observations, subject: Subject) -> str:
     """Describe the scope of a verdict: shapes, positions, weights and branches."""
     shapes = " and ".join(str(shape) for shape in asked.shapes[:2])
     parts = [f"of arrays {shapes}"] if shapes else [f"of {asked.sizes}"] if asked.sizes else []
@@ -209,7 +209,7 @@ def _scope(asked: Asked, subject: Subject) -> str:
     return " ".join([*parts, "on the branches taken there"])
 
 
-def doubt(name: str, seen: Compared, plain: bool) -> tuple[str, bool]:
+def doubt(name: str, seen: Comparison, plain: bool) -> tuple[str, bool]:
     """Return why there is no verdict, and whether the law was asked at all."""
     if not seen.entries:
         return f"{name}: no entry is defined in the field", False

@@ -25,7 +25,7 @@ SMOOTH = frozenset((
     "scalar_tensor", "new_zeros", "new_ones", "new_full", "new_empty",
 ))  # fmt: skip
 """What is done to positions alike at all of them.  All else may differ beyond those that ran."""
-LOOKS = ("isnan", "isinf", "isneginf", "nan_to_num")
+FINITENESS_TESTS = ("isnan", "isinf", "isneginf", "nan_to_num")
 CLOSE = 2.0**-20
 
 
@@ -42,7 +42,7 @@ def as_numbers(numbers: Tensor) -> Number:
     return whole(numbers)
 
 
-def settled(found: Payload, numbers: Tensor, name: str) -> Payload:
+def reconciled(found: Payload, numbers: Tensor, name: str) -> Payload:
     """Return the payload if it agrees with the numbers; else read it off them, or refuse.
 
     Raises ``NoMeaning``.
@@ -97,7 +97,7 @@ def _number(found: Number, numbers: Tensor) -> Number:
 
 def same_in_numbers(name: str, x: Any, carried: Any) -> None:
     """Raise ``NoMeaning`` if the code tests for NaN or inf, and field and numbers differ there."""
-    if name not in LOOKS or not isinstance(carried, Field):
+    if name not in FINITENESS_TESTS or not isinstance(carried, Field):
         return
     for look in (torch.isnan, torch.isinf):
         if not bool((look(carried.top) == look(x)).all()):
@@ -113,7 +113,9 @@ def narrow(dtype: torch.dtype, most: int) -> bool:
     return torch.iinfo(dtype).max < most
 
 
-def chosen(session: Session, name: str, carried: Any, results: Any, most: Sequence[int]) -> None:
+def record_choice(
+    session: Session, name: str, carried: Any, results: Any, most: Sequence[int]
+) -> None:
     """Record an operation on positions whose effect may differ at positions that did not run.
 
     ``most``: the sources of the inputs.

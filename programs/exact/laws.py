@@ -29,7 +29,7 @@ from ..subjects import (
 )
 from .guards import POSITION, as_numbers, whole
 from .session import Field, NoMeaning, Session
-from .tensor import Duck, apart, numbers_of
+from .tensor import Duck, not_intercepted, numbers_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Sides:
     here: tuple[str, Tensor]
     there: tuple[str, Tensor]
     inputs: Mapping[str, Any]
-    given: bool = True
+    from_inputs: bool = True
     """Whether the code is given what is drawn; else the sides are what it makes of sizes."""
 
 
@@ -74,7 +74,7 @@ class Lab:
         self._drawn += 1
         return torch.Generator().manual_seed(self.session.seed * 1009 + self._drawn)
 
-    @apart
+    @not_intercepted
     def numbers(self, *shape: int) -> Duck:
         """Draw independent random numbers, with independent residues."""
         if shape not in self.shapes and len(shape) > 1:
@@ -85,7 +85,7 @@ class Lab:
         )
         return Duck(numbers, Field(levels, Degree(1, 0)), self.session)
 
-    @apart
+    @not_intercepted
     def positions(self, x: Tensor) -> Duck:
         """Return positions as whole numbers that are followed."""
         if x.numel():
@@ -93,7 +93,7 @@ class Lab:
             self.places = min(low, int(x.min())), max(high, int(x.max()))
         return Duck(x, whole(x), self.session, POSITION)
 
-    @apart
+    @not_intercepted
     def followed(self, x: Tensor) -> Duck:
         """Return whole numbers as positions, and real ones (0, 1 and the like) as known numbers."""
         if not x.is_floating_point():
@@ -101,12 +101,12 @@ class Lab:
         numbers = x.to(self.dtype)
         return Duck(numbers, as_numbers(numbers), self.session)
 
-    @apart
+    @not_intercepted
     def whole_numbers(self, most: int, *shape: int, first: int = 0) -> Tensor:
         """Draw plain whole numbers from ``first`` to ``most``."""
         return torch.randint(first, most + 1, shape, generator=self._next())
 
-    @apart
+    @not_intercepted
     def order(self, n: int) -> Tensor:
         """Draw a permutation of n > 1 entries that moves every entry."""
         generator, found = self._next(), torch.arange(n)
@@ -168,7 +168,7 @@ def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
         raise NotAsked(whys[0] if whys else "the law says nothing of this code")
 
 
-@apart
+@not_intercepted
 def _why_not(formula: Formula, lab: Lab) -> str:
     """Return why a formula does not apply to the code as given; "" if it does.  Cached."""
     if formula.call in OF_WINDOWS:
@@ -212,10 +212,12 @@ def _equations(
     left, right = formula.equations(calls, **values)
     pairs = list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
     names = formula.names or (("the left side", "the right side"),)
-    given = not formula.of_sizes
     return [
         Sides(
-            (names[k % len(names)][0], here), (names[k % len(names)][1], there), inputs, given=given
+            (names[k % len(names)][0], here),
+            (names[k % len(names)][1], there),
+            inputs,
+            from_inputs=not formula.of_sizes,
         )
         for k, (here, there) in enumerate(pairs)
     ]
@@ -297,7 +299,10 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
 
 def _calls(subject: Any, lab: Lab) -> Calls:
     """Return the calls of the code, adapted to arrays of the field."""
-    checks: dict[str, Callable[..., Any]] = {"biased": _of_positions, "added": _of_angles}
+    checks: dict[str, Callable[..., Any]] = {
+        "biased": _require_followed_bias,
+        "added": _require_followed_table,
+    }
     rotary = isinstance(subject, Rotary)
 
     def call(name: str, code: Callable[..., Any]) -> Callable[..., Any]:
@@ -317,7 +322,7 @@ def _calls(subject: Any, lab: Lab) -> Calls:
     return calls_of(subject, Hand(call, lab.followed, numbers_of, lab.dtype))
 
 
-def _of_positions(lab: Lab, found: Any, x: Tensor, y: Tensor) -> Any:
+def _require_followed_bias(lab: Lab, found: Any, x: Tensor, y: Tensor) -> Any:
     """Return the bias; raise if it is made of plain numbers, or is the same number everywhere."""
     del lab, y
     if not isinstance(found, Duck):
@@ -329,7 +334,7 @@ def _of_positions(lab: Lab, found: Any, x: Tensor, y: Tensor) -> Any:
     return found
 
 
-def _of_angles(lab: Lab, found: Any, x: Tensor) -> Any:
+def _require_followed_table(lab: Lab, found: Any, x: Tensor) -> Any:
     """Return the result; raise if it is a table alone, of which the field follows no angle."""
     if not bool(numbers_of(x).any()) and lab.session.angles == 0:
         raise NoMeaning(ANGLES)

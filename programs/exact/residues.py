@@ -14,10 +14,10 @@ from ...numeric.residues.residue import CONSTANT, Degree, common
 from .guards import as_numbers
 from .session import Field, NoMeaning, Number, Pair, Session, TooDeep, either
 
-MOST_TERMS = 6
+MAX_TERMS = 6
 
 
-class KnownAlone(Exception):
+class OnlyKnownNumbers(Exception):
     """All inputs are known numbers, so the result is what torch computes from them."""
 
 
@@ -91,7 +91,7 @@ class Value:
         degree: Callable[[Degree, Degree], Degree],
     ) -> Value:
         """Combine the residues of two values at each level, and their degrees."""
-        a, b = self.field, self.session.field(plain(other))
+        a, b = self.field, self.session.field(unwrapped(other))
         levels = tuple(
             None if x is None or y is None else how(level, x, y)
             for level, (x, y) in enumerate(zip(a.levels, b.levels, strict=True))
@@ -101,35 +101,35 @@ class Value:
 
     def __add__(self, other: Any) -> Value:
         """Return the sum; a sum of known numbers stays known as long as it has few terms."""
-        a, b = self.carried, plain(other)
+        a, b = self.carried, unwrapped(other)
         if is_number(a) and is_number(b):
             x, y = _number(a), _number(b)
             if len(x.terms) == len(y.terms) == 1:
                 (n, f), (m, g) = x.terms[0], y.terms[0]
                 if bool((f == g).all()):
                     return self._with(Number(((n + m, f + 0 * g),)))
-            if len(x.terms) + len(y.terms) <= MOST_TERMS:
+            if len(x.terms) + len(y.terms) <= MAX_TERMS:
                 return self._with(_spread((*x.terms, *y.terms)))
         if isinstance(a, Pair) or isinstance(b, Pair):
             (r, i), (s, j) = self.parts, self._with(b).parts
             return self._paired(r + s, i + j)
-        kept = self.session.kept
-        return self._levels(b, lambda level, x, y: kept(level, x + y), Degree.plus)
+        reduced = self.session.reduced
+        return self._levels(b, lambda level, x, y: reduced(level, x + y), Degree.plus)
 
     def _paired(self, real: Value, imaginary: Value) -> Value:
         return self._with(Pair(real.field, imaginary.field))
 
     def __sub__(self, other: Any) -> Value:
-        return self + -self._with(plain(other))
+        return self + -self._with(unwrapped(other))
 
     def __neg__(self) -> Value:
         return self * -1
 
     def __mul__(self, other: Any) -> Value:
-        a, b = self.carried, plain(other)
+        a, b = self.carried, unwrapped(other)
         if is_number(a) and is_number(b):
             x, y = _number(a), _number(b)
-            if len(x.terms) * len(y.terms) <= MOST_TERMS:
+            if len(x.terms) * len(y.terms) <= MAX_TERMS:
                 return self._with(_spread([(n * m, f * g) for n, f in x.terms for m, g in y.terms]))
         if _is_complex(a) or _is_complex(b):
             (r, i), (s, j) = self.parts, self._with(b).parts
@@ -149,24 +149,24 @@ class Value:
         return self._with(self.field.at_levels(at, Degree.inverse))
 
     def __truediv__(self, other: Any) -> Value:
-        a, b = self.carried, plain(other)
+        a, b = self.carried, unwrapped(other)
         if is_number(a) and is_number(b):
             if isinstance(b, Number):
-                raise KnownAlone
+                raise OnlyKnownNumbers
             divisor = torch.as_tensor(b).double()
             return self._with(_spread([(n, f / divisor) for n, f in _number(a).terms]))
         return self * self._with(b).inverse()
 
     def __rtruediv__(self, other: int) -> Value:
         if is_number(self.carried):
-            raise KnownAlone
+            raise OnlyKnownNumbers
         found = self.inverse()
         return found if other == 1 else found * other
 
     def __pow__(self, exponent: int) -> Value:
         """Return a whole power, by squaring; above 64 as an uninterpreted function."""
         if is_number(self.carried):
-            raise KnownAlone
+            raise OnlyKnownNumbers
         if abs(exponent) > 64:
             return self._with(self.session.unknown_function(f"pow/{exponent}", self.field))
         if exponent < 0:
@@ -181,12 +181,12 @@ class Value:
         return result
 
     def __matmul__(self, other: Any) -> Value:
-        a, b = self.carried, plain(other)
+        a, b = self.carried, unwrapped(other)
         if is_number(a) and is_number(b):
             x, y = _number(a), _number(b)
             if x.terms[0][0].shape[-1] == 1 and y.terms[0][0].ndim > 1:
                 return self * self._with(b)
-            raise KnownAlone
+            raise OnlyKnownNumbers
         if isinstance(a, Pair) or isinstance(b, Pair):
             (r, i), (s, j) = self.parts, self._with(b).parts
             return self._paired(r @ s - i @ j, r @ j + i @ s)
@@ -200,7 +200,7 @@ class Value:
     def sum(self, axes: Sequence[int], keep: bool) -> Value:
         """Return the sum over some axes; over all axes if none is given."""
         if is_number(self.carried):
-            raise KnownAlone
+            raise OnlyKnownNumbers
         if isinstance(self.carried, Pair):
             return self._paired(*(x.sum(axes, keep) for x in self.parts))
         x = self.field
@@ -214,7 +214,7 @@ class Value:
         return self._with(x.at_levels(at, lambda degree: degree.summed(max(1, count))))
 
 
-def plain(x: Any) -> Any:
+def unwrapped(x: Any) -> Any:
     """Return the payload of a value, and anything else unchanged."""
     return x.carried if isinstance(x, Value) else x
 
@@ -249,9 +249,9 @@ class Residues:
         return x if isinstance(x, Value) else Value(self.session, x)
 
     def _field(self, x: Any) -> Field:
-        if is_number(plain(x)):
-            raise KnownAlone
-        return self.session.field(plain(x))
+        if is_number(unwrapped(x)):
+            raise OnlyKnownNumbers
+        return self.session.field(unwrapped(x))
 
     def literal(self, x: Any) -> Any:
         """Return a Python number, also from a tensor without axes; None for a payload."""
@@ -270,15 +270,15 @@ class Residues:
     def whole_quotient(self, a: Any, b: Any, rounding: str) -> Value:
         """Refuse ⌊a/b⌋, as a field has no order; of known numbers torch computes it."""
         del rounding
-        if is_number(plain(a)) and is_number(plain(b)):
-            raise KnownAlone
+        if is_number(unwrapped(a)) and is_number(unwrapped(b)):
+            raise OnlyKnownNumbers
         raise NoMeaning("torch.floor_divide has no meaning in a finite field")
 
     def power(self, a: Any, exponent: Any) -> Value:
         """Return a power that is not whole, as an uninterpreted function of the base."""
-        a, told = plain(a), self.literal(exponent)
-        if is_number(a) and is_number(plain(exponent)):
-            raise KnownAlone
+        a, told = unwrapped(a), self.literal(exponent)
+        if is_number(a) and is_number(unwrapped(exponent)):
+            raise OnlyKnownNumbers
         if told is None:
             raise NoMeaning(
                 "torch.pow with an exponent that is not a number has no meaning in a field"
@@ -288,7 +288,7 @@ class Residues:
 
     def unknown(self, name: str, x: Any) -> Value:
         """Apply an uninterpreted function: all that is known is that equal values agree."""
-        return self.number(self.session.unknown_function(name, self.session.field(plain(x))))
+        return self.number(self.session.unknown_function(name, self.session.field(unwrapped(x))))
 
     def rotated(self, name: str, place: int, x: Value) -> Value:
         """Return the cosine or sine of known numbers; of residues, an uninterpreted function."""
@@ -311,7 +311,7 @@ class Residues:
 
     def joined(self, values: Sequence[Any], how: Callable[[list[Tensor]], Tensor]) -> Value:
         """Combine several values by an operation on tensors that moves or selects entries."""
-        parts = [plain(x) for x in values]
+        parts = [unwrapped(x) for x in values]
         if any(map(_is_complex, parts)):
             pairs = [self.number(x).parts for x in parts]
             return self.pair(*(self.joined(part, how) for part in zip(*pairs, strict=True)))
@@ -339,13 +339,13 @@ class Residues:
 
     def pair(self, real: Any, imaginary: Any) -> Value:
         """Return the complex number real + i·imaginary."""
-        shape = common(*(tuple(shape_of(plain(x))) for x in (real, imaginary)))
-        fields = [self.session.field(plain(x)) for x in (real, imaginary)]
+        shape = common(*(tuple(shape_of(unwrapped(x))) for x in (real, imaginary)))
+        fields = [self.session.field(unwrapped(x)) for x in (real, imaginary)]
         return self.number(Pair(*(x.moved(lambda v: v.expand(shape)) for x in fields)))
 
     def is_complex(self, x: Any) -> bool:
         """Whether the payload is a pair."""
-        return isinstance(plain(x), Pair)
+        return isinstance(unwrapped(x), Pair)
 
     def parts(self, x: Any) -> tuple[Value, Value]:
         """Return the real and the imaginary part."""

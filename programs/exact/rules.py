@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..aten import ROWS
-from .residues import KnownAlone, Residues, Value, axes_of, is_number, plain, shape_of
+from .residues import OnlyKnownNumbers, Residues, Value, axes_of, is_number, shape_of, unwrapped
 from .session import Field, Lost, NoMeaning, Pair, Payload, Session
 
 Rule = Callable[..., Any]
@@ -69,13 +69,13 @@ def ruled(name: str, session: Session, args: Sequence[Any], keywords: Mapping[st
     """
     try:
         found = RULES[name](Residues(session), *args, **keywords)
-    except KnownAlone:
+    except OnlyKnownNumbers:
         return None
     except NoMeaning:
         if name not in TABLED or any(isinstance(x, (Field, Pair)) for x in args):
             raise
         return None
-    return [plain(x) for x in found] if isinstance(found, (list, tuple)) else plain(found)
+    return [unwrapped(x) for x in found] if isinstance(found, (list, tuple)) else unwrapped(found)
 
 
 def attended(session: Session, q: Any, k: Any, v: Any, *rest: Any, **settings: Any) -> Any:
@@ -182,8 +182,8 @@ def _index_put(xp: Residues, x: Any, places: Any, value: Any, accumulate: bool =
 
     if not accumulate:
         return xp.joined([x, value], lambda parts: put(*parts))
-    if is_number(plain(x)) and is_number(plain(value)):
-        raise KnownAlone
+    if is_number(unwrapped(x)) and is_number(unwrapped(value)):
+        raise OnlyKnownNumbers
     fields, zeros = xp.session.fields, torch.zeros(shape_of(x), dtype=torch.float64)
     times = put(zeros, torch.ones(shape_of(value), dtype=torch.float64)).amax()
     added = xp.number(value).field.at_levels(

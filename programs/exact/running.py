@@ -15,10 +15,10 @@ from torch.overrides import TorchFunctionMode
 
 from ..response import leaves
 from ..subjects import Subject
-from .guards import as_numbers, settled, whole
+from .guards import as_numbers, reconciled, whole
 from .rules import attended
 from .session import Field, NoMeaning, Number, Pair, Session, TooDeep
-from .tensor import Duck, each, numbers_of, payload_of
+from .tensor import Duck, map_nested, numbers_of, payload_of
 
 FACTORIES = (torch.zeros, torch.empty)
 CASTS = (
@@ -88,7 +88,7 @@ class Running(TorchFunctionMode):
         tensors = [x for x in leaves(args) if isinstance(x, Tensor)]
         if not any(x.is_floating_point() for x in tensors):
             return args
-        return each(lambda x: Duck(x, whole(x), self.session) if _counts(x) else x, args)
+        return map_nested(lambda x: Duck(x, whole(x), self.session) if _counts(x) else x, args)
 
     def _attended(self, func: Any, args: Any, kwargs: Any) -> Any:
         names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
@@ -113,7 +113,7 @@ class Running(TorchFunctionMode):
             self.session.refused = error
             raise
         numbers = func(**{k: numbers_of(v) for k, v in given.items()})
-        return Duck(numbers, settled(carried, numbers, func.__name__), self.session)
+        return Duck(numbers, reconciled(carried, numbers, func.__name__), self.session)
 
 
 def _counts(x: Any) -> bool:
@@ -135,7 +135,7 @@ S = TypeVar("S", bound=Subject)
 
 
 @contextmanager
-def kept(module: nn.Module | None) -> Iterator[None]:
+def restored_module(module: nn.Module | None) -> Iterator[None]:
     """Put a module into evaluation mode, and restore its state and its tensors afterwards."""
     parts = [] if module is None else list(module.modules())
     before = [(part, {k: _copied(v) for k, v in vars(part).items()}) for part in parts]
@@ -155,7 +155,7 @@ def kept(module: nn.Module | None) -> Iterator[None]:
                     x.copy_(value)
 
 
-def snapshots(subject: S) -> S:
+def with_copied_results(subject: S) -> S:
     """Return the same code with results copied, so that later calls cannot overwrite them."""
     calls = {f.name: getattr(subject, f.name) for f in fields(subject) if f.name != "make"}
     found: dict[str, Any] = {

@@ -106,14 +106,14 @@ def either(a: Degree | None, b: Degree | None) -> Degree | None:
 HIDDEN = -1e4
 """Numbers at or below this are −inf: e^−10000 is 0 in every format."""
 DYADIC, PARTS = 1024, 360
-FEW = 1 << 14
+SMALL_ARRAY = 1 << 14
 QUARTERS = 64  # multiples of a quarter turn are recognised up to this one
-DRAWN = Degree(1, 0)
-SIGNED = 1 << 63
+RANDOM_DEGREE = Degree(1, 0)
+SIGN_BIT = 1 << 63
 
 
 def _signed(n: int) -> int:
-    return (n + SIGNED) % (2 * SIGNED) - SIGNED
+    return (n + SIGN_BIT) % (2 * SIGN_BIT) - SIGN_BIT
 
 
 def mixed(x: Tensor) -> Tensor:
@@ -190,7 +190,7 @@ class Session:
         Small arrays are cached by value, such as the literals of the code.
         """
         x = x.detach().to(torch.float64).contiguous()
-        if x.numel() > FEW:
+        if x.numel() > SMALL_ARRAY:
             return self._constant(x)
         key = (x.shape, x.numpy().tobytes())
         known = self._values.get(key)
@@ -213,7 +213,7 @@ class Session:
                 found = torch.where(x <= HIDDEN, -torch.inf, found)
             bad = x.isnan() | (x == torch.inf)
             levels.append(torch.where(bad, torch.nan, found))
-        return Field(tuple(levels), CONSTANT if some is None else DRAWN)
+        return Field(tuple(levels), CONSTANT if some is None else RANDOM_DEGREE)
 
     def _known(self, x: Tensor) -> tuple[list[Tensor], Tensor | None]:
         """Return the residues of whole numbers and simple fractions, and a mask of the others."""
@@ -258,10 +258,10 @@ class Session:
                 part = arithmetic.reduced(torch.remainder(n, arithmetic.prime) * known)
                 hides = (known == -torch.inf) & (n > 0)
                 part = torch.where(n == 0, 0.0, torch.where(hides, -torch.inf, part))
-                total[level] = self.kept(level, total[level] + part)
+                total[level] = self.reduced(level, total[level] + part)
         return Field(tuple(total), degree)
 
-    def kept(self, level: int, raw: Tensor) -> Tensor:
+    def reduced(self, level: int, raw: Tensor) -> Tensor:
         """Reduce a sum modulo the prime of the level, keeping −inf."""
         found = self.fields[level].reduced(raw)
         return torch.where(raw == -torch.inf, raw, found)
@@ -334,7 +334,7 @@ class Session:
         order, above = self.tower.primes[level], self.tower.primes[level + 1]
         finite = torch.where(x.isfinite(), x, 0.0)
         left, factor = torch.remainder(finite, order).long(), self.tower.bases[level]
-        if left.numel() > FEW:
+        if left.numel() > SMALL_ARRAY:
             found = powers(factor, order, above)[left].double()
         else:  # for few entries, squaring is faster than a table of all powers
             found = torch.ones_like(finite)

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch._decomp import decomposition_table
 
 from ..response import HELD, leaves
-from .guards import POSITION, as_numbers, chosen, same_in_numbers, settled, whole
+from .guards import POSITION, as_numbers, reconciled, record_choice, same_in_numbers, whole
 from .residues import is_number
 from .rules import MOVES, RULES, UNKNOWN, ruled
 from .session import Field, Lost, NoMeaning, Number, Pair, Payload, Session, TooDeep
@@ -28,8 +28,8 @@ RANDOM = frozenset(
     ("bernoulli", "native_dropout", "rand_like", "randn_like", "multinomial", "normal", "uniform")
 )
 OUTSIDE = (Tensor.tolist, Tensor.numpy, Tensor.__array__, Tensor.data_ptr)
-SHORT = (torch.float16, torch.bfloat16)
-PLACES = frozenset(
+SHORT_DTYPES = (torch.float16, torch.bfloat16)
+INDEXING = frozenset(
     ("index", "index_put", "gather", "index_select", "embedding", "masked_fill", "where")
 )
 
@@ -79,7 +79,7 @@ class Duck(Tensor):
                 told = "reading numbers out of a tensor has no meaning in a finite field"
                 args[0].session.refused = NoMeaning(told)
                 raise args[0].session.refused
-            chosen(args[0].session, "_local_scalar_dense", None, None, [args[0].source])
+            record_choice(args[0].session, "_local_scalar_dense", None, None, [args[0].source])
             return func(args[0].numbers, *args[1:], **(kwargs or {}))
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
             return func(*args, **(kwargs or {}))
@@ -91,7 +91,7 @@ class Duck(Tensor):
         kwargs = kwargs or {}
         ducks = [x for x in leaves((args, kwargs)) if isinstance(x, Duck)]
         if not all(x.session.open for x in ducks):  # left over from an earlier run
-            args, kwargs = each(_current, args), each(_current, kwargs)
+            args, kwargs = map_nested(_current, args), map_nested(_current, kwargs)
             return func(*args, **kwargs)
         session = ducks[0].session
         name = func._schema.name.split("::")[1]  # noqa: SLF001
@@ -101,12 +101,12 @@ class Duck(Tensor):
             parts = _parts(func, name)
             if parts is not None:
                 return parts(*args, **kwargs)
-            numbers = func(*each(numbers_of, args), **each(numbers_of, kwargs))
+            numbers = func(*map_nested(numbers_of, args), **map_nested(numbers_of, kwargs))
             same_in_numbers(name, numbers_of(args[0]), getattr(args[0], "carried", None))
             carried = _carried(func, name, session, args, kwargs, ducks)
             sources = [x.source for x in ducks]
             told = "floor_divide" if kwargs.get("rounding_mode") else name
-            chosen(session, told, carried, numbers, sources)
+            record_choice(session, told, carried, numbers, sources)
             source = 0 if name in CONSTANTS else max(sources)
             return _wrapped(session, numbers, carried, name, source)
         except (NoMeaning, TooDeep) as error:
@@ -114,7 +114,7 @@ class Duck(Tensor):
             raise
 
 
-def apart(how: Callable[P, R]) -> Callable[P, R]:
+def not_intercepted(how: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function of this package so that its own torch calls are not intercepted."""
 
     @wraps(how)
@@ -125,12 +125,12 @@ def apart(how: Callable[P, R]) -> Callable[P, R]:
     return quiet
 
 
-def each(how: Callable[[Any], Any], x: Any) -> Any:
+def map_nested(how: Callable[[Any], Any], x: Any) -> Any:
     """Apply a function to the value, or to each entry of nested lists, tuples and dictionaries."""
     if isinstance(x, (tuple, list)):
-        return type(x)([each(how, v) if isinstance(v, HELD) else how(v) for v in x])
+        return type(x)([map_nested(how, v) if isinstance(v, HELD) else how(v) for v in x])
     if isinstance(x, dict):
-        return {k: each(how, v) for k, v in x.items()}
+        return {k: map_nested(how, v) for k, v in x.items()}
     return how(x)
 
 
@@ -165,8 +165,8 @@ def _carried(
 ) -> Any:
     """Return the payload of each result; None if the result is just known numbers."""
     constant = all(isinstance(x.carried, Number) for x in ducks)
-    if name in PLACES:
-        args = (*args[:1], *(each(_place, a) for a in args[1:]))
+    if name in INDEXING:
+        args = (*args[:1], *(map_nested(_place, a) for a in args[1:]))
     elif name == "_to_copy":
         return _cast(args[0], kwargs)
     if name in MOVES:
@@ -185,7 +185,7 @@ def _carried(
         return session.unknown_function(told, session.field(payload_of(args[0])))
     if name not in RULES:
         return _settled(None, constant, name)
-    given = each(payload_of, args), _known(each(payload_of, kwargs))
+    given = map_nested(payload_of, args), _known(map_nested(payload_of, kwargs))
     return _settled(ruled(name, session, *given), constant, name)
 
 
@@ -193,7 +193,7 @@ def _parts(func: Any, name: str) -> Callable[..., Any] | None:
     """Return torch's decomposition of an operation without a rule; None if there is none."""
     if name in RULES or name in MOVES or name in UNKNOWN or name in RANDOM:
         return None
-    if name == "_to_copy" or name in PLACES:
+    if name == "_to_copy" or name in INDEXING:
         return None
     if func._can_decompose():  # noqa: SLF001
         composed: Callable[..., Any] = func.decompose
@@ -290,17 +290,17 @@ def _wrapped(session: Session, numbers: Any, carried: Any, name: str, source: in
         return numbers
     if isinstance(carried, Tensor):
         return carried
-    if numbers.dtype in SHORT:
+    if numbers.dtype in SHORT_DTYPES:
         session.short = max(session.short, torch.finfo(numbers.dtype).eps / 2)
     if carried is NotImplemented:
         return Duck(numbers, session.constant(numbers), session)
     if carried is None:
         if numbers.dtype in (torch.int64, torch.int32):
             return Duck(numbers, whole(numbers), session, source)
-        if source == POSITION and numbers.is_floating_point() and name not in PLACES:
+        if source == POSITION and numbers.is_floating_point() and name not in INDEXING:
             return Duck(numbers, as_numbers(numbers), session, source)
         return numbers
-    return Duck(numbers, settled(carried, numbers, name), session, source)
+    return Duck(numbers, reconciled(carried, numbers, name), session, source)
 
 
 def _in_place(
@@ -313,18 +313,18 @@ def _in_place(
     if not isinstance(target, Duck):
         if not constant:
             raise NoMeaning(f"torch.{name} writes into a tensor that holds plain numbers")
-        func(*each(numbers_of, args), **each(numbers_of, kwargs))
+        func(*map_nested(numbers_of, args), **map_nested(numbers_of, kwargs))
         kept_apart = [x.source for x in ducks if name not in ("index_put_", "masked_fill_")]
-        chosen(session, name, None, None, kept_apart)
+        record_choice(session, name, None, None, kept_apart)
         return target
     found = _carried(func, name.rstrip("_"), session, args, kwargs, ducks)
-    func(*each(numbers_of, args), **each(numbers_of, kwargs))
+    func(*map_nested(numbers_of, args), **map_nested(numbers_of, kwargs))
     sources = [x.source for x in ducks]
-    chosen(session, name.rstrip("_"), found, None, sources)
+    record_choice(session, name.rstrip("_"), found, None, sources)
     target.source = max(sources)
     if found is None or found is NotImplemented:
         found = as_numbers(target.numbers)
-    found = settled(found, target.numbers, name)
+    found = reconciled(found, target.numbers, name)
     _write(target, found, session)
     return target
 

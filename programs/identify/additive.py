@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..finding import Identity, Part, simplest, told
+from ..finding import Identity, Part, format_number, simplest
 from ..grids import along_each_axis
 from ..subjects import Additive
 from .ladders import Known, fit, ladder_parts
@@ -114,7 +114,7 @@ def _scale(x: Tensor, scaled: Tensor, draw: Draw) -> Part:
         return Part("scale", None, "tokens that are not only scaled", f"off by {off:.2g}")
     near = simplest(value - tol, value + tol)
     root = math.sqrt(x.shape[-1])
-    words = "" if near == 1 else f"tokens times {told(near)}"
+    words = "" if near == 1 else f"tokens times {format_number(near)}"
     if abs(value - root) <= tol and near != 1:
         words = f"tokens times √{x.shape[-1]}"
     return Part("scale", value, words, f"the difference of two calls, within {tol:.1g}")
@@ -124,7 +124,7 @@ def _length(length: float, noise: float, width: int) -> Part:
     """The factor by which sines and cosines are multiplied."""
     tol = 4 * noise * length
     near = simplest(length - tol, length + tol)
-    words = f"sines and cosines times {told(near)}"
+    words = f"sines and cosines times {format_number(near)}"
     if width % 2 == 0 and abs(length - math.sqrt(2 / width)) <= tol:
         words = "rows of length 1"
     return Part("amplitude", length, words, "the root of twice the mean square of the table")

@@ -14,7 +14,7 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 from attnproof.theorems.laws.attention import NO_MORE_QUERIES
 
-from ..applicable_laws import declared_of, in_order, not_asked, read_of_few
+from ..applicable_laws import declared_of, not_asked, why_not_at_fault, why_order_matters
 from ..as_read import IN_ORDER
 from ..draw import Draw
 from ..masks import influences, told_matrix
@@ -55,7 +55,7 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     if formula.floats:
         return ""
     if formula.id == "queries-apart" and not formula.unsaid:  # a query alone has another position
-        return in_order(subject) or _run(no_order, subject)
+        return why_order_matters(subject) or _run(no_order, subject)
     if formula.id in IN_ORDER and formula.call == "attend" and not named:
         return _run(no_order, subject)
     if formula.id == "equal-axes-are-one":
@@ -253,7 +253,7 @@ def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
         return "" if said else told
     if law == "weights-as-shown":
         return _of_scores(subject, draw)
-    if few := read_of_few(law, subject):
+    if few := why_not_at_fault(law, subject):
         return few
     if law not in IN_ORDER:
         return ""

@@ -13,7 +13,7 @@ from torch import Tensor
 from ...numeric.devices import unit_roundoff
 from ..calling import evaluating
 from ..draw import Draw
-from ..finding import Identity, Part, told
+from ..finding import Identity, Part, format_number
 from ..response import Recorder
 from ..subjects import Attention
 from .bias import offsets_part
@@ -131,7 +131,9 @@ def _scale(code: Attention, scale: Scale | None, cap: Cap | None, usual: bool) -
         yield Part(
             "scale", cap.scale, f"scale {near.named(code.width, code.embed, code.heads)}", seen
         )
-        yield Part("soft cap", cap.value, f"scores softly capped at {told(cap.value)}", seen)
+        yield Part(
+            "soft cap", cap.value, f"scores softly capped at {format_number(cap.value)}", seen
+        )
         return
     if not scale.linear:
         yield Part(
@@ -228,7 +230,9 @@ def _repeats(code: Attention, draw: Draw) -> Part:
     k, v = (draw.normal(2, code.groups, 6, code.width, salt=s) for s in (11, 12))
     off = float((code.attend(q, k, v, None) - code.attend(q, k, v, None)).abs().nan_to_num().max())
     words = "" if off == 0 else "random in evaluation (dropout stays on)"
-    return Part("dropout in evaluation", off != 0, words, f"two calls differ by {told(off)}")
+    return Part(
+        "dropout in evaluation", off != 0, words, f"two calls differ by {format_number(off)}"
+    )
 
 
 def _answers(parts: list[Part]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from attnproof.theorems.definitions.references import t5_bucket
 
 from ..draw import Draw
-from ..finding import Identity, Part, told
+from ..finding import Identity, Part, format_number
 from ..subjects import Bias
 from .offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 
@@ -99,13 +99,16 @@ def _slopes(slope: Tensor, radius: float) -> Part:
         for h in range(heads)
     )
     how = (
-        f"one geometric series from {told(have[0])} by {told(ratio)}"
+        f"one geometric series from {format_number(have[0])} by {format_number(ratio)}"
         if one and heads > 1
-        else (", ".join(told(h) for h in have[:4]))
+        else (", ".join(format_number(h) for h in have[:4]))
     )
     words = f"lines with slopes not as published for {heads} heads ({how})"
     first = next(h for h in range(heads) if not _near(have[h : h + 1], want[h : h + 1], radius))
-    seen += f"; head {first} has {told(have[first])}, published is {told(want[first])}"
+    seen += (
+        f"; head {first} has {format_number(have[first])}, "
+        f"published is {format_number(want[first])}"
+    )
     return Part("slopes", have, words, seen)
 
 

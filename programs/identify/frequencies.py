@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..draw import Draw
-from ..finding import Part, simplest, told
+from ..finding import Part, format_number, simplest
 from ..rotary_matrices import places
 from ..subjects import Rotary
 from .ladders import Fitted, Known, fit, ladder_parts
@@ -143,7 +143,7 @@ class Dynamic:
         """The part that describes it."""
         known = self.factor is not None
         words = (
-            f"dynamic NTK factor {told(self.factor)}, original length {self.length}"
+            f"dynamic NTK factor {format_number(self.factor)}, original length {self.length}"
             if self.factor is not None
             else f"other frequencies in calls of more than {self.length} positions"
         )
@@ -200,7 +200,7 @@ def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float
     slope = (grown[1] - grown[0]) / (2 * length)  # s/length
     factor = slope * length
     off = abs(factor * 2 - (factor - 1) - grown[0]) / grown[0]
-    told_bases = ", ".join(told(base) for base, _ in found)
+    told_bases = ", ".join(format_number(base) for base, _ in found)
     seen = f"the bases at {length}, {2 * length}, {4 * length} positions are {told_bases}"
     if off > 1e-3 or factor <= 0:
         return None, seen

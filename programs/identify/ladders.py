@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
-from ..finding import Part, simplest, told
+from ..finding import Part, format_number, simplest
 from ..tolerance import formula_error
 from . import scalings
 
@@ -47,7 +47,7 @@ def fit(known: Known, *, head: float | None = None) -> Fitted | None:
             torch.tensor([only], dtype=torch.float64),
             None,
             (math.nan, math.nan),
-            words=f"one frequency {told(only)}, from which no base follows",
+            words=f"one frequency {format_number(only)}, from which no base follows",
         )
     for stored in STORED:
         plain = [
@@ -108,7 +108,7 @@ def _plain(known: Known, stored: torch.dtype, how: tuple[float, str]) -> Iterato
     base = simplest(math.exp(low), math.exp(high))
     omega = scalings.ladder(base, len(y), over=over) / factor
     if base > 1 and bool(known.fits(omega, stored)):
-        linear = f"positions divided by {told(factor)}" if factor != 1 else ""
+        linear = f"positions divided by {format_number(factor)}" if factor != 1 else ""
         values = {"factor": factor} if linear else {}
         yield Fitted(
             omega,
@@ -132,7 +132,7 @@ def _ntk(one: Fitted, known: Known) -> Fitted:
         ends = [(b / base) ** ((pairs - 1) / pairs) for b in one.between]
         factor = simplest(*ends)
         if _length(factor) <= 2:
-            words = f"NTK: base {told(base)} changed for factor {told(factor)}"
+            words = f"NTK: base {format_number(base)} changed for factor {format_number(factor)}"
             exact = scalings.ladder(scalings.ntk_base(base, factor, pairs), pairs)
             fits = not one.words and bool(known.fits(exact, one.stored))
             return replace(
@@ -141,7 +141,7 @@ def _ntk(one: Fitted, known: Known) -> Fitted:
                 scaling="ntk",
                 words=", ".join(filter(None, (words, one.words))),
                 values={**one.values, "factor": factor, "base": base},
-                others=(f"a base of {told(one.base)} and no scaling",),
+                others=(f"a base of {format_number(one.base)} and no scaling",),
             )
     return one
 
@@ -156,9 +156,9 @@ def _even(known: Known, stored: torch.dtype) -> Fitted | None:
     wide = Known(known.omega, known.radius + known.radius.max())
     if not bool(wide.fits(omega, stored)):
         return None
-    words = f"frequencies evenly spaced from {told(first)} to {told(last)}"
+    words = f"frequencies evenly spaced from {format_number(first)} to {format_number(last)}"
     if abs(last - first) <= 2 * float(known.radius.max()):
-        words = f"all frequencies alike, {told(first)}"
+        words = f"all frequencies alike, {format_number(first)}"
     return Fitted(
         omega, None, (math.nan, math.nan), "even", {"first": first, "last": last}, words, stored
     )
@@ -238,8 +238,8 @@ def llama(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
                 between,
                 "llama3",
                 {"factor": s, "low": low, "high": high, "original": n},
-                f"{name} factor {told(s)}, low {told(low)}, high {told(high)}, "
-                f"original length {told(n)}",
+                f"{name} factor {format_number(s)}, low {format_number(low)}, "
+                f"high {format_number(high)}, original length {format_number(n)}",
                 stored,
                 also if len(found) > 1 else (),
             )
@@ -272,8 +272,10 @@ def yarn(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
         for row, s, omega in found[:1]:
             low, high, n = which[row].tolist()
             lengths = sorted({which[r, 2].item() for r, t, _ in found if t == s} - {0.0})
-            also = tuple(f"original length {told(other)}" for other in lengths if other != n)
-            length = f", original length {told(n)}" if n else ""
+            also = tuple(
+                f"original length {format_number(other)}" for other in lengths if other != n
+            )
+            length = f", original length {format_number(n)}" if n else ""
             yield Fitted(
                 omega,
                 base,
@@ -285,7 +287,7 @@ def yarn(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
                     "from_index": low,
                     "to_index": high,
                 },
-                f"YaRN factor {told(s)}{length}",
+                f"YaRN factor {format_number(s)}{length}",
                 stored,
                 also if n else ("any betas and length that give these indices",),
             )
@@ -373,7 +375,7 @@ def ladder_parts(
     read = f"{len(known.omega)} frequencies read at {places} positions"
     if found is None:
         worst = float((known.radius / known.omega.clamp(min=1e-300)).max())
-        first = ", ".join(told(w) for w in known.omega[:3].tolist())
+        first = ", ".join(format_number(w) for w in known.omega[:3].tolist())
         slow = not whole or float(known.omega.max()) <= 1.5
         rotates = "" if slow else ", known up to whole turns a position"
         yield Part(
@@ -392,7 +394,7 @@ def ladder_parts(
         yield Part(
             "base",
             found.base,
-            "" if found.scaling == "ntk" else f"base {told(found.base)}",
+            "" if found.scaling == "ntk" else f"base {format_number(found.base)}",
             f"fitted to {read}; bases from {low:.8g} to {high:.8g} would fit; "
             f"largest difference {float((known.omega - exact).abs().max()):.1g}",
             certain=high - low <= 1e-3 * high and not found.others,

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
 from ..draw import Draw
-from ..finding import Identity, Part, told
+from ..finding import Identity, Part, format_number
 from ..subjects import Attention, Mask
 from .weights import KEYS, drawn, weights_of
 
@@ -259,7 +259,7 @@ def _visible(code: Mask, mask: Tensor) -> tuple[Tensor, str]:
     if least >= 0:
         return torch.ones_like(added, dtype=torch.bool), "numbers added to scores"
     hidden = added <= min(-1e3, least / 2)
-    how = "−inf" if least == -torch.inf else told(least)
+    how = "−inf" if least == -torch.inf else format_number(least)
     return ~hidden, f"{how} added to what is hidden"
 
 

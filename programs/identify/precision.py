@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ...numeric.devices import name_of, unit_roundoff
 from ..draw import Draw
-from ..finding import Part, told
+from ..finding import Part, format_number
 from ..rotary_matrices import places, wrapped
 from ..subjects import Rotary
 from ..tolerance import formula_error
@@ -61,7 +61,10 @@ def precision_parts(
         words = ways[0].words
         if ways[0].angles == torch.float64 and not told_apart:
             words = "angles computed in float32 or finer"
-        seen = f"{int(mine.sum())} pairs at {len(positions)} positions up to {told(reach)} radians"
+        seen = (
+            f"{int(mine.sum())} pairs at {len(positions)} positions up to "
+            f"{format_number(reach)} radians"
+        )
         coarse = [
             w.words
             for w in ways

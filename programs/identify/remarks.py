@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..finding import Identity, Part, told
+from ..finding import Identity, Part, format_number
 from ..subjects import Attention, Rotary, Subject
 from .suggestions import Suggestions, suggestions_of
 
@@ -206,8 +206,8 @@ def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
         ladder.words
         if read and ladder is not None
         else (
-            f"base {told(base.value)}, which is {told(near or whole)}^({width.value}/{head}): "
-            "exponents are counted over the whole head"
+            f"base {format_number(base.value)}, which is {format_number(near or whole)}^"
+            f"({width.value}/{head}): exponents are counted over the whole head"
         )
     )
     yield Remark(
@@ -241,7 +241,7 @@ def _scaling(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
         why = f"{named or 'the name ' + said.named(FAMILIES[name])}, {factor[0]}"
         yield Remark(
             "scaling",
-            f"scaling {wanted} by {told(factor[0].value)}",
+            f"scaling {wanted} by {format_number(factor[0].value)}",
             why,
             "frequencies that are not scaled",
         )
@@ -282,9 +282,9 @@ def _base(
         ):
             yield Remark(
                 "base",
-                f"base {told(float(stated[0].value))}",
+                f"base {format_number(float(stated[0].value))}",
                 str(stated[0]),
-                f"base {told(base)}{_relation(base, float(stated[0].value))}",
+                f"base {format_number(base)}{_relation(base, float(stated[0].value))}",
             )
         return
     if not found.certain or any(_near(base, number) for number in said.numbers):
@@ -293,16 +293,16 @@ def _base(
     if slip:
         yield Remark(
             "base",
-            f"base {told(slip[0])}",
+            f"base {format_number(slip[0])}",
             "the number in its source",
-            f"base {told(base)}{_relation(base, slip[0])}",
+            f"base {format_number(base)}{_relation(base, slip[0])}",
         )
     elif (_digits(base) > FEW_DIGITS or base < LEAST_BASE) and not said.computes(OF_BASE):
         yield Remark(
             "base",
             "a base of one or two digits such as 10000 or 500000",
             f"published {kind} has such a base, and this number is not in the source",
-            f"base {told(base)}",
+            f"base {format_number(base)}",
         )
 
 
@@ -310,7 +310,7 @@ def _relation(found: float, wanted: float) -> str:
     """Name the slip that turns one base into another."""
     for power, words in ((2.0, "every second frequency"), (0.5, "half of each exponent")):
         if _near(found, wanted**power):
-            return f", which is {told(wanted)} with {words}"
+            return f", which is {format_number(wanted)} with {words}"
     return ""
 
 
@@ -372,7 +372,7 @@ def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Ite
         for one in said.under(("query_pre_attn_scalar",), (int, float))
         if _near(value, one.value**-0.5)
     ]
-    expected = f"scale 1/√D = {told(usual)}"
+    expected = f"scale 1/√D = {format_number(usual)}"
     if _near(value, D**0.5):
         why = "scores are multiplied by √D where they are meant to be divided by it"
     elif E != D and _near(value, E**-0.5) and not scalar:

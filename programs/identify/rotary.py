@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..finding import Identity, Part, told
+from ..finding import Identity, Part, format_number
 from ..rotary_matrices import may_be_faster, order_of, places, require_shape_of, speeds
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders, dynamic_of, ladders
@@ -61,7 +61,7 @@ def identify_rotary(code: Rotary, draw: Draw) -> Identity:
         part = Part(
             "overflow",
             lost,
-            f"NaN or infinity from position {told(lost)} on",
+            f"NaN or infinity from position {format_number(lost)} on",
             "inf or NaN in the image of a unit vector",
         )
         return replace(found, parts=(*found.parts, part))
@@ -246,10 +246,10 @@ def _length(blocks: Sequence[Blocks], found: Ladders, noise: float) -> Part:
                 "attention factor",
                 usual,
                 f"attention factor {usual:.4g}",
-                f"{seen}; 0.1 ln {told(factor)} + 1 = {usual:.6g}",
+                f"{seen}; 0.1 ln {format_number(factor)} + 1 = {usual:.6g}",
             )
         if abs(middle - usual**2) <= 4 * noise * usual**2:
-            seen += f"; that is the square of 0.1 ln {told(factor)} + 1"
+            seen += f"; that is the square of 0.1 ln {format_number(factor)} + 1"
             return Part(
                 "attention factor", middle, f"attention factor {middle:.4g}, applied twice", seen
             )

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..finding import simplest, told
+from ..finding import format_number, simplest
 from ..masks import told_matrix
 from ..response import allowance, gap
 from ..subjects import Attention
@@ -113,8 +113,8 @@ class Scale:
         }
         for name, value in ways.items():
             if abs(self.value - value) <= self.radius:
-                return f"{name} = {told(value)}" if name != "1" else "1"
-        return told(simplest(self.value - self.radius, self.value + self.radius))
+                return f"{name} = {format_number(value)}" if name != "1" else "1"
+        return format_number(simplest(self.value - self.radius, self.value + self.radius))
 
 
 def scale_of(

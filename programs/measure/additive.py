@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..calling import calm, evaluating, plain
+from ..calling import as_lists, evaluating, seeded_call
 from ..draw import Draw
 from ..grids import along_each_axis
 from ..identify import scalings
@@ -37,7 +37,7 @@ def table_of(subject: Additive, draw: Draw, most: int) -> Tensor:
         x = torch.zeros(1, count, subject.width, dtype=draw.dtype, device=draw.device)
         try:
             with evaluating(subject):
-                return calm(subject.added, x)[0]
+                return seeded_call(subject.added, x)[0]
         except (IndexError, RuntimeError):
             if count <= 4:
                 raise
@@ -89,7 +89,7 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
             continue
         x = torch.ones(rows, count, subject.width, dtype=draw.dtype, device=draw.device)
         with evaluating(subject):
-            result = calm(subject.added, x)
+            result = seeded_call(subject.added, x)
         if subject.learned and not bool((result != result[0, 0]).any()):
             return undecided("the rows of its learned table are all the same, as before training")
         apart = (result[:, :, None] - result[:, None]).norm(dim=-1).nan_to_num(nan=math.inf)
@@ -100,8 +100,8 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
             return broken(
                 f"tokens {s} and {t} of row {b} are the same after their positions were added",
                 {"tokens": "1 in every channel", "B": rows, "T": count, "row": b},
-                (f"token {s}", plain(result[b, s])),
-                (f"token {t}, which should differ", plain(result[b, t])),
+                (f"token {s}", as_lists(result[b, s])),
+                (f"token {t}, which should differ", as_lists(result[b, t])),
                 0.0,
                 bound,
                 B=rows,
@@ -149,8 +149,8 @@ def _same_row(table: Tensor, p: int, q: int, off: float, allowed: float) -> Outc
     return broken(
         f"positions {p} and {q} have the same row",
         {"positions": [p, q]},
-        (f"row {p}", plain(table[p])),
-        (f"row {q}, which should differ", plain(table[q])),
+        (f"row {p}", as_lists(table[p])),
+        (f"row {q}, which should differ", as_lists(table[q])),
         off,
         allowed,
         T=q + 1,
@@ -170,7 +170,7 @@ def _alike_in_a_grid(subject: Additive) -> Outcome | None:
         same = (table[:, None] == table[None]).all(-1).triu(1)
         if bool(same.any()):
             at = [[int(i) for i in torch.unravel_index(k, sizes)] for k in same.nonzero()[0]]
-            rows = [plain(table[k]) for k in same.nonzero()[0]]
+            rows = [as_lists(table[k]) for k in same.nonzero()[0]]
             return broken(
                 f"places {at[0]} and {at[1]} of a grid have the same row",
                 {"grid": list(sizes)},

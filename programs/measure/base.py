@@ -21,7 +21,7 @@ from ..applicable_laws import declared_of
 from ..calling import arranged
 from ..declarations import DeclaredAttention
 from ..draw import Draw
-from ..finding import Seen
+from ..finding import Counterexample
 from ..response import Allowed, Unsteady, allowance, place_of_largest
 from ..subjects import Attention, Layer, Subject
 
@@ -36,7 +36,7 @@ class Outcome:
     why: str
     error: float | None = None
     bound: float | None = None
-    witness: Seen | None = None
+    witness: Counterexample | None = None
     skipped: bool = False
     doubtful: bool = False
     sizes: Mapping[str, int] | None = None
@@ -56,8 +56,8 @@ def broken(
     allowed: float = 0.0,
     **sizes: int,
 ) -> Outcome:
-    """Return the outcome of a law that failed; the arguments form its witness, a :class:`Seen`."""
-    witness = Seen(inputs, here, there, difference, allowed)
+    """Return the outcome of a law that failed; the arguments form its :class:`Counterexample`."""
+    witness = Counterexample(inputs, here, there, difference, allowed)
     return Outcome(why, difference, allowed, witness, sizes=sizes)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..calling import calm, evaluating, plain
+from ..calling import as_lists, evaluating, seeded_call
 from ..draw import Draw
 from ..finite import finite_gradients
 from ..response import Recorder, unit_of
@@ -189,7 +189,7 @@ def watched(
     """Return the result of a call, and its coarsest float dtype: softmax is often in float32."""
     recorder = Recorder()
     with recorder:
-        result = calm(call, *given)
+        result = seeded_call(call, *given)
     unit = max(recorder.unit, unit_of(dtype))
     known = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
     return result, next((one for one in known if unit_of(one) == unit), dtype)
@@ -200,7 +200,7 @@ def shown(given: Inputs) -> list[Any]:
     return [
         x
         if not isinstance(x, Tensor)
-        else plain(x.cpu())
+        else as_lists(x.cpu())
         if x.numel() <= 16
         else f"{tuple(x.shape)}, drawn"
         for x in given
@@ -223,7 +223,7 @@ def finite(subject: Subject, draw: Draw) -> Outcome:
                     for start in STARTS:
                         given = way.given(draw, b, t, start)
                         try:
-                            calm(call, *given)
+                            seeded_call(call, *given)
                         except Exception as error:  # noqa: BLE001 (code may refuse a length)
                             first = first or error
                             continue

@@ -8,7 +8,7 @@ from bisect import bisect_left
 import torch
 
 from ...numeric.devices import name_of
-from ..calling import evaluating, plain
+from ..calling import as_lists, evaluating
 from ..draw import Draw
 from ..rotary_matrices import (
     fastest,
@@ -60,12 +60,12 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
             return broken(
                 f"{words} gives the same at positions {', '.join(str(told(p)) for p in points)}",
                 {
-                    "vector": plain(x.double().flatten().cpu()),
+                    "vector": as_lists(x.double().flatten().cpu()),
                     "way": words,
                     "positions": [told(p) for p in points],
                 },
-                (f"at {told(points[0])}", plain(results[0])),
-                (f"at {told(points[1])}, which should differ", plain(results[1])),
+                (f"at {told(points[0])}", as_lists(results[0])),
+                (f"at {told(points[1])}, which should differ", as_lists(results[1])),
                 0.0,
                 bound,
                 B=1,
@@ -109,8 +109,8 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
                             "to": list(ways[0]),
                             "vector": f"each unit vector of {subject.width} channels",
                         },
-                        (f"channel {off} at {list(start)}", plain(found[0, 0, off])),
-                        (f"at {list(ways[0])}, which should differ", plain(found[1, 0, off])),
+                        (f"channel {off} at {list(start)}", as_lists(found[0, 0, off])),
+                        (f"at {list(ways[0])}, which should differ", as_lists(found[1, 0, off])),
                         0.0,
                         bound,
                         D=subject.width,
@@ -160,11 +160,11 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
                     f"{where}columns a step {words} is not the same everywhere",
                     at
                     | {
-                        "its coordinates": plain(grid[r, c]),
-                        "next coordinates": plain(grid[after]),
+                        "its coordinates": as_lists(grid[r, c]),
+                        "next coordinates": as_lists(grid[after]),
                     },
-                    (f"step {words} from {[r, c]}", plain(steps[r, c])),
-                    (f"step {words} from [0, 0]", plain(steps[0, 0])),
+                    (f"step {words} from {[r, c]}", as_lists(steps[r, c])),
+                    (f"step {words} from [0, 0]", as_lists(steps[0, 0])),
                     float(off[r, c]),
                     bound,
                     **size,
@@ -172,8 +172,8 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
             return broken(
                 f"{where}columns no step {words} is seen",
                 at,
-                ("coordinates of [0, 0]", plain(grid[0, 0])),
-                (f"coordinates of {list(after)}, which should differ", plain(grid[after])),
+                ("coordinates of [0, 0]", as_lists(grid[0, 0])),
+                (f"coordinates of {list(after)}, which should differ", as_lists(grid[after])),
                 0.0,
                 bound,
                 **size,
@@ -182,8 +182,8 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
             return broken(
                 "a step right changes the coordinates as a step down does",
                 size,
-                ("step right", plain(seen["right"])),
-                ("step down", plain(seen["down"])),
+                ("step right", as_lists(seen["right"])),
+                ("step down", as_lists(seen["down"])),
                 0.0,
                 bound,
                 **size,

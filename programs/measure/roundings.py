@@ -21,7 +21,7 @@ from ...numeric.arithmetic import Arithmetic
 from ...numeric.devices import unit_roundoff
 from ...numeric.profile import profile_of
 from ...numeric.rounded import Rounded
-from ..calling import calm
+from ..calling import seeded_call
 from ..draw import Draw
 from ..identify.offsets import HIDING, heads_of
 from ..response import CANCELLED, MOVED, Allowed, allowance, moved_inside
@@ -125,7 +125,7 @@ class Roundings:
         if name == "all_three":
             made = code(*(x.clone() for x in inputs[:3]), inputs[3])
         else:
-            made = (calm(code, *inputs),)
+            made = (seeded_call(code, *inputs),)
         found = []
         for x, put, result in zip(vectors, inputs, made, strict=False):
             out = result.detach().to("cpu", torch.float64)
@@ -247,7 +247,7 @@ class Roundings:
 
     def _added(self, code: Callable[..., Any], x: Rounded) -> Rounded:
         put = self._given(x)
-        out = calm(code, put)
+        out = seeded_call(code, put)
         rounding = rounding_of(self.draw.dtype)
         p = torch.arange(2, put.shape[1] + 2, dtype=torch.float64)[:, None]
         size = max(_size(out), _size(put))

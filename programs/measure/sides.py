@@ -20,7 +20,7 @@ from torch import Tensor
 from attnproof.theorems.laws import Formula
 
 from ...numeric.rounded import Rounded
-from ..calling import plain
+from ..calling import as_lists
 from ..draw import Draw
 from ..identify.calls import Hand, calls_of
 from ..response import differences, place_of_largest
@@ -319,7 +319,7 @@ def shown(value: Any) -> Any:
     if not isinstance(x, Tensor):
         return x
     if x.numel() == 1:
-        return plain(x.reshape(()))
+        return as_lists(x.reshape(()))
     if x.dim() == 4 and x.shape[1] > 1 and bool((x == x[:, :1]).all()):
         return shown(x[:, 0])  # the same in every head
     line = x.double().flatten().sort().values
@@ -327,4 +327,4 @@ def shown(value: Any) -> Any:
     if unit and x.numel() == x.shape[-1]:
         return unit_words(int(x.flatten().argmax()), x.shape[-1])
     few = x.numel() <= SHOWN
-    return plain(x.reshape([n for n in x.shape if n > 1])) if few else f"shape {list(x.shape)}"
+    return as_lists(x.reshape([n for n in x.shape if n > 1])) if few else f"shape {list(x.shape)}"

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter
 
-from ..calling import arranged, calm, evaluating, fresh
+from ..calling import arranged, evaluating, fresh, seeded_call
 from ..draw import Draw
-from ..finding import Seen
+from ..finding import Counterexample
 from ..identify.calls import set_dropout
 from ..response import differences, gap, place_of_largest
 from ..running import in_a_line
@@ -84,7 +84,7 @@ def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
 
 
 def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
-    return calm(way.call, *way.given(draw, 1, length, start))
+    return seeded_call(way.call, *way.given(draw, 1, length, start))
 
 
 def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
@@ -122,12 +122,12 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                 for kind, given in calls:
                     call = way.of(actor) if kind is None else kind
                     try:
-                        calm(call, *given)
+                        seeded_call(call, *given)
                         did += 1
                     except Exception:  # noqa: BLE001 (code may refuse a call)
                         continue
                 try:
-                    again = calm(way.of(actor), *target)
+                    again = seeded_call(way.of(actor), *target)
                 except Exception as error:  # noqa: BLE001 (any code may raise anything)
                     return broken(
                         f"after {told} a call raises an error that it did not raise before",
@@ -186,7 +186,7 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
                 given = way.given(draw, b, t, 1)
                 before = [x.clone() if isinstance(x, Tensor) else x for x in given]
                 try:
-                    calm(way.call, *given, copied=False)
+                    seeded_call(way.call, *given, copied=False)
                 except Exception:
                     if way in plain:
                         raise
@@ -240,7 +240,9 @@ def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
     }
     for way in ways_of(subject):
         with evaluating(subject), suppress(Exception):  # code may refuse so many tokens
-            calm(way.call, *way.given(draw, 2, min(WRITTEN, getattr(subject, "most", WRITTEN)), 0))
+            seeded_call(
+                way.call, *way.given(draw, 2, min(WRITTEN, getattr(subject, "most", WRITTEN)), 0)
+            )
         for name, (weight, before) in held.items():
             told = f"a call in evaluation changes its weights: {name}"
             at = {"call": way.attribute, "T": WRITTEN, "weights": name}
@@ -327,12 +329,12 @@ def _gap(
     except Exception:  # noqa: BLE001 (code may refuse a call)
         return 0.0, 0.0, given, (0.0, 0.0)
     try:
-        after = calm(way.call, *given)
+        after = seeded_call(way.call, *given)
     except Exception as error:
         if before is _nothing:
             raise
         return math.inf, 0.0, given, (in_a_line(error, 160), "no error")
-    whole = calm(way.call, *longer)
+    whole = seeded_call(way.call, *longer)
     first = whole.narrow(axis, 0, n)
     off = differences(after, first)
     place = place_of_largest(off)
@@ -445,7 +447,7 @@ def training_returns(subject: Any, draw: Draw) -> Outcome:
         b, t = size
         if after == 0 or not still:
             calls = "calls in training, one in evaluation, calls in training"
-            seen = Seen(
+            seen = Counterexample(
                 {"B": b, "T": t, "seed": draw.seed, "calls": calls},
                 ("difference of two calls in training, after evaluation", after),
                 ("the same before", before),

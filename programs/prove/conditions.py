@@ -23,7 +23,7 @@ from attnproof.symbolic.terms import Term
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition
 
-from ..finding import speaks_of_gradients
+from ..finding import involves_gradients
 from ..response import leaves
 from ..source_numbers import asks_device
 from ..subjects import Pair, Subject
@@ -165,7 +165,7 @@ class Conditions:
     ) -> tuple[Condition, ...]:
         """Return what a proof assumes besides lengths: values, readings, and the calls covered."""
         kind = self.subject.kind
-        by_value = kind == "pair" or speaks_of_gradients(law.id, kind)
+        by_value = kind == "pair" or involves_gradients(law.id, kind)
         said = (BY_VALUE,) if by_value else ()
         if law.limits:
             said = (*said, Condition(law.limits, "where"))

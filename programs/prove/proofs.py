@@ -20,8 +20,8 @@ from attnproof.symbolic.terms import free
 from attnproof.theorems.laws import Formula
 from attnproof.verdict_line import Condition, clauses
 
-from ..applicable_laws import read_of_few
-from ..finding import UNLIKE, Finding, Seen
+from ..applicable_laws import why_not_at_fault
+from ..finding import DIFFERS_FROM_GRAPH, Counterexample, Finding
 from ..identify.applicability import no_formula
 from ..running import fault_in
 from ..source_numbers import numbers_in
@@ -52,7 +52,9 @@ def _of_one_call(findings: Sequence[Finding]) -> Finding:
     return replace(worst, assuming=tuple(assuming)) if worst.verdict == "holds" else worst
 
 
-def _found(law: Formula, verdict: str, why: str, seen: Seen | None = None, **more: Any) -> Finding:
+def _found(
+    law: Formula, verdict: str, why: str, seen: Counterexample | None = None, **more: Any
+) -> Finding:
     """Return a finding on a law, with its witness if there is one."""
     if seen is not None:
         more |= {"error": seen.difference, "bound": seen.allowed, "witness": seen}
@@ -149,9 +151,8 @@ class Proofs:
             return None
         how = "; ".join(filter(None, dict.fromkeys(self.gates[name].how for name in graphs)))
         where = " and ".join(filter(None, map(self.told.at, at)))  # empty if no length is free
-        told = (
-            f"{', '.join(filter(None, (where and f'at {where}', how)))}{',' * bool(how)} {UNLIKE}"
-        )
+        at_lengths = ", ".join(filter(None, (where and f"at {where}", how)))
+        told = f"{at_lengths}{',' * bool(how)} {DIFFERS_FROM_GRAPH}"
         try:
             seen = witness_of(self._run(law, graphs), at=at)
         except Unread:
@@ -160,9 +161,9 @@ class Proofs:
             return _found(law, "undecided", told)
         return self._broken(law, f"{told}, and breaks the law", seen, sizes=dict(at[0]))
 
-    def _broken(self, law: Formula, why: str, seen: Seen, **more: Any) -> Finding:
+    def _broken(self, law: Formula, why: str, seen: Counterexample, **more: Any) -> Finding:
         """Return a broken finding; undecided if the law itself was inferred from few tokens."""
-        few = read_of_few(law.id, self.subject)
+        few = why_not_at_fault(law.id, self.subject)
         return _found(law, "undecided", few) if few else _found(law, "broken", why, seen, **more)
 
     def _run(self, law: Formula, graphs: Mapping[str, Graph]) -> Run:

@@ -16,7 +16,7 @@ from attnproof.symbolic.scalars import length_value
 from attnproof.symbolic.terms import Term, free
 from attnproof.theorems.laws import Formula
 
-from ..finding import Seen
+from ..finding import Counterexample
 from ..response import place_of_largest
 from ..subjects import Pair, Rotary, Subject
 from .calls import CodeRaised
@@ -191,7 +191,7 @@ def witness_of(
     at: Sequence[Mapping[str, int]] = (),
     after: Sequence[Mapping[str, int]] = (),
     alone: bool = False,
-) -> Seen | None:
+) -> Counterexample | None:
     """Return inputs for which the code itself breaks the law by more than rounding, shrunk.
 
     ``at``: lengths by letter at which the code differs from its graph, tried first; ``alone``: the
@@ -266,7 +266,7 @@ def shrunk(run: Sides, values: dict[str, Tensor]) -> dict[str, Tensor]:
     return values
 
 
-def seen_of(run: Sides, values: dict[str, Tensor]) -> Seen:
+def seen_of(run: Sides, values: dict[str, Tensor]) -> Counterexample:
     """Return these values as a witness, at the place where the sides differ most."""
     told, both = run.gap(values), run.sides(values)
     assert told is not None
@@ -274,7 +274,7 @@ def seen_of(run: Sides, values: dict[str, Tensor]) -> Seen:
     gap, allowed, at = told
     inputs = {name: _plain(v) for name, v in values.items()}
     where = ", ".join(map(str, at))
-    return Seen(
+    return Counterexample(
         inputs,
         (f"left side at ({where})", float(both[0][at])),
         (f"right side at ({where})", float(both[1][at])),

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.finding import LEFT_OPEN, UNLIKE
+from attnproof.programs.finding import DIFFERS_FROM_GRAPH, LEFT_OPEN
 from attnproof.programs.subjects import Attention
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import combined
@@ -101,11 +101,11 @@ def test_the_line_of_a_proof_has_every_condition() -> None:
 
 
 def test_that_a_graph_is_not_the_code_is_told_with_what_was_measured() -> None:
-    unlike = found("traced", "undecided", why=f"at T = 601 {UNLIKE}")
+    unlike = found("traced", "undecided", why=f"at T = 601 {DIFFERS_FROM_GRAPH}")
     row = combined(NORM, [unlike, found("measured", "holds")], "again")
     assert row.verdict == "measured"
-    assert f"not proved: at T = 601 {UNLIKE}" in row.why
-    assert f"not proved: at T = 601 {UNLIKE}" in how(row)
+    assert f"not proved: at T = 601 {DIFFERS_FROM_GRAPH}" in row.why
+    assert f"not proved: at T = 601 {DIFFERS_FROM_GRAPH}" in how(row)
 
 
 @pytest.mark.parametrize(("error", "hidden"), [(7.5, False), (1e-6, True), (None, True)])

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from attnproof.programs.calling import given_back
+from attnproof.programs.calling import restored_settings
 from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.draw import Draw
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
@@ -133,7 +133,7 @@ def test_what_code_sets_at_more_tokens_is_set_in_no_other_run() -> None:
         name="a", attend=lambda q, k, v, _: sets_when_long(q, k, v), heads=2, groups=2, width=4
     )
     law, heard = "permutation", lambda _: None
-    with given_back():
+    with restored_settings():
         told = at_longer(code, [law], Draw(), heard, exact=[law])
         set_ = [torch.get_default_dtype() for _ in told]
     assert set_ == [torch.float32]

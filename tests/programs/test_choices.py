@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from attnproof.programs import fitting
-from attnproof.programs.choices import Choice, choices, weighed
+from attnproof.programs.choices import Choice, checked_under_choices, choices
 from attnproof.programs.declarations import DeclaredAttention
-from attnproof.programs.finding import Finding, Seen
+from attnproof.programs.finding import Counterexample, Finding
 from attnproof.programs.prove.calls import calls_of
 from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Subject
@@ -21,7 +21,7 @@ from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import LawOfCodeRecord
 from attnproof.real_code.request import Asked
 
-SEEN = Seen({}, ("a", 1), ("b", 2), 1.0)
+SEEN = Counterexample({}, ("a", 1), ("b", 2), 1.0)
 BROKEN = Finding("norm", "measured", "broken", "they differ", witness=SEEN)
 HOLDS = Finding("norm", "measured", "holds", "")
 
@@ -52,18 +52,18 @@ def test_a_law_that_another_line_keeps_is_undecided_with_both_lines() -> None:
     def find(one: Subject) -> tuple[Finding, ...]:
         return (HOLDS,) if one is second else (BROKEN,)
 
-    (one,) = weighed(find(first), find, iter(others))
+    (one,) = checked_under_choices(find(first), find, iter(others))
     assert (one.verdict, one.witness) == ("undecided", None)
     assert one.why.startswith("told: ")
-    (one,) = weighed(find(first), lambda _: (BROKEN,), iter(others))
+    (one,) = checked_under_choices(find(first), lambda _: (BROKEN,), iter(others))
     assert one == BROKEN
-    (one,) = weighed(find(first), find, iter([replace(others[0], line=False)]))
+    (one,) = checked_under_choices(find(first), find, iter([replace(others[0], line=False)]))
     assert (one.verdict, one.why) == ("broken", "told: they differ")
 
 
 def test_the_lines_that_fit_are_choices_and_those_that_are_told_are_not() -> None:
     subject = replace(adapted_as(rotated), others=("x: B n D, positions: n -> x",))
-    (told,) = (one.told for one in choices(subject, lambda line: adapted_as(rotated, line)))
+    (told,) = (one.words for one in choices(subject, lambda line: adapted_as(rotated, line)))
     assert subject.line in told
     assert subject.others[0] in told
     assert not [*choices(subject)]
@@ -187,10 +187,10 @@ def test_lines_are_looked_for_once_and_not_for_long(monkeypatch: pytest.MonkeyPa
             asked.append(1)
 
     monkeypatch.setattr(fitting, "SECONDS", 0.05)
-    others = fitting.Others((), rest)
+    others = fitting.Alternatives((), rest)
     assert not asked
     assert [*others] == ["x: B E n -> x"] == [*others]
-    assert [*fitting.Others("abcd", rest)] == ["a", "b", "c"]
+    assert [*fitting.Alternatives("abcd", rest)] == ["a", "b", "c"]
 
 
 def test_as_many_queries_as_keys_are_no_other_reading() -> None:

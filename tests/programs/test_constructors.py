@@ -282,7 +282,7 @@ def test_a_width_that_was_chosen_here_is_named_where_another_keeps_the_law() -> 
     law = ("follows-its-arguments",)
     (seen,) = examine(subject, (Draw(),), law)
     assert seen.verdict == "broken"
-    wider = [one for one in choices(subject) if "head_dim=16" in one.told]
+    wider = [one for one in choices(subject) if "head_dim=16" in one.words]
     (other,) = examine(wider[0].make(), (Draw(),), law)
     assert other.verdict == "holds"
 

@@ -382,7 +382,7 @@ def test_a_number_of_channels_that_no_name_explains_is_a_guess_that_is_told() ->
     assert told.line == "x: B n H D, positions: n, denom_dim = D -> x"
     assert "with denom_dim = D, which is a guess" in told.adapted
     assert any("denom_dim" in one for one in told.conditions)
-    others = [one.told for one in choices(told, lambda line: adapted_as(turned, line))]
+    others = [one.words for one in choices(told, lambda line: adapted_as(turned, line))]
     assert [one for one in others if "holds with denom_dim = 16: say what it is" in one]
     line = "x: B n H D, positions: n, denom_dim = 64 -> x"
     assert "which is a guess" not in adapted_as(turned, line).adapted
