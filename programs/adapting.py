@@ -91,8 +91,8 @@ def adapt(
     if declared is not None:
         if subject.kind not in declares(declared):
             raise OtherKind(
-                f"{subject.name} is {subject.kind} code, and what is declared is "
-                f"declared of {' or '.join(declares(declared))} code"
+                f"{subject.name} is {subject.kind} code, and the declaration is one of "
+                f"{' or '.join(declares(declared))} code"
             )
         changed["declared"] = declared
     return _with(subject, changed)
@@ -189,7 +189,7 @@ def _adapted(
             one for one in dir(code.call) if not one.startswith("_") and one not in bare
         )
         told = (
-            f"objects of {_name(thing, name)} cannot be called; say which method is, as in "
+            f"objects of {_name(thing, name)} cannot be called; name the method to call, as in "
             f"--call 'x: B n E -> B n E; method NAME': it has {own or 'none'}"
         )
         raise NoAdapter(_name(thing, name), place_of(thing), {"building it": told})
@@ -252,7 +252,7 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         )
         return replace(subject, adapted=f"{subject.adapted}; taken for {one} code: {said}")
     if why:
-        tried["with the vectors of its words"] = why
+        tried["with the embeddings of its tokens"] = why
     like = kind or next(iter(named), "") or _like(code)
     raise NoAdapter(
         code.name,
@@ -303,11 +303,11 @@ def _why_another_kind(code: Code, kind: str, named: list[str], subject: Subject)
     """
     weighs = kind not in named or _has_parameters(code)
     if weighs and isinstance(subject, Rotary) and not _rotates(subject):
-        return "it can be called as rotary code, and does not rotate what it is given"
+        return "it can be called as rotary code, but does not rotate its input"
     if kind not in named and _adds_nothing(subject):
-        return f"it can be called as {kind} code, and adds nothing"
+        return f"it can be called as {kind} code, but adds nothing"
     if named and kind not in named and "; method " in subject.line:
-        return f"only a method of it can be called so, and its names say {named[0]}"
+        return f"only one of its methods can be called so, and its names suggest {named[0]}"
     return _why_names_rule_out(code, kind, named)
 
 
@@ -326,18 +326,18 @@ def _why_names_rule_out(code: Code, kind: str, named: list[str]) -> str:
     if (kind in ("attention", "layer", "mask", "additive") and embeds) or (
         kind == "additive" and own == ["rotary"]
     ):
-        return "its name says a rotary embedding, and almost anything can be called so"
+        return "its name suggests a rotary embedding, and almost any code can be called so"
     placed = "additive" in named and kind not in named and not PARTS.search(code.name)
     if kind == "layer" and {"query", "key", "value"} <= {one.role for one in parameters(code.call)}:
-        return "it takes queries, keys and values, and almost anything can be called so"
+        return "it takes queries, keys and values, and almost any code can be called so"
     if kind == "attention" and placed:
-        return "its name says a table of positions, and almost anything can be called so"
+        return "its name suggests a table of positions, and almost any code can be called so"
     if kind == "bias" and own == ["additive"]:
-        return "its name says a table of positions, a row of which is not a query and its keys"
+        return "its name suggests a table of positions, whose rows are not queries"
     any_code = kind == "layer" or (kind == "attention" and "rotary" in named)
     if any_code and named and kind not in named and not _has_parameters(code):
         return (
-            f"almost anything can be called as {kind} code, and its names say "
+            f"almost any code can be called as {kind} code, and its names suggest "
             f"{' and '.join(named)}: if it is {'a layer' if kind == 'layer' else kind}, say so"
         )
     return ""

@@ -79,7 +79,7 @@ def _grid_map(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
     def call(x: Tensor) -> Tensor:
         sizes = dict(zip(here, x.shape, strict=True))
         if len(set(sides)) < len(sides) and sizes["h"] != sizes["w"]:
-            raise ValueError(f"{code.name} makes a table of squares, got {tuple(x.shape[1:-1])}")
+            raise ValueError(f"wanted a square grid for {code.name}, got {tuple(x.shape[1:-1])}")
         lengths = lengths_of(signature, **sizes)
         arrays = {one.name: _array(one, x, here, lengths) for one in signature.arrays}
         return read_back(run(arrays, lengths)[back], axes, here, lengths)
@@ -143,7 +143,7 @@ def _token_map(
         rows, asked, _ = x.shape
         count = fixed or asked
         if asked > count:
-            raise SignatureError(f"wanted at most {count} tokens, of {signature}, got {asked}")
+            raise SignatureError(f"wanted at most {count} tokens for {signature}, got {asked}")
         x = torch.cat((x, x.new_zeros(rows, count - asked, x.shape[2])), 1)
         lengths = lengths_of(signature, B=rows, n=count, p=0, **{here[2]: width})
         arrays = {one.name: _array(one, x, here, lengths, another) for one in signature.arrays}
@@ -206,13 +206,13 @@ def additive(
     """
     for back in signature.results:
         if back.kind in TABLES:
-            raise SignatureError(_rotates(code, signature, f"a table that is told as {back.kind}"))
+            raise SignatureError(_rotates(code, signature, f"a table declared as {back.kind}"))
     if {"cos", "sin"} <= {role(back) for back in signature.results}:
         raise SignatureError(_rotates(code, signature, "a table of cosines and one of sines"))
     signature, told_width = _with_feature_letter(signature)
     width = _width(code, signature)
     if told_width not in (0, width):
-        raise SignatureError(f"wanted rows of {told_width} numbers, and {code.name} gives {width}")
+        raise SignatureError(f"wanted rows of {told_width} numbers from {code.name}, got {width}")
     code = settled(code, signature, **{feature_letter(signature): width})
     call = _token_map(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
@@ -232,8 +232,8 @@ def additive(
     scale = float(((at_one - at_zero) * one).sum().detach() / (one * one).sum()) if adds else 1.0
     if adds and not torch.allclose(at_one - at_zero, scale * one, rtol=1e-3, atol=1e-4):
         raise SignatureError(
-            f"wanted tokens and a table in a sum, and {code.name}, called as {signature}, gives "
-            "something else"
+            f"wanted the sum of tokens and a table, and {code.name}, called as {signature}, "
+            "returns something else"
         )
     parts = code.module.parameters() if code.module is not None else ()
     sides = grid_letters(signature)
@@ -249,10 +249,10 @@ def additive(
                         (
                             "" if adds else "it makes the table, which is added to x here",
                             *(
-                                f"rows of offsets {those} are read as those of positions"
+                                f"rows for offsets {those} are read as rows for positions"
                                 for those in read
                             ),
-                            f"it knows {fixed_length(signature)} tokens alone"
+                            f"it takes exactly {fixed_length(signature)} tokens"
                             * bool(fixed_length(signature)),
                         ),
                     )
@@ -288,15 +288,15 @@ def _require_places(code: Code, signature: Signature, width: int, found: Tensor)
         raise SignatureError(f"with another id: {raised(code, error)}") from error
     if not torch.equal(other[:, 1:], found[:, 1:]):
         raise SignatureError(
-            f"wanted a table of places, and what {code.name} gives is of the ids that it is given"
+            f"wanted a table of positions, and the result of {code.name} depends on the token ids"
         )
 
 
 def _rotates(code: Code, signature: Signature, what: str) -> str:
     """Return why a table of rotations is refused, and the line to write instead."""
     return (
-        f"{code.name}, called as {signature}, gives {what}, and no table that is added; what "
-        f"rotates by it stands behind a semicolon, as in '.. -> freqs: n D/2; then "
+        f"{code.name}, called as {signature}, returns {what}, not a table that is added; the code "
+        f"that rotates by it follows a semicolon, as in '.. -> freqs: n D/2; then "
         f"NAME(x: B H n D, freqs: n D/2 cis -> x)'"
     )
 

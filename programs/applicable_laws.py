@@ -16,15 +16,15 @@ from .subjects import Additive, Attention, Bias, Mask, Rotary, Subject
 from .supplied_inputs import not_its_own
 
 NO_MASK = "no causal mask is declared"
-NOT_ALIGNED = "where the last query stands was not read, and is not declared"
+NOT_ALIGNED = "the position of the last query was neither read nor declared"
 NOT_CAUSAL = "declared as not causal"
 NOT_READ = (
-    "the code takes tokens: a row of padding alone, which nobody reads, is asked about where "
-    "attention:hidden_row=zero says that it is no NaN"
+    "the code takes tokens: a row of padding only, whose output nobody uses, is checked if "
+    "attention:hidden_row=zero declares that it is not NaN"
 )
 NUMBERS_ALONE = (
-    "its mask is numbers that it adds: whether a row of them is −inf is for the caller to say, or "
-    "for attention:hidden_row=zero"
+    "its mask is additive: whether a row is −inf throughout is up to the caller, unless "
+    "attention:hidden_row=zero is declared"
 )
 
 # By law: the field of the subject that it needs, and what the code lacks if that field is empty.
@@ -35,7 +35,7 @@ NEEDED_FIELDS = {
     ),
     "shift-of-cached-keys": (
         "shift",
-        "no code was given that shifts keys which are rotated already",
+        "no code was given that shifts keys that are already rotated",
     ),
     "cache-keeps-its-positions": ("evict", "no code was given that keeps keys in a cache"),
     "conversion-keeps-scores": (
@@ -44,18 +44,18 @@ NEEDED_FIELDS = {
     ),
     "grid-steps": ("grid", "it makes no grid of positions"),
     "follows-its-arguments": ("make", "it cannot be built with other settings"),
-    "offsets-have-own-index": ("index", "the code shows no index into its table"),
+    "offsets-have-own-index": ("index", "the code exposes no index into its table"),
     "training-returns": ("module", "there is no module to train"),
-    "weights-as-shown": ("weights", "the code returns no weights of each head"),
+    "weights-as-shown": ("weights", "the code does not return the weights of each head"),
     "training-is-evaluation": ("module", "there is no module to train"),
     "order-of-keys": ("attend", "the code takes tokens, not queries, keys and values"),
-    "alignment": ("attend", "the code takes tokens: queries are as many as keys"),
+    "alignment": ("attend", "the code takes tokens: there are as many queries as keys"),
     "step-by-step": ("step", "the code keeps no cache"),
     "documents-apart": ("documents", "the code takes no packed documents"),
-    "translation": ("whole_layer", "the code has no place at which its tokens start"),
+    "translation": ("whole_layer", "the code takes no position at which its tokens start"),
     "queries-apart": ("attend", "the code takes tokens: its queries cannot be told apart"),
     "last-rows": ("bias", "a window has no last queries"),
-    "paths-agree": ("paths", "it has one path"),
+    "paths-agree": ("paths", "it has only one path"),
 }
 
 
@@ -100,7 +100,7 @@ def why_order_matters(subject: Any) -> str:
         said = getattr(subject, "declared", None) is not None
         return f"{'a mask is declared' if said else 'it has a mask'}, so order matters"
     if getattr(subject, "positional", False) or declared.positions not in (None, "none"):
-        return "the code is meant to look at positions"
+        return "the code is meant to use positions"
     return ""
 
 
@@ -116,7 +116,7 @@ def _no_scale(subject: Attention) -> str:
     if subject.declared is None:
         return "no scale is declared"
     if subject.positional or declared_of(subject).positions not in (None, "none"):
-        return "the code looks at positions: scores are not the products alone"
+        return "the code uses positions: its scores are not q·k alone"
     return ""
 
 
@@ -141,7 +141,7 @@ def _one_group(subject: Attention) -> str:
 
 def _translation(subject: Attention) -> str:
     absolute = subject.positional or declared_of(subject).positions == "absolute"
-    return "the layer is meant to look at absolute positions" if absolute else ""
+    return "the layer is meant to use absolute positions" if absolute else ""
 
 
 def _window(subject: Subject) -> str:
@@ -149,7 +149,7 @@ def _window(subject: Subject) -> str:
     if not declared.window:
         return "no window is declared"
     whole = isinstance(subject, Mask) or declared.causal
-    return "" if whole else "windows are counted where the mask is causal; declare causal"
+    return "" if whole else "a window is checked only with a causal mask; declare causal"
 
 
 def _alignment(subject: Subject) -> str:
@@ -168,13 +168,13 @@ def _no_mask(subject: Attention) -> str:
     if subject.masks or subject.hide is not None or subject.reading is not None:
         return ""
     left = subject.given.get("no mask", "")
-    told = f"what {left} means is not known: say it behind its axes, with --call"
+    told = f"the meaning of {left} is not known: state it after its axes, with --call"
     return told if left else "the code takes no mask"
 
 
 def _no_numbers(subject: Attention) -> str:
     takes = subject.attend is not None and "float" in subject.masks
-    return "" if takes else "the code takes no mask of numbers"
+    return "" if takes else "the code takes no additive mask"
 
 
 def _no_truth(subject: Subject) -> str:
@@ -189,8 +189,8 @@ def _no_truth(subject: Subject) -> str:
     if subject.hide is not None and subject.layer is not None and not subject.from_start:
         return ""
     if subject.reading is not None:
-        return "its mask is of a context: hidden-keys-do-nothing asks what that hides"
-    return "the code takes no mask of truth values"
+        return "its mask is that of a context: hidden-keys-do-nothing checks what it hides"
+    return "the code takes no boolean mask"
 
 
 def _no_rows(subject: Attention) -> str:
@@ -312,4 +312,6 @@ def why_not_at_fault(law: str, subject: Subject) -> str:
     """
     if law == "causal" or law not in as_read.LAWS or not getattr(subject, "as_read", None):
         return ""
-    return "which keys are to be seen does not follow from what was read; declare what is meant"
+    return (
+        "which keys a query should see does not follow from the mask as read; declare what is meant"
+    )

@@ -249,7 +249,7 @@ class OnHeads:
         keys = b.shape[2]
         if queries > keys:
             raise SignatureError(
-                f"wanted at most as many queries as keys, of code for one length, got {queries} "
+                f"wanted at most as many queries as keys, for code with one length, got {queries} "
                 f"queries and {keys} keys"
             )
         more = keys - queries
@@ -354,7 +354,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     masks = (*on.masks, *on.query_masks)
     spared = on.left_out - {one.name for one in on.query_masks}  # these go with a mask of keys
     beside = other_masks(code, [one.name for one in on.masks[:1]], masks, spared) if mask else []
-    told = ["it knows one length: fewer queries stand in its last places"] if on.square else []
+    told = ["it takes one length: fewer queries are put in the last places"] if on.square else []
     held = [one.name for one in signature.arrays if role(one) == "bounds"]
     told += [HOLDS["bounds"].format(name) for name in held]
     return Attention(
@@ -411,7 +411,7 @@ def other_masks(
     taken = {one.name for one in parameters(code.call) if takes_mask(one)}
     told = [*shown.values()]
     if taken - {*own, *shown, *code.options.arguments}:
-        told.append(f"no mask but {' and '.join(dict.fromkeys((*own, *shown)))} is given")
+        told.append(f"no mask other than {' and '.join(dict.fromkeys((*own, *shown)))} is passed")
     return told
 
 

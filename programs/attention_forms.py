@@ -79,7 +79,7 @@ def _fit_attention(code: Code) -> Attention:
         # its causal flag may require a mask: then call it without, and still check causality
         line, more = tokens_line(_undeclared(code), known, failed, keeps=True)
     if not _speaks_of_attention(code):
-        raise DoesNotFit("neither its name nor its source speaks of attention or softmax")
+        raise DoesNotFit("neither its name nor its source mentions attention or softmax")
     return replace(attention(code, parse(line), guessed=True), others=more)
 
 

@@ -129,7 +129,9 @@ def _built(cls: Callable[..., Any], name: str, options: Options) -> Code:
         _require_hashes(holder)
         return _module(_drawn(holder), name, options, given, maker)
     if maker is not None:
-        raise DoesNotFit(f"wanted a module that it builds, got {type(holder).__name__}")
+        raise DoesNotFit(
+            f"wanted a function that builds a module, got one that builds {type(holder).__name__}"
+        )
     return _instance(holder, name, options, given)
 
 
@@ -177,7 +179,7 @@ def _require_hashes(module: nn.Module) -> None:
         list(module.modules())
     except TypeError as error:
         raise DoesNotFit(
-            f"torch cannot go through its parts, as for its parameters: {error} (a class with "
+            f"torch cannot traverse its submodules, as for its parameters: {error} (a class with "
             "__eq__ needs a __hash__)"
         ) from None
 
@@ -292,11 +294,13 @@ def _changed_arguments(
             given[taken[0].name] = value
         elif not _configured(given, name, value):
             raise NoSetting(
-                f"{cls.__name__} takes {', '.join(p.name for p in known)}, and no {name} among them"
+                f"{cls.__name__} takes {', '.join(p.name for p in known)}, and not {name}"
             )
     missing = [one.name for one in known if one.required and one.name not in given]
     if missing:
-        raise NoSetting(f"what {cls.__name__} was built with is not known: {', '.join(missing)}")
+        raise NoSetting(
+            f"the arguments that built {cls.__name__} are not known: {', '.join(missing)}"
+        )
     return given
 
 

@@ -122,7 +122,7 @@ def _unnamed(one: Parameter) -> str:
     if one.is_unknown_number:
         raise DoesNotFit(
             f"it needs {one.name!r}, a whole number, and its name does not say which; "
-            f"write {one.name} = 1, or what it is, in the whole --call"
+            f"write {one.name} = 1, or the right value, in the whole --call"
         )
     raise DoesNotFit(
         f"it needs {one.name!r}, and its name does not say what that is; "

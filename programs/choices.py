@@ -54,8 +54,8 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
     if called is not None:
         for line in subject.others:
             told = (
-                f"{BROKEN_AS_GUESSED}, --call '{subject.line}', and holds as --call '{line}': say "
-                "which it is"
+                f"{BROKEN_AS_GUESSED}, --call '{subject.line}', and holds under --call '{line}': "
+                "say which is meant"
             )
             yield Choice(told, partial(called, line), line=True)
         for flag in _flags(subject.line):
@@ -67,12 +67,12 @@ def choices(subject: Subject, called: Callable[[str], Subject] | None = None) ->
             number = one.value if isinstance(one.value, int) else getattr(subject, "width", 4)
             other = f"{one.name} = {2 * number}"
             line = subject.line.replace(str(one), other, 1)
-            told = f"{BROKEN_AS_GUESSED}, with {one}, and holds with {other}: say what it is"
+            told = f"{BROKEN_AS_GUESSED}, with {one}, and holds with {other}: say which is meant"
             yield Choice(told, partial(called, line), line=True)
     takes = isinstance(subject, Attention) and (subject.hide or subject.reading or subject.masks)
     if isinstance(subject, Attention) and takes:
         told = (
-            "broken where hidden keys get the lowest number there is; it holds with "
+            "broken if keys are hidden by the lowest number of the dtype; it holds with "
             f"{FINITE_MASK:g}"
         )
         yield Choice(told, partial(_with_finite_mask, subject))

@@ -601,7 +601,7 @@ def _configured(
     try:
         return construct(annotation, given)
     except DoesNotFit as error:
-        raise DoesNotFit(f"{error}; its parts are told as --set {name}.PART=VALUE") from error
+        raise DoesNotFit(f"{error}; set its fields with --set {name}.FIELD=VALUE") from error
 
 
 def _small(config: Any) -> dict[str, int]:

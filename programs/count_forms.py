@@ -213,13 +213,15 @@ def _backs(
     for back in (one for one in found[0] if one in found[1]):
         shapes = [one[back].shape for one in found]
         if len(shapes[0]) != len(shapes[1]):
-            raise DoesNotFit(f"with other lengths it returned {shapes[1]} after {shapes[0]}")
+            raise DoesNotFit(f"it returned {shapes[0]}, and {shapes[1]} for other lengths")
         axes = []
         for pair in zip(*shapes, strict=True):
             fits = (c for c in names[0] if (names[0][c], names[1][c]) == pair)
             axes.append(next(fits, own if pair[0] == pair[1] and own not in letters else ""))
             if not axes[-1]:
-                told = f"an axis of length {pair[0]}, then {pair[1]}, has no length of its inputs"
+                told = (
+                    f"an axis of length {pair[0]}, then {pair[1]}, matches no length of its inputs"
+                )
                 raise DoesNotFit(told)
         yield " ".join(axes), back % " ".join(axes)
 
@@ -340,14 +342,16 @@ def fit_bias(code: Code) -> Bias:
             return found
     if hasattr(code.call, "relative_position_bias_table"):
         return table_of_window(code)
-    raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
+    raise DoesNotFit(
+        failed[0] if failed else "none of its parameters is a number of queries or keys"
+    )
 
 
 def _fit_bias_line(clauses: str, code: Code, line: str) -> Fit[Bias]:
     """Fit a line as a bias; for a window, whole numbers are the index into a table."""
     numbers = _value(code, line)
     if line.partition(";")[0].endswith(" H") and _is_width(code, numbers.shape[-1]):
-        raise DoesNotFit(f"called as {line}, it gives features of each offset, and no heads")
+        raise DoesNotFit(f"called as {line}, it returns features for each offset, not heads")
     whole = not numbers.is_floating_point()
     if whole and "(h w)" not in line:
         raise DoesNotFit(f"wanted numbers to add, got {numbers.dtype}")
@@ -356,11 +360,13 @@ def _fit_bias_line(clauses: str, code: Code, line: str) -> Fit[Bias]:
     square = subject.bias(6, 6) if subject.bias is not None else torch.zeros(2, 2)
     along = torch.equal(square[..., 1:, 1:], square[..., :-1, :-1]) and bool(square.any())
     if " r n tokens" in line and not along:
-        raise DoesNotFit(f"called as {line}, it gives a number for each place, and no offset")
+        raise DoesNotFit(
+            f"called as {line}, it returns a number for each position, not for each offset"
+        )
     if subject.bias is not None and _decays(square):
         raise DoesNotFit(
-            f"called as {line}, it gives factors of weights, 0 for later keys, and "
-            f"nothing that is added to scores"
+            f"called as {line}, it returns factors of weights, 0 for later keys, and "
+            f"not a bias that is added to scores"
         )
     seen = (
         subject.bias(3, 7)
@@ -418,7 +424,9 @@ def fit_mask(code: Code) -> Mask:
     found = _first(_lines(code, _MASK, "1", failed), _fit_mask_line, code, failed)
     if found is not None:
         return found
-    raise DoesNotFit(failed[0] if failed else "no parameter of it is a count of queries or keys")
+    raise DoesNotFit(
+        failed[0] if failed else "none of its parameters is a number of queries or keys"
+    )
 
 
 def _fit_mask_line(code: Code, line: str) -> Fit[Mask]:
@@ -436,7 +444,7 @@ def _fit_mask_line(code: Code, line: str) -> Fit[Mask]:
     kind = "add" if not truth else "keep" if own else "hide"
     if kind == "add" and bool(((square != 0) & (square > HIDES_BELOW)).any()):
         raise DoesNotFit(
-            f"called as {line}, it gives numbers that hide nothing where they are added"
+            f"called as {line}, it returns numbers that hide nothing when they are added"
         )
     signature = parse(_ended(line, kind))
     return Fit(str(signature), mask(code, signature, guessed=True), plain(3, 7).double(), ())
@@ -472,7 +480,7 @@ def fit_additive(code: Code) -> Additive:
         found = _first(groups, _fit_additive_line, code, failed)
     except Ambiguous as error:
         if len({one.partition(" -> ")[0] for one in lines}) < len(lines):
-            raise DoesNotFit(f"several tables come back of one call: {error}") from None
+            raise DoesNotFit(f"one call returns several tables: {error}") from None
         raise
     if found is not None:
         return found
@@ -573,21 +581,21 @@ def _fit_additive_line(code: Code, line: str) -> Fit[Additive]:
         raise DoesNotFit(f"called as {line}, it adds nothing")
     if torch.equal(made[:, 0], 0 * made[:, 0]) and torch.equal(made[:, 2], 2 * made[:, 1]):
         raise DoesNotFit(
-            f"called as {line}, it gives angles, place times frequency, of which "
-            f"others take cosines and sines, and nothing that is added"
+            f"called as {line}, it returns angles, position times frequency, of which "
+            f"other code takes cosines and sines, not a table that is added"
         )
     alike = torch.equal(made[0], made[1])
     apart = bool((made[:, 1:] != made[:, :1]).any()) and alike
     guessed = ": n B E" in line and order_in(code.text)[:1] != "t"  # else it is a fault of the code
     if guessed and not alike and torch.equal(made, made[:, :1].expand_as(made)):
         raise DoesNotFit(
-            f"called as {line}, each row of the batch has a place and all its tokens have the "
-            "same: other axes are those of tokens"
+            f"called as {line}, positions differ between rows of the batch and not between "
+            "tokens: tokens lie along another axis"
         )
     if not apart and any(role(one) == "ids" for one in parse(line).arrays):
         raise DoesNotFit(
-            f"called as {line}, it gives each id its row, wherever that stands: it "
-            f"embeds words, not positions"
+            f"called as {line}, it returns the same row for an id at every position: it "
+            f"embeds tokens, not positions"
         )
     return Fit(str(parse(line)), subject, made, (apart, _along_every_side(subject)))
 

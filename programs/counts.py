@@ -32,7 +32,7 @@ from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
 from .supplied_inputs import chosen, of_lengths, told
 
-ONE_LENGTH = "it knows one length, so the last rows are taken for fewer queries"
+ONE_LENGTH = "it takes one length, so fewer queries are read from the last rows"
 WINDOW = "(h w)"
 MASK_AXES = ("B", "H", "r", "n")
 START = parse("start = (n - r) -> 1").arguments[0]  # position of the first of the last queries
@@ -142,7 +142,7 @@ def _by_lengths(code: Code, signature: Signature, heads: bool) -> LengthMap:
         value = read_back(found, axes, wanted, {**lengths, **own})[0]
         if of_heads and not heads:  # a mask is shared by all heads
             if not torch.equal(value, value[:1].expand_as(value)):
-                raise SignatureError(f"wanted one mask for all heads, of {signature}, got several")
+                raise SignatureError(f"wanted one mask for all heads from {signature}, got several")
             value = value[0]
         return value.expand(*value.shape[:-2], rows + more, keys + more)
 
@@ -158,7 +158,7 @@ def _by_lengths(code: Code, signature: Signature, heads: bool) -> LengthMap:
     if more:
         which = "last" if last else "first"
         rows = "row and column" if more == 1 else f"{more} rows and columns"
-        said += f"; its {which} {rows} are of no token, and left out"
+        said += f"; its {which} {rows} belong to no token, and are left out"
     return call, said
 
 
@@ -207,18 +207,20 @@ def _fixed(code: Code, signature: Signature, heads: bool) -> LengthMap:
 
     def call(queries: int, keys: int) -> Tensor:
         if keys > most:
-            raise SignatureError(f"wanted at most {most} keys, of {signature}, got {keys}")
+            raise SignatureError(f"wanted at most {most} keys for {signature}, got {keys}")
         lengths = lengths_of(signature, B=1, H=heads_of(code))
         value: Tensor = runs(code, signature)(plain_arrays(signature, lengths), lengths)[back]
         if value.shape[-2:] != (most, most):
-            raise SignatureError(f"wanted {most} {most} last, of {signature}, got {value.shape}")
+            raise SignatureError(
+                f"wanted last axes {most} {most} from {signature}, got {tuple(value.shape)}"
+            )
         for place in reversed(range(len(axes) - 2)):
             if not heads or "H" not in axes[place].letters:
                 value = value.select(place, 0)
         value = value[None] if heads and value.dim() == 2 else value
         return value[..., keys - queries : keys, :keys]
 
-    return call, f"it knows {most} tokens alone, of which the first are taken"
+    return call, f"it takes exactly {most} tokens, of which the first are used"
 
 
 def last_rows(value: Tensor, queries: int) -> Tensor:
@@ -289,8 +291,8 @@ def _nothing_added(signature: Signature) -> str:
     handed = ", ".join(str(one) for one in signature.arrays)
     values = chosen(signature, of_lengths)["values"]
     return (
-        f"as a bias it is 0 everywhere, where {values}, so that no law would "
-        "say anything of it; check attention that adds it: a function that attends with q, k, v "
+        f"as a bias it is 0 everywhere, where {values}, so that every law would hold "
+        "vacuously; check attention that adds it: a function that attends with q, k, v "
         "and what this returns, "
         f"--call 'q: B H r D, k: B H n D, v: B H n D, {handed} -> B H r D'"
     )

@@ -147,7 +147,7 @@ def parse(text: str) -> Declared:
     name, _, rest = text.partition(":")
     if name not in DECLARED:
         raise ValueError(
-            f"declared is one of {', '.join(DECLARED)}, then a colon; got {text!r}"
+            f"a declaration begins with one of {', '.join(DECLARED)}, then a colon; got {text!r}"
             f"{_nearest(name, DECLARED)}"
         )
     made: Declared = fields_of(DECLARED[name], name, rest, text)
@@ -190,7 +190,7 @@ def _read(kind: str, value: str, part: str) -> Any:
             return int(value)
         return float(value) if kind.startswith("float") else value
     except (KeyError, ValueError):
-        wanted = kind.split(" |", 1)[0].replace("tuple[float, ...]", "numbers with ; between")
+        wanted = kind.split(" |", 1)[0].replace("tuple[float, ...]", "numbers separated by ;")
         raise ValueError(f"wanted {wanted}, got {value!r} in {part!r}") from None
 
 
@@ -320,7 +320,7 @@ def compared_by(text: str, kind: str) -> dict[str, Compared]:
     >>> {words: one.law for words, one in found.items()}
     {'causal': 'causal', 'scale=0.125': 'scale-as-declared'}
     >>> compared_by("rope:base=10000,factor=4", "rotary")["factor=4"].unread
-    'nothing reads it without scaling=linear, ntk, yarn or llama3'
+    'it is used only with scaling=linear, ntk, yarn or llama3'
     """
     if not text:
         return {}
@@ -361,7 +361,7 @@ def _unread(said: Any, field: str, fields: set[str]) -> str:
     value = getattr(said, field)
     if isinstance(said, DeclaredRotary):
         if field in _SCALED and said.scaling not in _SCALED[field]:
-            return f"nothing reads it without scaling={_any_of(_SCALED[field])}"
+            return f"it is used only with scaling={_any_of(_SCALED[field])}"
         if field in (*_SCALED, "base", "scaling") and said.frequencies is not None:
             return "the frequencies are listed, and they are compared instead"
     elif field == "base" and "frequencies" in fields:

@@ -10,9 +10,7 @@ from typing import Any
 from attnproof.verdict_line import Condition
 
 METHODS = ("traced", "exact", "measured")
-BROKEN_AS_GUESSED = (
-    "broken as it was guessed to be called"  # but not as called by another fitting line
-)
+BROKEN_AS_GUESSED = "broken under the guessed call"  # but not as called by another fitting line
 NOT_MEASURED = "not measured: the output is not finite"  # prefix for the other laws
 LEFT_OPEN = "left open in finite fields"  # followed by what is not decided there
 AT_OTHER_LENGTHS = (

@@ -106,7 +106,7 @@ def require_numbers(line: str, numbers: frozenset[str]) -> None:
     whole = line if " -> " in line else f"{line} -> 1"  # the result may not be known yet
     for one in parse(whole).arrays if numbers else ():
         if one.axes and one.name in numbers:  # a scale has no axes
-            raise DoesNotFit(f"{one.name} is annotated as a number, and no array is one")
+            raise DoesNotFit(f"{one.name} is annotated as a number, and the line passes an array")
 
 
 def takes(
@@ -241,7 +241,7 @@ def best(found: list[Fit[Way]], name: str) -> Fit[Way]:
     for other in found[1:]:
         if not _same_result(first, other):
             raise Ambiguous(
-                f"{name} can be called in two ways, which do not mean the same: "
+                f"{name} can be called in two ways that differ in meaning: "
                 f"--call '{first.line}', or --call '{other.line}'"
             )
     return first

@@ -263,7 +263,7 @@ def fit(code: Code) -> Rotary:
             if tables and max(map(_channels, tables)) > channels:
                 found = tables  # if each number rotates one pair, they are angles, not positions
             if "built with" in clause and found and not best(found, code.name).quality[0]:
-                raise DoesNotFit(f"{found[0].line} rotates a token by positions of others")
+                raise DoesNotFit(f"{found[0].line} rotates a token by the positions of others")
             if found:
                 return _chosen(called, found, clause)
     for width in [code.options.width] if code.options.width else table_widths(code):
@@ -275,7 +275,7 @@ def fit(code: Code) -> Rotary:
         found = fitting([line], partial(_fit_line, one.again()), code, failed)
         if found:
             return _chosen(one, found)
-    raise DoesNotFit(failed.get("", "no form of a call has its parameters"))
+    raise DoesNotFit(failed.get("", "no known form of a call fits its parameters"))
 
 
 def _of_grids(code: Code) -> Iterator[tuple[Code, str]]:
@@ -597,21 +597,21 @@ def _fit_line(code: Code, line: str) -> Fit[Rotating]:
             other = at.clone()
             other[..., axis] += 1
             if torch.equal(subject.rotate(x, at), subject.rotate(x, other)):
-                raise DoesNotFit(f"coordinate {axis} of the positions does nothing in {line}")
+                raise DoesNotFit(f"coordinate {axis} of the positions has no effect in {line}")
     out, other = subject.rotate(x, at), subject.rotate(x, moved)
     if out.is_complex():
-        raise DoesNotFit(f"wanted vectors back, got complex numbers, of {line}")
+        raise DoesNotFit(f"wanted vectors from {line}, got complex numbers")
     alone = torch.zeros(6, heads, 5, dtype=torch.bool)
     alone[1, :, 2] = True
     changed = out != other
     if way.line.method and not (way.places or way.offset or bool(changed.any())):
-        raise DoesNotFit(f"a step of a rotation, which does not see where tokens stand: {line}")
+        raise DoesNotFit(f"a step of a rotation, which does not depend on positions: {line}")
     if way.line.source is not None and not bool(changed.any()):
-        raise DoesNotFit(f"these tables are the same for all positions: {line}")
+        raise DoesNotFit(f"these tables are the same at all positions: {line}")
     if _of_a_length(way) and _of_a_grid(subject, x[:1, :1, :1]):
         raise DoesNotFit(
-            f"the rows of these tables change with how many there are, and are no multiples of one "
-            f"row, as those of a grid: {line}"
+            f"the rows of these tables change with their number, and are not multiples of one row, "
+            f"as for a grid: {line}"
         )
     start = subject.rotate(x, torch.zeros_like(at))
     plain = subject.rotate(x[:1, :1, :1].expand(1, *x.shape[1:]).clone(), at[:1])
@@ -623,8 +623,8 @@ def _fit_line(code: Code, line: str) -> Fit[Rotating]:
     made_here = way.line.source is None and "D/2" in line.partition(" -> ")[0]
     if made_here and not keeps and 2 * rotated <= subject.width:
         raise DoesNotFit(
-            f"{line} has a number for each pair, and no more channels are rotated than "
-            f"it has numbers: so that is not what the table holds"
+            f"{line} has a number for each pair of channels, and only as many channels are rotated "
+            f"as it has numbers: the table must hold something else"
         )
     folded = SCALAR_RANK * bool(way.signature.source)  # coordinates select table rows, not channels
     quality = (

@@ -24,7 +24,7 @@ from .signature import (
     State,
 )
 
-WANTED = "parts such as x: B n E, an arrow ->, and what is returned"
+WANTED = "parts such as x: B n E, an arrow ->, and the result"
 _LETTER = re.compile(r"[A-Za-z]\d?'*")
 _NAME = re.compile(r"[^\W\d]\w*")  # Greek letters, too
 EMPTY = ("{}", "[]")
@@ -53,9 +53,9 @@ def parse(text: str) -> Signature:
 
 def _parsed(text: str) -> Signature:
     if found := _OPEN.search(text):
-        open_ = f"what {found[1]} is" if found[1] else "the axes of what is returned"
+        open_ = f"what {found[1]} is" if found[1] else "the axes of the result"
         raise SignatureError(
-            f"wanted {open_}, such as axes, a length or a value, in the place of ? in {text!r}"
+            f"wanted {open_}, such as axes, a length or a value, in place of ? in {text!r}"
         )
     first, *more = re.sub(r"\n\s*(?=step:)", "; ", text).split(";")
     call = _call(first, text)
@@ -69,7 +69,7 @@ def _parsed(text: str) -> Signature:
     if call.states:
         raise SignatureError(
             f"wanted NAME: AXES, or NAME = VALUE, got {str(call.states[0])!r} in {text!r}; what "
-            "one step leaves to the next stands behind step:"
+            "one step passes to the next is written after step:"
         )
     for part in map(str.strip, more):
         if part.startswith("step:"):
@@ -102,7 +102,7 @@ def _call(text: str, whole: str) -> Signature:
     if mapping and not all(one.name for one in results):
         raise SignatureError(f"wanted a key for each value, such as {{out: B n E}}, in {whole!r}")
     if not any(one.axes is not None for one in results):
-        raise SignatureError(f"wanted at least one array that is returned, got {told!r}")
+        raise SignatureError(f"wanted at least one array in the result, got {told!r}")
     return Signature(arguments, results, mapping)
 
 
@@ -120,21 +120,21 @@ def _with_clause(call: Signature, told: str, whole: str) -> Signature:
         unknown = next((name for name in back if after.named(name) is None), None)
         if unknown is not None:
             raise SignatureError(
-                f"wanted what is returned to have the names of what {found[1]} is given, got "
+                f"wanted results with the names of the arguments of {found[1]}, got "
                 f"{unknown or 'a result without a name'!r} in {whole!r}"
             )
         return replace(call, then=Applied(found[1], after))
     found = _FROM.fullmatch(told)
     if found is None:
         raise SignatureError(
-            f"wanted NAMES from FUNCTION(ITS CALL) behind the semicolon, such as cos, sin from "
+            f"wanted NAMES from FUNCTION(ITS CALL) after the semicolon, such as cos, sin from "
             f"tables(length = m -> m D, m D), or then FUNCTION(ITS CALL), method NAME, built with "
             f"NAME = VALUE, keys with NAME = VALUE; got {told!r} in {whole!r}"
         )
     names = tuple(name.strip() for name in found[1].split(","))
     unknown = next((name for name in names if call.named(name) is None), None)
     if unknown is not None:
-        raise SignatureError(f"wanted the names of arrays that go in, got {unknown!r} in {whole!r}")
+        raise SignatureError(f"wanted the names of input arrays, got {unknown!r} in {whole!r}")
     made = parse(found[3])
     source = Source(names, found[2], made)
     if call.source is not None:  # two clauses with the same function
@@ -143,7 +143,7 @@ def _with_clause(call: Signature, told: str, whole: str) -> Signature:
         source = replace(source, names=(*call.source.names, *names))
     if len(made.results) not in (1, len(source.names)):
         raise SignatureError(
-            f"wanted {len(source.names)} back of {found[2]}, for {', '.join(source.names)}, got "
+            f"wanted {len(source.names)} results of {found[2]}, for {', '.join(source.names)}, got "
             f"{made}"
         )
     return replace(call, source=source)
@@ -169,7 +169,7 @@ def _parts(text: str, whole: str) -> list[str]:
             found.append(text[start:at])
             start = at + 1
     if depth:
-        raise SignatureError(f"wanted a parenthesis for each one that is opened, got {whole!r}")
+        raise SignatureError(f"wanted a closing parenthesis for each opening one, got {whole!r}")
     found = [part.strip() for part in (*found, text[start:])]
     if not found[-1] and len(found) > 1:
         found.pop()
@@ -285,7 +285,7 @@ def _axis(tokens: list[str], whole: str) -> Axis:
         factor, letters = _product_of(tokens, whole)
         terms.append((sign * factor, letters))
     if tokens[:1] != [")"]:
-        raise SignatureError(f"wanted a parenthesis for each one that is opened, got {whole!r}")
+        raise SignatureError(f"wanted a closing parenthesis for each opening one, got {whole!r}")
     tokens.pop(0)
     by = _divisor(tokens, whole)
     found = Axis(tuple((factor / by, letters) for factor, letters in terms))
@@ -311,10 +311,10 @@ def _factor(token: str, whole: str) -> str:
     if token.isdigit() or _LETTER.fullmatch(token):
         return token
     if token in KINDS:
-        told = f"wanted what an array is behind all its axes, got {token!r} before one"
+        told = f"wanted the kind of an array after all its axes, got {token!r} before an axis"
     else:
         told = (
-            f"wanted a letter or a number for each axis, and behind them one of "
+            f"wanted a letter or a number for each axis, and after them one of "
             f"{', '.join(KINDS)}; got {token!r}"
         )
     raise SignatureError(f"{told} in {whole!r}")
@@ -326,5 +326,5 @@ def _divisor(tokens: list[str], whole: str) -> int:
     tokens.pop(0)
     told = tokens.pop(0) if tokens else "nothing"
     if not told.isdigit() or told == "0":
-        raise SignatureError(f"wanted a number above 0 behind /, got {told} in {whole!r}")
+        raise SignatureError(f"wanted a number above 0 after /, got {told} in {whole!r}")
     return int(told)

@@ -155,7 +155,7 @@ def read_back(
         x = x.reshape([sizes[c] for c in labels(axes)])
     if back is None:
         raise SignatureError(
-            f"wanted what is returned in {' '.join(map(str, there))}, got {axes_text(axes)}"
+            f"wanted a result with axes {' '.join(map(str, there))}, got {axes_text(axes)}"
         )
     order, added = back
     if order:

@@ -100,7 +100,9 @@ def tokens_line(
         line, embed = next(fits, ("", 0))
         if line:
             return line, Alternatives((), partial(_meaning_another, code, line, embed, fits))
-    raise DoesNotFit(failed.get("", failed.get("beside", "no form of a call has its parameters")))
+    raise DoesNotFit(
+        failed.get("", failed.get("beside", "no known form of a call fits its parameters"))
+    )
 
 
 def _meaning_another(

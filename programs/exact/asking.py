@@ -37,15 +37,13 @@ ANGLE_LAWS = frozenset(
 )
 """Laws that hold by relations of cosines and sines, which plain numbers have lost."""
 
-CHOOSES = (
-    "the code chooses by its positions ({}): at others than those that ran it may take another way"
-)
+CHOOSES = "the code branches on its positions ({}): at positions not run it may take another branch"
 LARGE = 16  # times the rounding bound: above it, agreement in the field may be by chance
 NUMBERS_DIFFER = (
-    "the sides agree in the field, and their numbers differ by {:.1e}, more than rounding"
+    "the sides agree in the field, but their numbers differ by {:.1e}, more than rounding"
 )
-FIXED = "both sides are the same whatever goes in: the law says nothing of this code"
-STATE = "the same call gives something else after other calls"
+FIXED = "both sides are the same for all inputs: the law holds vacuously for this code"
+STATE = "the same call returns another result after other calls"
 
 
 def exact(
@@ -83,7 +81,7 @@ def exact(
         if (laws and law.id not in laws) or not (known or laws):
             continue
         if not known:
-            why = "this law is not asked in finite fields: it is measured"
+            why = "this law is not checked in finite fields: it is measured"
             made = Finding(law.id, "exact", "not asked", why, seed=seed)
         else:
             wanted = named and law.id in laws
@@ -125,7 +123,7 @@ def _finding(
             if depth < DEEPEST:
                 depth += 1
                 continue
-            return made("not asked", f"more than {DEEPEST} exponentials inside one another")
+            return made("not asked", f"more than {DEEPEST} nested exponentials")
         except Exception as error:  # noqa: BLE001 (any code may raise anything)
             if not building and subject.make is not None and not isinstance(error, NotAsked):
                 building = True
@@ -146,7 +144,7 @@ def _finding(
     if meant:
         why = f"{here} and {there} differ, in the field and in {broken.dtype}"
         return made("broken", why, broken.seen(), error=broken.error, bound=broken.bound)
-    why = f"{here} and {there} differ, and nothing says that they should agree"
+    why = f"{here} and {there} differ, and nothing requires that they agree"
     return made("not asked", why)
 
 

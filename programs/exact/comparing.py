@@ -181,10 +181,10 @@ def judged(asked: Observations, subject: Subject) -> tuple[str, str]:
     fields = " and ".join(str(p) for p in asked.primes)
     why = f"{asked.entries} entries agree exactly, modulo {fields}, {_scope(asked, subject)}"
     if asked.hidden > -inf:
-        why += f", {asked.hidden:g} taken for −inf where it is added or stands in for a score"
+        why += f", {asked.hidden:g} taken for −inf where it is added to a score or replaces one"
     if asked.chance:
         why += (
-            f"; one that differs agrees with probability at most {float(asked.chance):.1e} "
+            f"; unequal entries agree with probability at most {float(asked.chance):.1e} "
             "(Schwartz–Zippel)"
         )
     elif asked.functions:
@@ -205,7 +205,7 @@ def _scope(asked: Observations, subject: Subject) -> str:
     if asked.places is not None:
         parts.append("at positions {} to {}".format(*asked.places))
     if subject.module is not None:
-        parts.append("at its weights in evaluation")
+        parts.append("with its weights in evaluation mode")
     return " ".join([*parts, "on the branches taken there"])
 
 
@@ -214,7 +214,7 @@ def doubt(name: str, seen: Comparison, plain: bool) -> tuple[str, bool]:
     if not seen.entries:
         return f"{name}: no entry is defined in the field", False
     if plain:
-        return "its cosines came as plain numbers: the field knows no angles in them", False
+        return "its cosines are plain numbers, whose angles are not known in the field", False
     if seen.unknown and not seen.differ:
         told = (
             "an entry that is a number in one run is undefined in the field, or on the other side"

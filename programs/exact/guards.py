@@ -63,7 +63,7 @@ def reconciled(found: Payload, numbers: Tensor, name: str) -> Payload:
         if not _above_hidden(found.top) and bool(
             ((found.top == -torch.inf) & (numbers > HIDDEN / 2)).any()
         ):
-            raise NoMeaning(f"a number taken for −inf came back (torch.{name})")
+            raise NoMeaning(f"a number taken for −inf became finite again (torch.{name})")
     return found
 
 
@@ -101,7 +101,7 @@ def same_in_numbers(name: str, x: Any, carried: Any) -> None:
         return
     for look in (torch.isnan, torch.isinf):
         if not bool((look(carried.top) == look(x)).all()):
-            raise NoMeaning(f"torch.{name}: what is not finite is another in the field")
+            raise NoMeaning(f"torch.{name}: other entries are not finite in the field")
 
 
 def narrow(dtype: torch.dtype, most: int) -> bool:

@@ -119,10 +119,10 @@ class Lab:
 LENGTHS = {"B": 2, "A": 1, "n": 5, "r": 3, "m": 2}
 ROTATED = {"n": 3, "r": 4, "c": 8}
 SHIFT, SPAN = 5, 11
-ANGLES = "its table holds plain numbers: the field knows no angles in it"
-PLAIN_BIAS = "the bias is made of plain numbers: the field knows no positions in it"
+ANGLES = "its table holds plain numbers, whose angles are not known in the field"
+PLAIN_BIAS = "the bias is made of plain numbers, whose positions are not known in the field"
 OF_WINDOWS = ("windowed", "indexed", "gridded")  # calls that take sizes
-VANISHES = "channels vanish, or change their sign: the law says nothing about those"
+VANISHES = "channels vanish, or change their sign: the law does not apply to those"
 Calls = SimpleNamespace
 
 
@@ -165,14 +165,14 @@ def sides_of(law: str, subject: Any, lab: Lab) -> Iterator[Sides]:
         if call not in said:
             raise raised
     if not said:
-        raise NotAsked(whys[0] if whys else "the law says nothing of this code")
+        raise NotAsked(whys[0] if whys else "the law does not apply to this code")
 
 
 @not_intercepted
 def _why_not(formula: Formula, lab: Lab) -> str:
     """Return why a formula does not apply to the code as given; "" if it does.  Cached."""
     if formula.call in OF_WINDOWS:
-        return "it is asked of windows, at some of their sizes, where the code is measured"
+        return "it is checked for some sizes of windows, by measurement"
     place = id(formula)
     if place not in lab.whys:
         lab.whys[place] = no_formula(formula, lab.given, named=lab.wanted)
@@ -266,7 +266,7 @@ def _drawn(told: str, subject: Any, lab: Lab, lengths: Mapping[str, int]) -> Any
     shape = [lengths[c] for c in letters]
     if kind == "real":
         if "E" in letters and not lengths["E"]:
-            raise NotAsked("how wide a token is, is not known")
+            raise NotAsked("the width of a token is not known")
         return lab.numbers(*shape)
     if kind == "permutation":
         return lab.order(*shape) if shape[0] > 1 else torch.arange(1)
@@ -330,7 +330,7 @@ def _require_followed_bias(lab: Lab, found: Any, x: Tensor, y: Tensor) -> Any:
     numbers = numbers_of(found)
     if x.shape[0] > 1 and bool((numbers == numbers.flatten()[0]).all()):
         told = f"the bias is {float(numbers.flatten()[0]):g} everywhere"
-        raise NotAsked(f"{told}: the law says nothing about that")
+        raise NotAsked(f"{told}: the law holds vacuously")
     return found
 
 

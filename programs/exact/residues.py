@@ -242,7 +242,7 @@ class Residues:
     @staticmethod
     def Refused(told: str) -> NoMeaning:
         """Return the exception for a use of an operation that finite fields do not support."""
-        return NoMeaning(f"{told} is not read in a finite field")
+        return NoMeaning(f"{told} is not supported in a finite field")
 
     def number(self, x: Any) -> Value:
         """Return any payload or plain number as a value."""
@@ -330,7 +330,7 @@ class Residues:
     def where(self, condition: Any, a: Any, b: Any) -> Value:
         """Return a where the known condition holds, b elsewhere."""
         if not isinstance(condition, Tensor):
-            raise NoMeaning("a choice by values that are not known: the field has no order")
+            raise NoMeaning("a choice by unknown values: a finite field has no order")
         return self.joined([a, b], lambda v: torch.where(condition, v[0], v[1]))
 
     def alike(self, values: Sequence[Any]) -> Sequence[Any]:

@@ -122,7 +122,7 @@ def _index(_: Residues, x: Any, places: Any) -> Payload | None:
 @rule("embedding")
 def _embedding(_: Residues, table: Any, places: Any, *__: Any, **___: Any) -> Any:
     if not isinstance(places, Tensor):
-        raise NoMeaning("torch.embedding at places that are not integers")
+        raise NoMeaning("torch.embedding at indices that are not integers")
     return None if isinstance(table, Tensor) else table.moved(lambda v: v[places])
 
 

@@ -210,7 +210,7 @@ def _settled(found: Any, constant: bool, name: str) -> Any:
     if found is NotImplemented:
         return NotImplemented
     if name in RANDOM:
-        raise NoMeaning(f"it draws random numbers (torch.{name}): ask it in evaluation")
+        raise NoMeaning(f"it draws random numbers (torch.{name}): check it in evaluation mode")
     if found is None and not constant:
         read = name == "_local_scalar_dense"
         told = "reading a number out of a tensor" if read else f"torch.{name}"

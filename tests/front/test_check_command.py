@@ -303,7 +303,7 @@ def test_a_method_that_crashes_is_given_up_and_the_others_go_on(tmp_path: Path) 
     ("arguments", "told"),
     [
         (["--law", "nrom"], "wanted the id of a law of code, got 'nrom'; nearest: norm"),
-        (["--declare", "rop:base=1"], "declared is one of rope"),
+        (["--declare", "rop:base=1"], "a declaration begins with one of rope"),
         (["--device", "abacus"], "'abacus', which is not one"),
         (["--dtype", "int8"], "int8"),
         (["--as", "encoder"], "encoder"),

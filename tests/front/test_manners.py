@@ -116,7 +116,7 @@ def test_what_every_adapter_met_is_told_once() -> None:
 
 def test_what_is_declared_of_other_code_is_told() -> None:
     mine = Mask(name="mine", mask=lambda t, s: torch.ones(t, s).tril().bool())
-    with pytest.raises(OtherKind, match="mine is mask code, and what is declared is declared of"):
+    with pytest.raises(OtherKind, match="mine is mask code, and the declaration is one of"):
         adapt(mine, declared=DeclaredRotary())
     with pytest.raises(OtherKind, match="mine is mask code, and bias code was asked for"):
         adapt(mine, kind="bias")

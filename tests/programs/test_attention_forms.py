@@ -266,7 +266,11 @@ def test_what_is_told_and_not_guessed(made: Any, line: str) -> None:
 
 
 REFUSED: dict[str, tuple[Any, str, str]] = {
-    "a state before the step": (code.GivesBack, "x: B n E, cache -> x, _", "stands behind step:"),
+    "a state before the step": (
+        code.GivesBack,
+        "x: B n E, cache -> x, _",
+        "is written after step:",
+    ),
     "a step without a state": (
         code.by_key,
         "q: B n E, k: B n E, v: B n E -> q; step: q: B n E, k: B n E, v: B n E -> q",

@@ -162,7 +162,7 @@ def test_a_bias_of_more_rows_than_tokens_is_that_of_the_tokens(last: bool) -> No
     subject: Any = subject_of(with_a_first, line)
     assert subject.heads == 2
     which = "last" if last else "first"
-    assert f"its {which} row and column are of no token, and left out" in subject.adapted
+    assert f"its {which} row and column belong to no token, and are left out" in subject.adapted
     assert broken(subject, "offset-only", "last-rows") == []
     wrong = subject_of(with_a_first, line.replace(" ->", ", wrong = True ->"))
     assert broken(wrong, "offset-only") == ["offset-only"]

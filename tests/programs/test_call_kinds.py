@@ -228,7 +228,7 @@ def test_rows_of_signed_offsets_are_read_from_0_on() -> None:
     made: Any = subject_of(SignedPositions, "inputs: B n ids -> (2 n) E")
     at = torch.arange(4)[:, None] * 0.5 ** torch.arange(8)
     assert torch.allclose(made.added(torch.zeros(1, 4, 16))[0], torch.cat((at.sin(), at.cos()), -1))
-    assert "rows of offsets 0 to n - 1" in made.adapted
+    assert "rows for offsets 0 to n - 1" in made.adapted
 
 
 def test_a_context_without_values_is_no_tokens_of_its_own() -> None:

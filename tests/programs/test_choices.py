@@ -337,11 +337,11 @@ def test_what_was_chosen_of_a_call_stands_on_the_line_of_a_proof() -> None:
     (call, *_) = calls_of(adapted_as(Distances, kind="bias"))
     assert [one.text for one in call.where] == [
         "it is built as with --set steepness=2",
-        "it knows one length, so the last rows are taken for fewer queries",
+        "it takes one length, so fewer queries are read from the last rows",
     ]
     (call, *_) = calls_of(adapted_as(Distances, kind="bias", settings={"steepness": 2}))
     assert [one.text for one in call.where] == [
-        "it knows one length, so the last rows are taken for fewer queries"
+        "it takes one length, so fewer queries are read from the last rows"
     ]
 
 
@@ -356,6 +356,6 @@ def test_a_mask_that_is_left_out_is_told_beside_what_else_was_chosen() -> None:
     plain, *masked = calls_of(adapted_as(attend, line))
     assert [call.name for call in masked] == ["attend_under", "attend_plus"]
     assert [one.text for one in plain.where] == [
-        "it knows one length: fewer queries stand in its last places",
+        "it takes one length: fewer queries are put in the last places",
         "no mask is given",
     ]

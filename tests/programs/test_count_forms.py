@@ -273,7 +273,7 @@ def test_two_orders_of_lengths_that_do_not_mean_the_same_are_both_shown() -> Non
         square = torch.zeros(a, b) if a != 4 else torch.zeros(a, b, b)
         return square + distance(b, b)[-1]
 
-    with pytest.raises(SignatureError, match="do not mean the same"):
+    with pytest.raises(SignatureError, match="differ in meaning"):
         adapted_as(weighs, kind="bias")
 
 

@@ -132,7 +132,7 @@ def scaled(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def test_two_lines_of_different_meaning_are_both_shown() -> None:
-    with pytest.raises(SignatureError, match="do not mean the same") as error:
+    with pytest.raises(SignatureError, match="differ in meaning") as error:
         adapted_as(scaled, "", kind="rotary")
     told = str(error.value)
     assert "--call 'x: B n H D, positions: B n -> x'" in told
@@ -296,7 +296,7 @@ def test_a_second_table_of_the_file_is_an_error_if_its_name_says_that_it_is_one(
     [
         ("; cos, sin of tables(n = m -> m D, m D)", "wanted NAMES from FUNCTION"),
         ("; cos, sines from tables(n = m -> m D, m D)", "got 'sines'"),
-        ("; cos, sin from tables(n = m -> m D)", "wanted 2 back of tables"),
+        ("; cos, sin from tables(n = m -> m D)", "wanted 2 results of tables"),
         ("; cos, sin from no_tables(n = m -> m D, m D)", "wanted no_tables beside both"),
     ],
 )

@@ -190,9 +190,9 @@ def apply_rotary_emb(query: Tensor, key: Tensor, rope: Tensor) -> tuple[Tensor, 
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        (averaging_mask, "hide nothing where they are added"),
+        (averaging_mask, "hide nothing when they are added"),
         (decaying, "factors of weights"),
-        (fixed_pos_embedding, "several tables come back"),
+        (fixed_pos_embedding, "one call returns several tables"),
     ],
 )
 def test_what_is_nearly_of_a_form_is_refused(code: Any, why: str) -> None:
@@ -329,7 +329,7 @@ def bias_of_unknown_sizes(n_rows: int, per_row: int) -> Tensor:
 
 
 def test_a_table_by_its_name_is_no_bias() -> None:
-    with pytest.raises(NoAdapter, match="its name says a table of positions"):
+    with pytest.raises(NoAdapter, match="its name suggests a table of positions"):
         adapted_as(encoding_of_unknown_sizes, name="position_encoding")
     assert adapted_as(bias_of_unknown_sizes, name="position_bias").kind == "bias"
     assert adapted_as(position_encoding_init).line == "n_pos = n, embed_size = E -> n E"

@@ -132,7 +132,7 @@ def test_times_are_no_words() -> None:
 
 
 def test_a_row_for_each_word_is_no_table_of_positions() -> None:
-    with pytest.raises(NoAdapter, match="each id its row"):
+    with pytest.raises(NoAdapter, match="the same row for an id"):
         adapted_as(WordPositionEmbedding)
 
 

@@ -352,7 +352,7 @@ class Halting(Model):
         (SeesAMiddleKind, "it reads idx by more than words"),
         (Twice, "2 of its embeddings are given idx, and one is wanted"),
         (Alone, "no token of it reads another"),
-        (BigramsByName, "what BigramsByName gives is of the ids that it is given"),
+        (BigramsByName, "the result of BigramsByName depends on the token ids"),
         (Halting, "equal calls of it in evaluation give different numbers"),
     ],
 )
