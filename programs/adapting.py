@@ -244,11 +244,10 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
             tried[one] = other
             continue
         said = (
-            "its names say so"
+            "its names suggest it"
             if one in named
-            else "called as such code is, it works"
-            + (f", and as {' or '.join(named)} code, which its names say, it cannot be called")
-            * bool(named)
+            else "it can be called as such code"
+            + (f", and not as {' or '.join(named)} code, which its names suggest") * bool(named)
         )
         return replace(subject, adapted=f"{subject.adapted}; taken for {one} code: {said}")
     if why:

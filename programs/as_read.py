@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .subjects import Subject
 
 LAWS = ("causal", "past-is-used", "window-as-declared", "alignment")
-"""The laws that are asked of a mask as it was read."""
+"""The laws checked for a mask that was read off the code."""
 
 IN_ORDER = ("permutation", "order-of-keys")
-"""The laws of tokens without an order, which no mask by place obeys."""
+"""The laws of unordered tokens, which code with a mask by position breaks."""
 
 KINDS = ("attention", "mask", "layer")
 """The kinds of code whose mask is read."""

@@ -17,7 +17,7 @@ from math import inf
 from typing import Any, Literal, TypeVar
 
 Kind = Literal["entrywise", "moves", "rows"]
-"""Each entry by itself; entries that are put elsewhere, or written down; what is neither."""
+"""Entry by entry; moving or writing entries; neither of these."""
 R = TypeVar("R", bound=Callable[..., Any])
 
 

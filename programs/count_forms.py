@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from .additive import additive, widths
+from .additive import LONGEST, additive, widths
 from .call_parts import CACHES, LENGTHS
 from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, missing_start, plain_arrays, table_of_window
@@ -48,7 +48,6 @@ _ADDED = re.compile(
     r"(?:(?:1|B) )?(?:E n|\(2 n(?: - 1)?\) E|[2-9]\d* E|"
     r"E h w|(?:t )?h w E|\(h w\) E|\(h h\) E|h h E|E h h)"
 )
-LONGEST = 4096
 HIDES_BELOW = -100.0  # an additive mask hides a key with a number below this
 OFFSETS = "(2 n - 1)"  # a row for each offset; first query and last key come first
 SIGNED = "(2 n)"  # the same, starting at -n

@@ -30,7 +30,7 @@ MAX_POSITION = 4096  # positions beyond it may overflow in a short format
 HIDES = ("bias", "window", "mask")  # results that are added to scores and may hide keys
 STATES = ("step", "padded_step", "evict")  # only the first result is numbers
 UNWATCHED = ("make", "module", "index", "padded_step", "convert", "grid")
-"""Not watched: what builds code, gives integers, pads rows, or is handed no vectors."""
+"""Fields that are not watched: they build code, return integers, pad rows, or take no vectors."""
 MAX_SHOWN = 16  # inputs with at most so many numbers are shown in full
 
 

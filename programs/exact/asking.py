@@ -35,7 +35,7 @@ ANGLE_LAWS = frozenset(
         "cache-keeps-its-positions",
     )
 )
-"""Laws that hold by relations of cosines and sines, which plain numbers have lost."""
+"""Laws that rest on relations between cosines and sines, which plain numbers do not keep."""
 
 CHOOSES = "the code branches on its positions ({}): at positions not run it may take another branch"
 LARGE = 16  # times the rounding bound: above it, agreement in the field may be by chance

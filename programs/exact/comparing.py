@@ -40,7 +40,7 @@ class Comparison:
     at: tuple[int, ...] = ()
     values: tuple[Any, Any] = (0.0, 0.0)
     unknown: int = 0
-    """Entries that are numbers, and are not defined in the field."""
+    """How many entries are undefined in the field only, NaN, or not finite on one side only."""
 
     def seen(self) -> Counterexample:
         """Return the counterexample."""
@@ -171,7 +171,7 @@ class Observations:
     sizes: str = ""
     places: tuple[int, int] | None = None
     unsaid: tuple[str, ...] = ()
-    """What the sentence of the law says and was not asked."""
+    """The parts of the law's sentence that were not checked."""
 
 
 def judged(asked: Observations, subject: Subject) -> tuple[str, str]:

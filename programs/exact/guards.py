@@ -17,14 +17,14 @@ from ...numeric.residues.residue import common
 from .session import HIDDEN, Field, Lost, NoMeaning, Number, Pair, Payload, Session
 
 POSITION = 1
-"""The source of whole numbers that were given to the code as positions; 0 of all others."""
+"""The source of integers that the code received as positions; it is 0 for all other numbers."""
 SMOOTH = frozenset((
     "index", "index_select", "gather", "embedding", "take", "div", "true_divide", "reciprocal",
     "pow", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1", "sqrt", "rsqrt", "mean", "sum",
     "cumsum", "mm", "bmm", "matmul", "dot", "mv", "tan", "tanh", "sigmoid", "sinh", "cosh", "atan",
     "scalar_tensor", "new_zeros", "new_ones", "new_full", "new_empty",
 ))  # fmt: skip
-"""What is done to positions alike at all of them.  All else may differ beyond those that ran."""
+"""Operations that act in the same way at all positions; others may differ at positions not run."""
 FINITENESS_TESTS = ("isnan", "isinf", "isneginf", "nan_to_num")
 CLOSE = 2.0**-20
 

@@ -40,7 +40,7 @@ class Sides:
     there: tuple[str, Tensor]
     inputs: Mapping[str, Any]
     from_inputs: bool = True
-    """Whether the code is given what is drawn; else the sides are what it makes of sizes."""
+    """Whether the code takes the drawn inputs; else both sides depend on sizes only."""
 
 
 class Lab:

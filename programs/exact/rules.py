@@ -19,9 +19,10 @@ from .session import Field, Lost, NoMeaning, Pair, Payload, Session
 Rule = Callable[..., Any]
 R = TypeVar("R", bound=Rule)
 RULES: dict[str, Rule] = {}
-"""By the name of the operation: (xp, *arguments with payloads in place of tensors).
+"""The rules by name of operation, called as rule(xp, *arguments) with payloads for tensors.
 
-A rule gives a payload or a value, or as many as there are results, or None where there is none.
+A rule returns a payload or a value, a sequence of them for several results, or None if all inputs
+are known numbers.
 """
 
 MOVES = frozenset((
@@ -32,7 +33,7 @@ MOVES = frozenset((
     "repeat_interleave", "view_as", "resolve_conj", "resolve_neg", "rot90", "take_along_dim",
     "unsafe_split", "unsafe_chunk", "diagonal_copy", "view_copy", "expand_copy", "pixel_shuffle",
 ))  # fmt: skip
-"""Operations that put entries in other places, or zeros in some."""
+"""Operations that move entries, or set some to zero."""
 
 UNKNOWN = frozenset((
     "relu", "gelu", "silu", "tanh", "sigmoid", "erf", "erfc", "softplus", "log", "log2", "log10",
@@ -42,7 +43,7 @@ UNKNOWN = frozenset((
     "trunc", "frac", "tan", "logit", "threshold", "relu6", "softshrink", "tanhshrink",
     "special_expit",
 ))  # fmt: skip
-"""Functions of one value that are taken as unknown: equal values give equal values."""
+"""Functions of one variable left uninterpreted: equal values give equal values."""
 
 FROM_TABLE = (
     "add", "sub", "mul", "div", "neg", "reciprocal", "pow", "exp", "cos", "sin", "where",
@@ -51,7 +52,7 @@ FROM_TABLE = (
     "softmax", "_softmax", "_safe_softmax", "mm", "bmm", "dot", "mv", "convolution",
     "scaled_dot_product_attention",
 )  # fmt: skip
-"""What is read as the table has it; the other operations of the table torch takes apart."""
+"""Operations defined by a row of the table; torch decomposes the other operations of the table."""
 
 RULES |= {
     _name: _row.function

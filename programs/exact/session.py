@@ -104,7 +104,7 @@ def either(a: Degree | None, b: Degree | None) -> Degree | None:
 
 
 HIDDEN = -1e4
-"""Numbers at or below this are −inf: e^−10000 is 0 in every format."""
+"""Numbers at or below this are taken for −inf: e^−10000 is 0 in every format."""
 DYADIC, PARTS = 1024, 360
 SMALL_ARRAY = 1 << 14
 QUARTERS = 64  # multiples of a quarter turn are recognised up to this one
