@@ -21,7 +21,7 @@ from torch import Tensor
 
 from .attention import OnHeads, on_heads, takes_mask
 from .call_parts import (
-    BOUNDS,
+    BOUND_NAMES,
     counts_of,
     further_arguments,
     literal,
@@ -210,7 +210,7 @@ def _heads_lines(
 ) -> Iterator[str]:
     """Yield the arguments for each order of axes, beginning with that of the source."""
     square = form == "of heads, one length"
-    packed = [p.name for p in known if p.required and BOUNDS.fullmatch(p.name)]
+    packed = [p.name for p in known if p.required and BOUND_NAMES.fullmatch(p.name)]
     if packed and (square == any(name.endswith("q") for name in packed) or "one of keys" in form):
         return  # bounds of their own go with a number of queries of their own
     axes = CHOICES["<one>" if square else "<q>"]

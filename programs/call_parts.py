@@ -28,7 +28,7 @@ ARGUMENTS_BY_ROLE: dict[str, str] = {
     **dict.fromkeys(("mask", "padding", "pair", "freqs", "cos", "sin"), " = None"),
     "encoding": ": <x> encoding",
 }
-CACHES = (
+CACHE_NAMES = (
     "past_key_value",
     "past_key_values",
     "layer_past",
@@ -43,13 +43,16 @@ CACHES = (
 )
 QUERY_MASK_AXES = ("B r", "B 1 r", "B 1 r 1", "B r 1")
 QUERY_MASK_NAMES = re.compile(r"(q|x|quer(y|ies)|tgt|target)_?(pad(ding)?_?|token_?)?mask")
-KINDS = ("keep", "add", "ones")  # hide is recognised when keep is tried
+MASK_KINDS = ("keep", "add", "ones")  # hide is recognised when keep is tried
 WEIGHTS = ("B H r n", "B H n n", "B r n", "H r n", "B n n", "r n", "n n")
-HALVES = re.compile(r"(past|cached?|prev)_?(k|keys?|v|values?)|(k|keys?|v|values?)_?(past|cache)")
-SIZES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")  # of an image: one row of tokens here
-BOUNDS = re.compile(r"cu_?(seq_?)?lens?(_(q|k|kv|x))?")
-LENGTHS = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
-CONDITIONS = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
+CACHE_HALF_NAMES = re.compile(
+    r"(past|cached?|prev)_?(k|keys?|v|values?)|(k|keys?|v|values?)_?(past|cache)"
+)
+# an image is one row of tokens here
+IMAGE_SIZE_NAMES = re.compile(r"(\w+_)?(sizes?|shapes?|resolution|hw)")
+BOUND_NAMES = re.compile(r"cu_?(seq_?)?lens?(_(q|k|kv|x))?")
+LENGTH_NAMES = re.compile(r"(\w+_)?(lengths|seq_?lens|[a-z]{0,2}lens)")
+CONDITION_NAMES = re.compile(r"t?emb|(time|t|timestep)_emb(ed)?(ding)?|vec|adaln_\w+|pooled_\w+")
 MaskEffect = Callable[..., str]  # from code and its call; least: the number that hides a key
 SOFT = -0.5  # added to a score it hides nothing; read as a boolean it does
 
@@ -77,7 +80,7 @@ def further_arguments(
     """
     causal = bool(code.options.likely.get("causal", 0))
     fixed = {k: v for k, v in code.options.arguments.items() if literal(v)}
-    packed = any(BOUNDS.fullmatch(one.name) for one in known)
+    packed = any(BOUND_NAMES.fullmatch(one.name) for one in known)
     said = []
     for one in known:
         if one.name in taken:
@@ -88,16 +91,16 @@ def further_arguments(
             said.append(f"{one.name} = {causal}")
         elif one.required and one.name not in code.options.arguments:
             kind = "mask" if takes_mask(one) else one.role
-            if one.name in CACHES:
+            if one.name in CACHE_NAMES:
                 kind = "mask"  # it is given None
             image = _image_size_or_condition(one.name, {p.name for p in known})
             if image:
                 said.append(image)
                 continue
-            if BOUNDS.fullmatch(one.name):
+            if BOUND_NAMES.fullmatch(one.name):
                 said.append(f"{one.name}: (B + 1) bounds")
                 continue
-            if LENGTHS.fullmatch(one.name) and kind != "length":
+            if LENGTH_NAMES.fullmatch(one.name) and kind != "length":
                 said.append(f"{one.name}: B lengths")
                 continue
             if kind not in ARGUMENTS_BY_ROLE:
@@ -143,9 +146,9 @@ def _image_size_or_condition(name: str, names: set[str]) -> str:
     for sides in SIDES:
         if name in sides and set(sides) <= names:
             return f"{name} = {'1n'[sides.index(name)]}"
-    if SIZES.fullmatch(name):
+    if IMAGE_SIZE_NAMES.fullmatch(name):
         return f"{name} = (1, n)"
-    return f"{name}: B E constant" if CONDITIONS.fullmatch(name) else ""
+    return f"{name}: B E constant" if CONDITION_NAMES.fullmatch(name) else ""
 
 
 def with_result(line: str, value: Any, lengths: Mapping[str, int], *, pooled: bool = False) -> str:
@@ -221,7 +224,7 @@ def with_mask(code: Code, line: str, name: str, axes: Iterable[str], marks: Mask
     for one in axes:
         told: dict[str, bool] = {}
         through: dict[str, tuple[float, str]] = {}
-        for kind in KINDS:
+        for kind in MASK_KINDS:
             if kind == "ones" and told:
                 continue
             trial = inserted(line, f"{name}: {one} {kind}")

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from .additive import LONGEST, additive, widths
-from .call_parts import CACHES, LENGTHS
+from .call_parts import CACHE_NAMES, LENGTH_NAMES
 from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, missing_start, plain_arrays, table_of_window
 from .fitting import Fit, alternatives, best, fitting, without_implied_roles
@@ -36,7 +36,7 @@ OWN = ("heads", "rows", "window", "base", "device", "dtype")
 ARGUMENTS_BY_ROLE = {**{role: GIVEN[role] for role in OWN}, "groups": " = H", "causal": " = True"}
 TOKENS = ("tokens", "value", "query")
 UNNAMED_ORDERS = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
-METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
+BIAS_METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
 _BIAS = re.compile(
     r"(?:(?:1|B|H|\(B H\)) )*(?:(?:r|n|1) n|(?:r|n) n H)|(?:(?:1|H) )*\(h w\) \(h w\)"
 )
@@ -83,7 +83,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
     roles = [one.role for one in known]
     keyed = bool({"keys", "key", "mask", "padding"} & set(roles)) or roles.count("length") > 1
     keyed = keyed or any(SCORES.fullmatch(one.name) for one in known)
-    past = any(one.name in CACHES for one in known)  # an empty cache: as many keys as queries
+    past = any(one.name in CACHE_NAMES for one in known)  # an empty cache: as many keys as queries
     rows = "r" if keyed and not past else "n"
     named = False  # whether the names say what each parameter is
     for tokens in dict.fromkeys((rows, "n")):
@@ -102,7 +102,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
                 else f"{one.name}: B H {pair[one.role]} D"
                 if one.role in pair
                 else f"{one.name} = None"
-                if one.name in CACHES
+                if one.name in CACHE_NAMES
                 else f"{one.name}: B {tokens} E tokens"
                 if one.role in TOKENS
                 else f"{one.name}: B n keep"
@@ -154,7 +154,7 @@ def _arguments(code: Code, *, heads: bool) -> Iterator[list[str]]:
 
 def _row_argument(one: Parameter, rows: str) -> str:
     """Return an argument such as lengths, ids or scores, recognised by its name; else ""."""
-    if LENGTHS.fullmatch(one.name):
+    if LENGTH_NAMES.fullmatch(one.name):
         return f"{one.name}: B lengths"
     if DOCUMENTS.fullmatch(one.name) or IDS.search(one.name):
         return f"{one.name}: B n ids"
@@ -285,7 +285,7 @@ def _methods(code: Code) -> Iterator[str]:
         named = [
             name
             for name in dir(type(code.call))
-            if METHODS.search(name)
+            if BIAS_METHODS.search(name)
             and not hasattr(nn.Module, name)
             and not name.startswith("_")
             and inspect.isroutine(getattr(code.call, name, None))

@@ -194,7 +194,7 @@ def _read(kind: str, value: str, part: str) -> Any:
         raise ValueError(f"wanted {wanted}, got {value!r} in {part!r}") from None
 
 
-CHOICES = {
+ALLOWED_VALUES = {
     "layout": (None, "interleaved", "half"),
     "scaling": ("", "linear", "ntk", "yarn", "llama3"),
     "alignment": ("end", "start"),
@@ -216,7 +216,7 @@ def require_sound(made: Declared) -> None:
     Traceback (most recent call last):
     ValueError: base is above 0; got -1.0
     """
-    for name, allowed in CHOICES.items():
+    for name, allowed in ALLOWED_VALUES.items():
         value = getattr(made, name, allowed[0])
         if value not in allowed:
             words = [a for a in allowed if a]

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from .building import code_of, method_of
-from .call_parts import BOUNDS
+from .call_parts import BOUND_NAMES
 from .code import Code, DoesNotFit, Options, can_be_called, source_of
 from .fitting import Fit, alternatives, best, expanded, fitting, takes, without_implied_roles
 from .grammar import parse
@@ -114,7 +114,7 @@ UNCERTAIN_ROLES = (
     "freqs",
 )  # roles that a name may wrongly suggest for x
 STEPS = re.compile(r"half|every_(two|other)")  # internal steps of a rotation
-METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
+ROTATING_METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
 PLACES_OF_GRIDS = ("B H (h w) D", "B (h w) H D", "B (h w) D")
 WIDTH_OF_THREE = 24  # channels, a third of which still splits into pairs
 LAYER = "layer_type"
@@ -150,7 +150,7 @@ def lines(
         (
             one,
             f"{one.name}: (B + 1) bounds"
-            if BOUNDS.fullmatch(one.name)
+            if BOUND_NAMES.fullmatch(one.name)
             else AXIS
             if OF_TOKENS.fullmatch(one.name)
             else plain_argument(one, code, counted=counted),
@@ -363,7 +363,7 @@ def _calls(code: Code) -> Iterator[tuple[Code, str]]:
         name
         for name in dir(type(code.call))
         if (not called or not name.startswith("_"))
-        and (METHODS.match(name) or not (called or name.startswith("_")))
+        and (ROTATING_METHODS.match(name) or not (called or name.startswith("_")))
         and not STEPS.search(name)
         and not hasattr(nn.Module, name)
         and inspect.isroutine(getattr(code.call, name, None))

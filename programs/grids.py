@@ -9,7 +9,7 @@ from torch import Tensor
 from .subjects import Additive
 
 PROBED_PLACES = 6  # places along an axis, from which its channels are found
-LENGTHS = (4096, 1024, 256, 64, 32, 16, 8)  # along an axis; the first that works is used
+TRIED_LENGTHS = (4096, 1024, 256, 64, 32, 16, 8)  # along an axis; the first that works is used
 MAX_SQUARE_SIDE = 64  # limit for squares, whose other axis is equally long
 
 
@@ -81,9 +81,9 @@ def _of_axis(code: Additive, axis: int, channels: list[int]) -> Additive:
 
 
 def _longest(code: Additive, axis: int) -> int:
-    """The largest of ``LENGTHS`` that the table has along an axis; if none, ``PROBED_PLACES``."""
+    """The largest length to try that the table has along an axis; if none, ``PROBED_PLACES``."""
     square = len(set(_sizes(code, axis, PROBED_PLACES))) == 1
-    for count in LENGTHS:
+    for count in TRIED_LENGTHS:
         if square and count > MAX_SQUARE_SIDE:
             continue
         try:

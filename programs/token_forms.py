@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 from .attention import takes_mask
 from .call_parts import (
-    BOUNDS,
-    CACHES,
-    HALVES,
-    KINDS,
-    LENGTHS,
+    BOUND_NAMES,
+    CACHE_HALF_NAMES,
+    CACHE_NAMES,
+    LENGTH_NAMES,
+    MASK_KINDS,
     QUERY_MASK_NAMES,
     counts_of,
     further_arguments,
@@ -271,7 +271,7 @@ def _forced(
                 given,
                 tuple(
                     "".join(f", {one.name}: {axes} {kind}" for one in forced)
-                    for axes, kind in product((*PADDING, *CAUSAL), KINDS)
+                    for axes, kind in product((*PADDING, *CAUSAL), MASK_KINDS)
                 ),
             )
 
@@ -318,7 +318,7 @@ def _tokens_lines(
             or (second.required and bool(CONTEXTS.fullmatch(second.name)))
         )
     )
-    packed = any(one.required and BOUNDS.fullmatch(one.name) for one in known)
+    packed = any(one.required and BOUND_NAMES.fullmatch(one.name) for one in known)
     orders = (
         ("(B n) E",)
         if packed
@@ -519,7 +519,7 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
             if _hides(code, line, embed):
                 continue
             for axes in CAUSAL:
-                for kind in KINDS:
+                for kind in MASK_KINDS:
                     trial = inserted(line, f"{one.name}: {axes} {kind}")
                     if _hides(code, trial, embed):
                         return trial
@@ -544,7 +544,10 @@ def _with_lengths(code: Code, line: str, known: tuple[Parameter, ...], embed: in
     x = torch.randn(2, 6, embed, generator=torch.Generator().manual_seed(13))
     for one in known:
         free = not one.required and one.default is None and not one.is_number
-        if not (free and LENGTHS.fullmatch(one.name)) or parse(line).named(one.name) is not None:
+        if (
+            not (free and LENGTH_NAMES.fullmatch(one.name))
+            or parse(line).named(one.name) is not None
+        ):
             continue
         trial = inserted(line, f"{one.name}: B lengths")
         on = OnTokens(code.again(), parse(trial))
@@ -623,8 +626,10 @@ def _hides(code: Code, line: str, embed: int) -> bool:
 
 def _stepped(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
     """Return the line with a call in steps, if the code takes the state of the previous step."""
-    cache = next((one.name for one in known if one.name in CACHES), "")
-    halves = [one.name for one in known if HALVES.fullmatch(one.name) and one.default is None]
+    cache = next((one.name for one in known if one.name in CACHE_NAMES), "")
+    halves = [
+        one.name for one in known if CACHE_HALF_NAMES.fullmatch(one.name) and one.default is None
+    ]
     if not cache and len(halves) != 2:
         return line
     whole, _, made = line.partition("; ")

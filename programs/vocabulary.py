@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from .attention import takes_mask
-from .call_parts import CACHES
+from .call_parts import CACHE_NAMES
 from .code import Code, DoesNotFit
 from .names import parameters
 from .source_numbers import numbers_in
@@ -165,7 +165,7 @@ def _parameter(code: Code) -> str:
 def _left_out(model: Any) -> list[str]:
     """Return the required masks and caches of a model, which are passed as None."""
     needed = [one for one in parameters(model) if one.required]
-    return [one.name for one in needed if takes_mask(one) or one.name in CACHES]
+    return [one.name for one in needed if takes_mask(one) or one.name in CACHE_NAMES]
 
 
 def _embedding(model: nn.Module, name: str) -> str:
