@@ -72,14 +72,7 @@ VALUES_BY_NAME: dict[str, Any] = {
     r"(\w+_)?max_(\w+_)?(len|length|pos|positions|tokens|patches|frames|steps)": SIZES["length"],
     r"(\w+_)?act(ivation)?(_fn|_function|_type)?": "gelu",
 }
-COORDINATE_COUNTS = (
-    "dim_pos",
-    "pos_dim",
-    "ndim",
-    "n_dims",
-    "num_axes",
-    "spatial_dims",
-)  # of coordinates
+COORDINATE_COUNTS = ("dim_pos", "pos_dim", "ndim", "n_dims", "num_axes", "spatial_dims")
 TRIED_NUMBERS = (2, 4, 8, 16, 1)  # tried for a whole number whose name says nothing
 WIDER_TOKENS = (64, 128)  # for heads whose default width exceeds that of narrow tokens
 CONFIGS = ("config", "args", "cfg", "params", "hparams", "opt")

@@ -101,18 +101,10 @@ FORMS = (
 ROTATED = ("query", "key", "value", "tokens")
 SCALAR_RANK = 4  # one number per position ranks above 2 or 3 coordinates, which may be channels
 TABLE_ROLES = ("cos", "sin", "freqs", "pair")  # roles of parameters that take tables
-POSITION_ROLES = (
-    *TABLE_ROLES,
-    "positions",
-    "offset",
-)  # roles of parameters that determine positions
-UNCERTAIN_ROLES = (
-    "",
-    "width",
-    "embed",
-    "length",
-    "freqs",
-)  # roles that a name may wrongly suggest for x
+# roles of parameters that determine positions
+POSITION_ROLES = (*TABLE_ROLES, "positions", "offset")
+# roles that a name may wrongly suggest for x
+UNCERTAIN_ROLES = ("", "width", "embed", "length", "freqs")
 STEPS = re.compile(r"half|every_(two|other)")  # internal steps of a rotation
 ROTATING_METHODS = re.compile(r"^(rotate|apply|turn|rope|_apply)", re.IGNORECASE)
 PLACES_OF_GRIDS = ("B H (h w) D", "B (h w) H D", "B (h w) D")
