@@ -19,11 +19,11 @@ from .code import Ambiguous, Code, DoesNotFit, NoSetting, Options, can_be_called
 from .constructors import placed
 from .declarations import Declared, declares, sizes_declared
 from .names import parameters
-from .no_adapter import NoAdapter, advice_on, suggested
-from .pretrained import is_config, of_config
+from .no_adapter import NoAdapter, advice_on, suggested_call
+from .pretrained import class_for, is_config
 from .running import CodeFault, fault_in, in_a_line, limited, seeded, text_of
 from .subjects import KINDS, Additive, Bias, Rotary, Subject
-from .vocabulary import has_words, on_vectors
+from .vocabulary import has_embedding, on_vectors
 
 WORDS = {
     "rotary": r"rope|rotary|rotate|freqs_cis",
@@ -206,7 +206,7 @@ def resolved(
     """
     if is_config(thing):
         found = settings if inspect.isclass(thing) else {"config": thing}
-        return of_config(thing, kind), found
+        return class_for(thing, kind), found
     made = _from_factory(thing)
     return (thing, settings) if made is thing else resolved(made, kind, settings)
 
@@ -259,7 +259,7 @@ def _first(code: Code, kind: str | None, forms: Mapping[str, Callable[[Code], Su
         tried,
         like,
         asked=bool(kind),
-        line=suggested(code.call, like),
+        line=suggested_call(code.call, like),
         lacks=next(filter(None, (advice_on(code, told) for told in tried.values())), ""),
     )
 
@@ -275,7 +275,7 @@ def on_token_ids(
     kinds = [
         one for one in ("attention", "layer") if one in forms and kind in (None, "attention", one)
     ]
-    if not kinds or not has_words(code):
+    if not kinds or not has_embedding(code):
         return None, ""
     try:
         made, told, alone = on_vectors(code.again())

@@ -14,26 +14,26 @@ from torch import Tensor
 from .code import Code
 from .grammar import parse
 from .layout import labels, laid_out, parts, read_back
-from .masks import is_mask, shown_whole
+from .masks import all_visible_mask, is_mask
 from .names import sizes_of
 from .roles import (
+    ORDINARY_ID,
     ROTATED,
     SIZES,
     TABLES,
-    WORD,
-    common,
+    built_at,
+    describe_call_error,
     lengths_of,
-    raised,
     result_axes,
-    returned,
+    result_names,
     role,
-    runs,
-    settled,
+    runner,
+    shared_fields,
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Additive
-from .supplied_inputs import ONE, ZERO, chosen, of_image, told
-from .token_axes import of_one_length, whole_of
+from .supplied_inputs import ONE, ZERO, call_and_contents, image_layout, supplied_values
+from .token_axes import token_axis, with_one_length
 
 LONGEST = 4096
 GRID = ("t", "h", "w")  # the letters of a grid, slowest axis first
@@ -52,7 +52,7 @@ def grid_letters(signature: Signature) -> tuple[str, ...]:
     >>> grid_letters(parse("x: B E h w -> B E h w")), grid_letters(parse("size = h -> (h h) E"))
     (('h', 'w'), ('h', 'h'))
     """
-    axes = result_axes(signature, returned(signature, ("out",))[0])
+    axes = result_axes(signature, result_names(signature, ("out",))[0])
     here = tuple(c for c in labels(axes) if c in GRID)
     return here if len(here) > 1 else ()
 
@@ -63,14 +63,14 @@ def fixed_length(signature: Signature) -> int:
     >>> fixed_length(parse("x: B 5 E -> B 5 E")), fixed_length(parse("x: B n E -> B n E"))
     (5, 0)
     """
-    whole = whole_of(signature)
+    whole = token_axis(signature)
     return 0 if whole.letters else whole.size({})
 
 
 def _grid_map(code: Code, signature: Signature) -> Callable[[Tensor], Tensor]:
     """Return the code as a map of a grid of tokens, (B, *sizes, E) -> (B or 1, *sizes, E)."""
-    run = runs(code, signature)
-    back = returned(signature, ("out",))[0]
+    run = runner(code, signature)
+    back = result_names(signature, ("out",))[0]
     axes, sides = result_axes(signature, back), grid_letters(signature)
     here = ("B", *(c for c in GRID if c in sides), feature_letter(signature))
     if len(set(sides)) < len(sides):  # a square: give rows and columns letters of their own
@@ -128,9 +128,9 @@ def _token_map(
     if grid_letters(signature):
         return _in_rows(_grid_map(code, signature), grid_letters(signature))
     fixed = fixed_length(signature)
-    signature = of_one_length(signature)[0]
-    run = runs(code, signature)
-    back = returned(signature, ("out",))[0]
+    signature = with_one_length(signature)[0]
+    run = runner(code, signature)
+    back = result_names(signature, ("out",))[0]
     axes = result_axes(signature, back)
     here = ("B", "n", feature_letter(signature))
     half = next((k for k, a in enumerate(axes) if a in (OFFSETS, SIGNED)), None)
@@ -175,14 +175,14 @@ def _array(
     if role(one) == "lengths":
         return torch.full(one.shape(lengths), count, device=x.device)
     if role(one) == "ids":
-        words = torch.full(one.shape(lengths), WORD, device=x.device)
+        words = torch.full(one.shape(lengths), ORDINARY_ID, device=x.device)
         if another and "n" in map(str, axes):
-            words.select([str(axis) for axis in axes].index("n"), 0).fill_(WORD + 1)
+            words.select([str(axis) for axis in axes].index("n"), 0).fill_(ORDINARY_ID + 1)
         return words
     if role(one) in ("constant", "scale"):
         return torch.ones(one.shape(lengths), dtype=x.dtype, device=x.device)
     if is_mask(one):
-        return shown_whole(one, lengths, x)
+        return all_visible_mask(one, lengths, x)
     raise SignatureError(
         f"wanted what {one.name} is: write one of tokens, positions, ids, keep, hide, constant, "
         f"ones behind its axes"
@@ -213,7 +213,7 @@ def additive(
     width = _width(code, signature)
     if told_width not in (0, width):
         raise SignatureError(f"wanted rows of {told_width} numbers from {code.name}, got {width}")
-    code = settled(code, signature, **{feature_letter(signature): width})
+    code = built_at(code, signature, **{feature_letter(signature): width})
     call = _token_map(code, signature, width, within=within)
     zero = torch.zeros(3, 5, width)
     one = torch.randn(3, 5, width, generator=torch.Generator().manual_seed(6))
@@ -238,11 +238,11 @@ def additive(
     parts = code.module.parameters() if code.module is not None else ()
     sides = grid_letters(signature)
     return Additive(
-        **common(
+        **shared_fields(
             code,
             signature,
             partial(additive, guessed=guessed),
-            told(
+            call_and_contents(
                 "; ".join(
                     filter(
                         None,
@@ -269,8 +269,8 @@ def additive(
         grid=_table(_grid_map(code, signature), width) if sides else None,
         axes=max(1, len(sides)),
         given={
-            **chosen(signature, partial(_supplied, feature_letter(signature))),
-            **of_image(signature),
+            **supplied_values(signature, partial(_supplied, feature_letter(signature))),
+            **image_layout(signature),
         },
         within=partial(additive, code, signature, guessed=guessed, within=True)
         if any(role(one) == "coordinates" for one in signature.arrays) and not within
@@ -285,7 +285,7 @@ def _require_places(code: Code, signature: Signature, width: int, found: Tensor)
             torch.zeros(*found.shape[:2], width)
         )
     except Exception as error:
-        raise SignatureError(f"with another id: {raised(code, error)}") from error
+        raise SignatureError(f"with another id: {describe_call_error(code, error)}") from error
     if not torch.equal(other[:, 1:], found[:, 1:]):
         raise SignatureError(
             f"wanted a table of positions, and the result of {code.name} depends on the token ids"
@@ -339,7 +339,7 @@ def widths(code: Code) -> tuple[int, ...]:
 
 def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
     """The feature size read off the result of a call, if no input of the code fixes it; else ()."""
-    letter, back = feature_letter(signature), returned(signature, ("out",))[0]
+    letter, back = feature_letter(signature), result_names(signature, ("out",))[0]
     axes = [parts(axis) for axis in result_axes(signature, back)]  # length 1 has no label
     letters = [c for one in (*signature.arguments, *signature.built) for c in one.lengths]
     letters += [c for one in signature.arrays for c in one.letters]
@@ -349,7 +349,7 @@ def _own_width(code: Code, signature: Signature) -> tuple[int, ...]:
         lengths = lengths_of(signature, B=1, n=5, p=0)
         x = torch.zeros(1, 5, 1)
         made = {one.name: _array(one, x, (), lengths) for one in signature.arrays}
-        found = runs(code, signature)(made, lengths)[back]
+        found = runner(code, signature)(made, lengths)[back]
     except Exception:  # noqa: BLE001 (the code may raise anything)
         return ()
     return (found.shape[axes.index((letter,))],) if found.dim() == len(axes) else ()
@@ -375,7 +375,7 @@ def _width(code: Code, signature: Signature) -> int:
         try:
             _token_map(code, signature, width)(torch.zeros(3, 5, width))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            failed = failed or f"with {width} features: {raised(code, error)}"
+            failed = failed or f"with {width} features: {describe_call_error(code, error)}"
             continue
         return width
     raise SignatureError(f"{code.name} was called as {signature}, and {failed}")

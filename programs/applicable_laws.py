@@ -13,7 +13,7 @@ from . import as_read
 from .as_read import IN_ORDER
 from .declarations import DeclaredAttention
 from .subjects import Additive, Attention, Bias, Mask, Rotary, Subject
-from .supplied_inputs import not_its_own
+from .supplied_inputs import why_not_applicable
 
 NO_MASK = "no causal mask is declared"
 NOT_ALIGNED = "the position of the last query was neither read nor declared"
@@ -74,7 +74,7 @@ def not_asked(law: str, subject: Subject, *, named: bool = False) -> str:
     >>> not_asked("causal", Layer(name="f", call=lambda x: x, embed=4))
     'no causal mask is declared'
     """
-    why = not_its_own(subject, law)
+    why = why_not_applicable(subject, law)
     field, lacking = NEEDED_FIELDS.get(law, ("", ""))
     if why or (hasattr(subject, field) and not getattr(subject, field)):
         return why or lacking

@@ -15,14 +15,14 @@ from torch import Tensor, nn
 from .code import Code
 from .layout import laid_out, read_back
 from .masks import (
-    by_letters,
-    counted,
-    each_beside,
+    call_in_batches,
     forms_of,
-    handed,
+    is_query_mask,
+    mask_argument,
     masks_in,
-    of_queries,
     per_query,
+    query_mask_argument,
+    with_query_letter,
 )
 from .names import Parameter, parameters
 from .program import Program
@@ -30,16 +30,16 @@ from .roles import (
     SIZES,
     bounds,
     bounds_at,
-    common,
+    built_at,
     lengths_of,
     result_axes,
-    returned,
+    result_names,
     role,
-    settled,
+    shared_fields,
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention
-from .supplied_inputs import HOLDS, held_by
+from .supplied_inputs import CONTENTS, contents_of
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class OnHeads:
     @cached_property
     def query_masks(self) -> tuple[Argument, ...]:
         """The masks of queries."""
-        return tuple(filter(of_queries, self.signature.arrays))
+        return tuple(filter(is_query_mask, self.signature.arrays))
 
     @cached_property
     def left_out(self) -> set[str]:
@@ -112,7 +112,7 @@ class OnHeads:
         """The name and the axes of the attention weights, if the code returns them."""
         output = self.output_name
         for k, one in enumerate(self.signature.results):
-            axes = by_letters(one.axes or ())
+            axes = with_query_letter(one.axes or ())
             letters = {c for axis in axes for c in axis.letters}
             if (one.name or str(k)) != output and {"r", "n"} <= letters and "D" not in letters:
                 return one.name or str(k), axes
@@ -129,7 +129,7 @@ class OnHeads:
     @cached_property
     def output_name(self) -> str:
         """The name of the output: the one named ``out``, else the first result with channels."""
-        told = returned(self.signature, ("out",))[0]
+        told = result_names(self.signature, ("out",))[0]
         wide = [
             one.name or str(k)
             for k, one in enumerate(self.signature.results)
@@ -220,13 +220,13 @@ class OnHeads:
                 if seen is not None and not n
                 else torch.ones(rows, queries, keys, dtype=torch.bool, device=a.device)
             )
-            arrays[one.name] = handed(which, one, lengths, a, self.least)
+            arrays[one.name] = mask_argument(which, one, lengths, a, self.least)
         for one in self.query_masks:
             if seen is None and counts is None and one.name in self.left_out:
                 continue
             every = torch.ones(rows, queries, dtype=torch.bool, device=a.device)
             which = every if counts is None else counts
-            arrays[one.name] = counted(which, one, lengths, a, self.least)
+            arrays[one.name] = query_mask_argument(which, one, lengths, a, self.least)
         for one in self.signature.arrays:
             if one.name in arrays or one in self.masks or one in self.query_masks:
                 continue
@@ -317,7 +317,7 @@ class OnHeads:
                 masks = (x if x is None or x.shape[0] == 1 else x[row : row + 1] for x in given[3:])
                 return self.call(*three, *masks)[name]  # type: ignore[arg-type]
 
-            return each_beside(rows, beside)
+            return call_in_batches(rows, beside)
         return torch.cat(
             [
                 self.call(*(x if x is None or x.shape[0] == 1 else x[b : b + 1] for x in given))[  # type: ignore[arg-type]
@@ -336,7 +336,7 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     many = (code.options.groups or SIZES["G"]) if "G" in k.letters else 1 if on.shared else heads
     width = code.options.width or code.options.likely.get("width", 0) or SIZES["D"]
     queries = SIZES["n"] if on.square else SIZES["r"]
-    code = settled(code, signature, H=heads, G=many, D=width, E=heads * width)
+    code = built_at(code, signature, H=heads, G=many, D=width, E=heads * width)
     on = OnHeads(code, signature, heads=(heads, many))
     given = (
         torch.randn(1, heads, queries, width),
@@ -356,9 +356,11 @@ def on_heads(code: Code, signature: Signature, *, guessed: bool = False) -> Atte
     beside = other_masks(code, [one.name for one in on.masks[:1]], masks, spared) if mask else []
     told = ["it takes one length: fewer queries are put in the last places"] if on.square else []
     held = [one.name for one in signature.arrays if role(one) == "bounds"]
-    told += [HOLDS["bounds"].format(name) for name in held]
+    told += [CONTENTS["bounds"].format(name) for name in held]
     return Attention(
-        **common(code, signature, partial(on_heads, guessed=guessed), "; ".join(told), guessed),
+        **shared_fields(
+            code, signature, partial(on_heads, guessed=guessed), "; ".join(told), guessed
+        ),
         documents=on.documents if on.takes_packed else None,
         embed=heads * width if on.takes_packed else 0,
         attend=on.attend,
@@ -393,7 +395,7 @@ def default_masks(
     Keys: "full mask" if masks are passed that show every key, with "left out" naming those that are
     not passed; "no mask" if none is passed.
     """
-    handed = {one.name: held_by(one) for one in masks if one.name not in spare}
+    handed = {one.name: contents_of(one) for one in masks if one.name not in spare}
     taken = [one for one in parameters(code.call) if takes_mask(one) and one.name not in handed]
     left = [one for one in taken if one.name not in code.options.arguments]
     left.sort(key=lambda one: one.role != "mask")
@@ -407,7 +409,7 @@ def other_masks(
     code: Code, own: Sequence[str], masks: tuple[Argument, ...], spare: AbstractSet[str]
 ) -> list[str]:
     """Describe in clauses which masks are passed or omitted beside the ones that a law sets."""
-    shown = {one.name: held_by(one) for one in masks if one.name not in {*own, *spare}}
+    shown = {one.name: contents_of(one) for one in masks if one.name not in {*own, *spare}}
     taken = {one.name for one in parameters(code.call) if takes_mask(one)}
     told = [*shown.values()]
     if taken - {*own, *shown, *code.options.arguments}:

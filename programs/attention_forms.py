@@ -33,7 +33,7 @@ from .call_parts import (
 from .code import Code, DoesNotFit
 from .fitting import Fit, alternatives, best, fitting
 from .grammar import parse
-from .masks import as_it_reads, of_queries
+from .masks import is_query_mask, unaffected_queries
 from .meaning import require_meaning
 from .names import Parameter, order_in, parameters, role_of
 from .roles import MASKS, SIZES, role
@@ -298,7 +298,7 @@ def _hides_query(code: Code, call: Signature, _: str) -> bool:
     q, k, v = _inputs_of(on)
     counts = torch.ones(q.shape[0], q.shape[2], dtype=torch.bool)
     counts[:, 1] = False
-    return bool((as_it_reads(on.attend, on.counting, q, k, v, counts) == counts).all())
+    return bool((unaffected_queries(on.attend, on.counting, q, k, v, counts) == counts).all())
 
 
 def _mask_effect(code: Code, call: Signature, least: float = float("-inf")) -> str:
@@ -315,7 +315,7 @@ def _mask_effect(code: Code, call: Signature, least: float = float("-inf")) -> s
             arguments=tuple(
                 one
                 for one in call.arguments
-                if one.name == newest or role(one) not in MASKS or of_queries(one)
+                if one.name == newest or role(one) not in MASKS or is_query_mask(one)
             ),
         ),
         least,

@@ -18,13 +18,13 @@ from torch import Tensor
 from .attention import takes_mask
 from .code import Code, DoesNotFit
 from .grammar import parse
-from .names import CAPACITY, GIVEN, INDEX, SIDES, Parameter
+from .names import CAPACITY, INDEX, SIDES, USUAL_ARGUMENTS, Parameter
 from .signature import Signature
 
 # What other required parameters are given, by role: axes or a value.
 NO_PLAIN_VALUE = {"embed", "base", "device", "dtype", "window"}  # the right value is not known
 ARGUMENTS_BY_ROLE: dict[str, str] = {
-    **{role: told for role, told in GIVEN.items() if role not in NO_PLAIN_VALUE},
+    **{role: told for role, told in USUAL_ARGUMENTS.items() if role not in NO_PLAIN_VALUE},
     **dict.fromkeys(("mask", "padding", "pair", "freqs", "cos", "sin"), " = None"),
     "encoding": ": <x> encoding",
 }

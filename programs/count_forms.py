@@ -24,8 +24,8 @@ from .code import Ambiguous, Code, DoesNotFit
 from .counts import bias, heads_of, mask, missing_start, plain_arrays, table_of_window
 from .fitting import Fit, alternatives, best, fitting, without_implied_roles
 from .grammar import parse
-from .names import CAPACITY, GIVEN, SIDES, Parameter, order_in, parameters, role_of
-from .roles import SIZES, lengths_of, raised, role, runs, said
+from .names import CAPACITY, SIDES, USUAL_ARGUMENTS, Parameter, order_in, parameters, role_of
+from .roles import SIZES, as_described, describe_call_error, lengths_of, role, runner
 from .signature import SignatureError
 from .subjects import Additive, Bias, Mask
 
@@ -33,7 +33,11 @@ from .subjects import Additive, Bias, Mask
 FIRST_LENGTHS = {"B": 3, "r": 5, "n": 7, "t": 6, "h": 2, "w": 9, "p": 0}
 SECOND_LENGTHS = {"B": 2, "r": 6, "n": 11, "t": 5, "h": 4, "w": 13, "p": 0}
 OWN = ("heads", "rows", "window", "base", "device", "dtype")
-ARGUMENTS_BY_ROLE = {**{role: GIVEN[role] for role in OWN}, "groups": " = H", "causal": " = True"}
+ARGUMENTS_BY_ROLE = {
+    **{role: USUAL_ARGUMENTS[role] for role in OWN},
+    "groups": " = H",
+    "causal": " = True",
+}
 TOKENS = ("tokens", "value", "query")
 UNNAMED_ORDERS = {1: ("n",), 2: ("r n", "H n", "n H"), 3: ("H r n", "r n H")}
 BIAS_METHODS = re.compile(r"bias|alibi|get_rel", re.IGNORECASE)
@@ -201,7 +205,7 @@ def _backs(
     found: list[dict[str, Tensor]] = []
     for sizes in (FIRST_LENGTHS, SECOND_LENGTHS):
         at = {**lengths_of(signature), **sizes, **more}
-        called = runs(code, signature, whole=True)(plain_arrays(signature, at), at)
+        called = runner(code, signature, whole=True)(plain_arrays(signature, at), at)
         found.append(_arrays_in(called))
         areas_at = {f"({c} {d})": at[c] * at[d] for c, d in areas}
         offsets = {OFFSETS: 2 * at["n"] - 1, SIGNED: 2 * at["n"]} if "n" in letters else {}
@@ -265,7 +269,7 @@ def _lines(
                         continue
                     lines.append(f"{told} -> {back}{clause}".strip())
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
-                failed.append(f"called with ({told}): {raised(code, error)}")
+                failed.append(f"called with ({told}): {describe_call_error(code, error)}")
         if lines:
             yield lines
 
@@ -329,7 +333,7 @@ def fit_bias(code: Code) -> Bias:
     for method in _methods(code):
         clauses = f"; method {method}" * bool(method) + built
         try:
-            one = said(code, parse(f"-> 1{clauses}"))
+            one = as_described(code, parse(f"-> 1{clauses}"))
             tried = partial(_fit_bias_line, clauses)
             found = _first(_lines(one, _BIAS, "H", failed), tried, one, failed)
         except Ambiguous:
@@ -406,7 +410,7 @@ def _value(code: Code, line: str) -> Tensor:
     more = {"H": heads_of(code), "G": 37, "D": 22, "E": 26}
     lengths = {**FIRST_LENGTHS, **more}
     found: Tensor = next(
-        iter(runs(code, signature)(plain_arrays(signature, lengths), lengths).values())
+        iter(runner(code, signature)(plain_arrays(signature, lengths), lengths).values())
     )
     return found
 
@@ -467,7 +471,7 @@ def fit_additive(code: Code) -> Additive:
                     else:
                         failed.append(f"called with ({told}), it returned {axes}")
             except Exception as error:  # noqa: BLE001 (the code may raise anything)
-                failed.append(f"called with ({told}): {raised(code, error)}")
+                failed.append(f"called with ({told}): {describe_call_error(code, error)}")
             if len(lines) > before:
                 break
     ids, real = ([one for one in lines if kind in one] for kind in (" ids", " coordinates"))

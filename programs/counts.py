@@ -17,20 +17,20 @@ from .grammar import parse
 from .layout import Label, labels, laid_out, read_back
 from .names import parameters, sizes_of
 from .roles import (
+    ORDINARY_ID,
     ROTATED,
     SIZES,
-    WORD,
-    common,
+    built_at,
     lengths_of,
     result_axes,
-    returned,
+    result_names,
     role,
-    runs,
-    settled,
+    runner,
+    shared_fields,
 )
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Bias, Mask
-from .supplied_inputs import chosen, of_lengths, told
+from .supplied_inputs import call_and_contents, shape_only_contents, supplied_values
 
 ONE_LENGTH = "it takes one length, so fewer queries are read from the last rows"
 WINDOW = "(h w)"
@@ -59,7 +59,7 @@ def plain_arrays(signature: Signature, lengths: dict[str, int]) -> dict[str, Any
     Masks show every key; ids are those of one document; lengths are full.  Positions are those of
     the keys, those of the last keys for queries, and offsets (key minus query) for pairs.  Tokens
     are all the same vector; anything else is 0.  Every verdict names these choices
-    (:data:`.supplied_inputs.HOLDS`).
+    (:data:`.supplied_inputs.CONTENTS`).
     """
     return {one.name: _plain(one, lengths) for one in signature.arrays}
 
@@ -71,7 +71,7 @@ def _plain(one: Argument, lengths: Mapping[str, int]) -> Tensor:
     if kind == "ones":
         return torch.ones(shape, dtype=torch.long)
     if kind == "ids":
-        return torch.full(shape, WORD)
+        return torch.full(shape, ORDINARY_ID)
     if kind == "index":
         return torch.zeros(shape, dtype=torch.long)
     if kind == "lengths":
@@ -113,8 +113,8 @@ LengthMap = tuple[Callable[[int, int], Tensor], str]  # and how its lengths are 
 
 def _by_lengths(code: Code, signature: Signature, heads: bool) -> LengthMap:
     """Return the code as a map of (queries, keys); for code with one length, its last rows."""
-    run = runs(code, signature)
-    back = returned(signature, ("out",))[0]
+    run = runner(code, signature)
+    back = result_names(signature, ("out",))[0]
     square = "r" not in signature.letters
     axes, more = result_axes(signature, back), 0
     if square:
@@ -201,7 +201,7 @@ def fixed_size(axes: Sequence[Axis]) -> int:
 
 def _fixed(code: Code, signature: Signature, heads: bool) -> LengthMap:
     """Return code with a fixed number of tokens as a map of (queries, keys), its first tokens."""
-    back = returned(signature, ("out",))[0]
+    back = result_names(signature, ("out",))[0]
     axes = result_axes(signature, back)
     most = fixed_size(axes)
 
@@ -209,7 +209,7 @@ def _fixed(code: Code, signature: Signature, heads: bool) -> LengthMap:
         if keys > most:
             raise SignatureError(f"wanted at most {most} keys for {signature}, got {keys}")
         lengths = lengths_of(signature, B=1, H=heads_of(code))
-        value: Tensor = runs(code, signature)(plain_arrays(signature, lengths), lengths)[back]
+        value: Tensor = runner(code, signature)(plain_arrays(signature, lengths), lengths)[back]
         if value.shape[-2:] != (most, most):
             raise SignatureError(
                 f"wanted last axes {most} {most} from {signature}, got {tuple(value.shape)}"
@@ -241,23 +241,27 @@ def bias(code: Code, signature: Signature, *, guessed: bool = False) -> Bias:
 
     Raises :class:`SignatureError`.
     """
-    code = settled(code, signature, H=heads_of(code))
+    code = built_at(code, signature, H=heads_of(code))
     if {"h", "w"} <= set(signature.letters):
         return _of_window(code, signature, guessed)
     call, length = _by_lengths(code, signature, heads=True)
     few, square = call(2, 3), call(5, 5)
     trained = code.module is not None and any(True for _ in code.module.parameters())
-    if chosen(signature, of_lengths) and not trained and not (few.any() or square.any()):
+    if (
+        supplied_values(signature, shape_only_contents)
+        and not trained
+        and not (few.any() or square.any())
+    ):
         raise SignatureError(_nothing_added(signature))
     late = torch.ones(5, 5, dtype=torch.bool).triu(1)
-    more = told(length, signature)
+    more = call_and_contents(length, signature)
     return Bias(
-        **common(code, signature, partial(bias, guessed=guessed), more, guessed),
+        **shared_fields(code, signature, partial(bias, guessed=guessed), more, guessed),
         heads=few.shape[0],
         bias=call,
         causal=bool(torch.isneginf(square[:, late]).all()),
         of_heads=partial(_with_heads, code, signature),
-        given={**chosen(signature, of_lengths), **_start(code, signature)},
+        given={**supplied_values(signature, shape_only_contents), **_start(code, signature)},
     )
 
 
@@ -289,7 +293,7 @@ def _nothing_added(signature: Signature) -> str:
     'as a bias it is 0 everywhere, where mask shows every key'
     """
     handed = ", ".join(str(one) for one in signature.arrays)
-    values = chosen(signature, of_lengths)["values"]
+    values = supplied_values(signature, shape_only_contents)["values"]
     return (
         f"as a bias it is 0 everywhere, where {values}, so that every law would hold "
         "vacuously; check attention that adds it: a function that attends with q, k, v "
@@ -329,7 +333,7 @@ def missing_start(code: Code, signature: Signature) -> str:
 
 def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
     """Return a mask: a map of lengths to (T, S).  Raises :class:`SignatureError`."""
-    code = settled(code, signature, H=heads_of(code))
+    code = built_at(code, signature, H=heads_of(code))
     call, length = _by_lengths(code, signature, heads=False)
     kind = next((one.kind for one in signature.results if one.axes is not None), "")
 
@@ -338,14 +342,14 @@ def mask(code: Code, signature: Signature, *, guessed: bool = False) -> Mask:
         return value if kind not in ("keep", "hide") or value.dtype == torch.bool else value != 0
 
     read(2, 3)
-    more = told(length, signature)
+    more = call_and_contents(length, signature)
     return Mask(
-        **common(code, signature, partial(mask, guessed=guessed), more, guessed),
+        **shared_fields(code, signature, partial(mask, guessed=guessed), more, guessed),
         mask=read,
         padded=_padded(code, signature, kind, guessed=guessed),
         true_means="hidden" if kind == "hide" else "visible",
         adds=kind == "add",
-        given=chosen(signature, of_lengths),
+        given=supplied_values(signature, shape_only_contents),
     )
 
 
@@ -358,7 +362,7 @@ def _padded(
     be fractions of the longest.
     """
     told = [one for one in signature.arrays if role(one) == "lengths" and one.letters == ("B",)]
-    back = returned(signature, ("out",))[0]
+    back = result_names(signature, ("out",))[0]
     axes = _rows_and_keys(result_axes(signature, back), "n")
     there = labels(axes)
     if len(told) != 1 or not {"B", "n"} <= {*there} <= {"B", "H", "r", "n", "1"}:
@@ -369,7 +373,7 @@ def _padded(
         rows = len(counts)
         lengths = lengths_of(signature, r=most, n=most, B=rows, H=heads_of(code))
         arrays = {**plain_arrays(signature, lengths), told[0].name: counts.clone()}
-        found = read_back(runs(code, signature)(arrays, lengths)[back], axes, MASK_AXES, lengths)
+        found = read_back(runner(code, signature)(arrays, lengths)[back], axes, MASK_AXES, lengths)
         seen = found[:, 0].expand(rows, most, most).double()
         seen = seen.exp() if kind == "add" else 1 - seen if kind == "hide" else seen
         return (seen > 0.5).double()
@@ -386,7 +390,7 @@ def _padded(
 
 def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
     """Return the bias of a window of h rows and w columns, or the index into its table."""
-    back = returned(signature, ("out",))[0]
+    back = result_names(signature, ("out",))[0]
     axes = _rows_and_keys(result_axes(signature, back), WINDOW)
     tupled = next((one for one in signature.arguments if isinstance(one.value, tuple)), None)
 
@@ -400,13 +404,13 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
             area = f"({' '.join(letters)})"
             call = parse(f"{tupled.name} = ({', '.join(letters)}) -> {area} {area} index")
             lengths = dict(zip(letters, sizes, strict=True))
-        found: Tensor = next(iter(runs(code, call)({}, lengths).values()))
+        found: Tensor = next(iter(runner(code, call)({}, lengths).values()))
         return found.reshape(math.prod(sizes), math.prod(sizes))
 
     def window(rows: int, columns: int) -> Tensor:
         lengths = lengths_of(signature, h=rows, w=columns, B=1)
         lengths |= {"r": rows * columns, "n": rows * columns, "H": heads_of(code)}
-        found = runs(code, signature)({}, lengths)[back]
+        found = runner(code, signature)({}, lengths)[back]
         own = {c: n for c, n in _read_off(signature, axes, found).items() if c == "H"}
         return read_back(found, axes, ("B", "H", "r", "n"), {**lengths, **own})[0]
 
@@ -417,7 +421,7 @@ def _of_window(code: Code, signature: Signature, guessed: bool) -> Bias:
         found: Tensor = made.relative_position_index
         return found.reshape(math.prod(sizes), math.prod(sizes))
 
-    told = common(code, signature, partial(bias, guessed=guessed), "", guessed)
+    told = shared_fields(code, signature, partial(bias, guessed=guessed), "", guessed)
     if any(one.kind == "index" for one in signature.results):
         index((2, 3))
         return Bias(**told, heads=1, index=index)

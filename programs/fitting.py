@@ -23,7 +23,7 @@ from .code import Ambiguous, Code, DoesNotFit
 from .grammar import parse
 from .names import parameters, role_of
 from .program import Program
-from .roles import bounds, raised, role
+from .roles import bounds, describe_call_error, role
 from .running import CodeFault, limited, seeded
 from .signature import Signature
 
@@ -89,7 +89,7 @@ def fitting(
         except DoesNotFit as error:
             failed.setdefault("", str(error))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            failed.setdefault("", f"called as {line}, {raised(code, error)}")
+            failed.setdefault("", f"called as {line}, {describe_call_error(code, error)}")
     return found
 
 
@@ -133,7 +133,7 @@ def takes(
         found = Program(call, signature, code.name).run(arrays, lengths)
         wanted = [one.shape(lengths) for one in signature.results if one.axes is not None]
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
-        failed.setdefault("", f"called as {signature}, {raised(code, error)}")
+        failed.setdefault("", f"called as {signature}, {describe_call_error(code, error)}")
         return False
     came = [tuple(one.shape) for one in found.values()]
     if came != wanted:

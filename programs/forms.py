@@ -26,14 +26,23 @@ from .fitting import Fit, alternatives, best, expanded, fitting, takes, without_
 from .grammar import parse
 from .names import OF_TOKENS, SEVERAL, SIDES, Parameter, order_in, parameters, role_of
 from .roles import PLACES, role
-from .rotary import START, Rotating, as_rotary, ended, for_keys, of_length, sized, way_of
+from .rotary import (
+    START,
+    Rotating,
+    as_rotary,
+    depends_on_length,
+    way_of,
+    with_key_flag,
+    with_limits,
+    with_width,
+)
 from .subjects import Rotary
 from .tables import (
     APPLIES,
     Origin,
     imported,
     makes_tables,
-    named,
+    members_matching,
     origins,
     plain_argument,
     sources,
@@ -247,7 +256,7 @@ def fit(code: Code) -> Rotary:
     some = some if code.module is not None else [some[0], *some[3:4]]  # two suffice for a function
     some += [WIDTH_OF_THREE] * (code.module is None and _takes_three_tables(code))
     for width in some if not makes_tables(code) else ():
-        one = sized(code, width)
+        one = with_width(code, width)
         for called, clause in _calls(one):
             found = _fits(called, failed, clause)
             channels = max(map(_channels, found), default=0)
@@ -259,7 +268,7 @@ def fit(code: Code) -> Rotary:
             if found:
                 return _chosen(called, found, clause)
     for width in [code.options.width] if code.options.width else table_widths(code):
-        one = sized(code, width)
+        one = with_width(code, width)
         found = _fits_of_tables(one, failed)
         if found:
             return _chosen(one, found)
@@ -287,10 +296,10 @@ def _of_grids(code: Code) -> Iterator[tuple[Code, str]]:
     told = next((pair for pair in SIDES if {*pair} == beside), None)
     if told is not None:
         for head, line in product(widths_of(code)[:2], lines):
-            yield sized(code, head), f"{line}, {told[0]} = h, {told[1]} = w -> {back}"
+            yield with_width(code, head), f"{line}, {told[0]} = h, {told[1]} = w -> {back}"
     elif not beside and code.module is not None:
         for (wide, clause), line in product(_of_squares(code, code.module), lines):
-            yield sized(code, wide), f"{line} -> {back}; {clause}"
+            yield with_width(code, wide), f"{line} -> {back}; {clause}"
 
 
 def _of_squares(code: Code, module: nn.Module) -> Iterator[tuple[int, str]]:
@@ -387,12 +396,12 @@ def _with_wider_heads(code: Code, found: Fit[Rotating]) -> Rotary:
     if found.way.width == declared and _channels(found) not in (0, declared):
         for times in (2, 4):
             try:
-                other = _fit_line(sized(code, times * declared), found.line)
+                other = _fit_line(with_width(code, times * declared), found.line)
             except Exception:  # noqa: BLE001 (the code may raise anything)
                 continue
             if _channels(other) == declared:
-                return as_rotary(for_keys(ended(other.way)))
-    return as_rotary(for_keys(ended(_without_start(found.way))))
+                return as_rotary(with_key_flag(with_limits(other.way)))
+    return as_rotary(with_key_flag(with_limits(_without_start(found.way))))
 
 
 def _without_start(way: Rotating) -> Rotating:
@@ -404,7 +413,7 @@ def _without_start(way: Rotating) -> Rotating:
     if not way.offset or way.line.then is not None or len(given) == len(way.line.arguments):
         return way
     other = replace(way, line=replace(way.line, arguments=tuple(given)))
-    return other if of_length(other) else way
+    return other if depends_on_length(other) else way
 
 
 def _fits(
@@ -478,7 +487,7 @@ def _group_fits(
             told = (
                 f"{line}{clause}"
                 if origin is None
-                else f"{line}; {origin.told(form.needs, known)}{clause}"
+                else f"{line}; {origin.table_clause(form.needs, known)}{clause}"
                 for form, line, origin in group
             )
             found = fitting(told, lambda line: _fit_line(code.again(), line), code, failed)
@@ -507,7 +516,7 @@ def _fits_of_tables(code: Code, failed: dict[str, str]) -> list[Fit[Rotating]]:
         known = _with_table_role(parameters(applied.call))
         tried = [
             (form, line)
-            for form, line in lines(sized(applied, code.options.width), tables=True)
+            for form, line in lines(with_width(applied, code.options.width), tables=True)
             if form.needs
             and set(TABLE_ROLES) & set(form.needs)
             and any(origin.suits(line) for origin in made)
@@ -554,7 +563,7 @@ def _appliers(code: Code) -> Iterator[tuple[str, Code]]:
     there = [
         pair
         for space in (code.space, *imported(code))
-        for pair in sorted(named(space, APPLIES, code.name), key=rank)
+        for pair in sorted(members_matching(space, APPLIES, code.name), key=rank)
     ]
     for name, thing in [*inside, *there]:
         if inspect.isclass(thing):

@@ -25,11 +25,11 @@ def is_mask(one: Argument) -> bool:
     return role(one) in MASKS
 
 
-def of_queries(one: Argument) -> bool:
+def is_query_mask(one: Argument) -> bool:
     """Whether a mask marks the queries that count: without an axis of keys, and not added.
 
     >>> from .grammar import parse
-    >>> [of_queries(one) for one in parse("q_mask: B r keep, kv_mask: B n keep -> 1").arrays]
+    >>> [is_query_mask(one) for one in parse("q_mask: B r keep, kv_mask: B n keep -> 1").arrays]
     [True, False]
     """
     return is_mask(one) and role(one) != "add" and "r" in one.letters and "n" not in one.letters
@@ -46,7 +46,7 @@ def masks_in(signature: Signature) -> tuple[Argument, ...]:
                 f"wanted what True means in {one.name}: keep or hide, or add for "
                 "numbers that are added to the scores"
             )
-    found = [one for one in signature.arrays if is_mask(one) and not of_queries(one)]
+    found = [one for one in signature.arrays if is_mask(one) and not is_query_mask(one)]
     return tuple(sorted(found, key=lambda one: not per_query(one)))
 
 
@@ -68,21 +68,21 @@ def per_query(one: Argument) -> bool:
     return _places(one.axes or ())[0] is not None
 
 
-def telling(one: Argument) -> bool:
+def is_square(one: Argument) -> bool:
     """Whether the mask is square in one length, so that it hides the keys after each query."""
     queries, _ = _places(one.axes or ())
     return queries is not None and "n" in (one.axes or ())[queries].letters
 
 
-def by_letters(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+def with_query_letter(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     """Return the axes with r for queries and n for keys, for code that has a single length."""
     found = [k for k, axis in enumerate(axes) if "n" in axis.letters]
     if len(found) < 2:
         return tuple(axes)
-    return tuple(renamed(a, "n", "r") if k == found[0] else a for k, a in enumerate(axes))
+    return tuple(with_letter(a, "n", "r") if k == found[0] else a for k, a in enumerate(axes))
 
 
-def renamed(axis: Axis, old: str, new: str) -> Axis:
+def with_letter(axis: Axis, old: str, new: str) -> Axis:
     """Return the axis with one letter replaced by another."""
     return Axis(
         tuple(
@@ -98,7 +98,7 @@ def forms_of(one: Argument) -> tuple[str, ...]:
     return tuple(form for form in ("bool", "float") if form in kinds)
 
 
-def handed(
+def mask_argument(
     seen: Tensor, one: Argument, lengths: Mapping[str, int], like: Tensor, least: float
 ) -> Tensor:
     """Return the mask in the form and the axes that the argument expects.
@@ -127,34 +127,34 @@ def handed(
     return laid_out(x, here, axes, {**lengths, "r": seen.shape[1], "n": seen.shape[2]})
 
 
-TOGETHER = 16  # rows in one call, all with the mask of one of them
+BATCH = 16  # rows in one call, all with the mask of one of them
 
 
-def each_beside(rows: int, call: Callable[[int, slice], Tensor]) -> Tensor:
+def call_in_batches(rows: int, call: Callable[[int, slice], Tensor]) -> Tensor:
     """Return the result for each row, called among other rows that all have its mask.
 
     For masks without a batch axis.  ``call`` is given the row and the slice of rows that are called
     together with it.
 
-    >>> each_beside(20, lambda row, some: torch.arange(20)[some]).tolist() == [*range(20)]
+    >>> call_in_batches(20, lambda row, some: torch.arange(20)[some]).tolist() == [*range(20)]
     True
     """
     found = []
     for row in range(rows):
-        low = max(0, min(row, rows - TOGETHER))
-        found.append(call(row, slice(low, low + TOGETHER))[row - low : row - low + 1])
+        low = max(0, min(row, rows - BATCH))
+        found.append(call(row, slice(low, low + BATCH))[row - low : row - low + 1])
     return torch.cat(found)
 
 
-def counted(
+def query_mask_argument(
     counts: Tensor, one: Argument, lengths: Mapping[str, int], like: Tensor, least: float
 ) -> Tensor:
     """Return truth values (B, T), True where a query counts, as a mask of queries is expected."""
-    axes = tuple(renamed(axis, "r", "n") for axis in one.axes or ())
-    return handed(counts[:, None], replace(one, axes=axes), lengths, like, least)
+    axes = tuple(with_letter(axis, "r", "n") for axis in one.axes or ())
+    return mask_argument(counts[:, None], replace(one, axes=axes), lengths, like, least)
 
 
-def shown_whole(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
+def all_visible_mask(one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
     """Return a mask, in any axes, under which every key is seen."""
     kind, shape = role(one), one.shape(lengths)
     if kind == "add":
@@ -175,13 +175,13 @@ def _ones(seen: Tensor, like: Tensor) -> Tensor:
 NEAR = 1e-3  # relative to the row's largest output: a masked query moves further
 
 
-def visible(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
+def declared_visibility(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
     """Return the truth values (T, S) of what each query sees by the declaration.
 
     With alignment "end" the last query sees the last key, with "start" the first query sees the
     first key.  A window counts the keys up to and including the query's own.
 
-    >>> visible(DeclaredAttention(causal=True), 2, 3).int().tolist()
+    >>> declared_visibility(DeclaredAttention(causal=True), 2, 3).int().tolist()
     [[1, 1, 0], [1, 1, 1]]
     """
     offset = keys - queries if declared.alignment == "end" else 0
@@ -196,7 +196,7 @@ def visible(declared: DeclaredAttention, queries: int, keys: int) -> Tensor:
     return seen
 
 
-def as_it_reads(
+def unaffected_queries(
     attend: Callable[..., Tensor],
     counting: Callable[..., Tensor],
     q: Tensor,
@@ -210,7 +210,7 @@ def as_it_reads(
     return ((plain - under).abs() <= near).all(3).all(1).double()  # False for NaN
 
 
-def told_matrix(seen: Tensor) -> list[str]:
+def format_mask(seen: Tensor) -> list[str]:
     """Format a matrix of truth values as lines of # (seen) and . (not seen)."""
     return ["".join("#" if bool(one) else "." for one in row) for row in seen]
 
@@ -234,7 +234,7 @@ def changes(call: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, at: Iterable
     return found
 
 
-def sees(subject: Mask, queries: int, keys: int) -> Tensor:
+def mask_visibility(subject: Mask, queries: int, keys: int) -> Tensor:
     """Return the truth values (T, S) of what the mask leaves visible in any row or head.
 
     A number hides a key if its exponential underflows to 0 in its own format; a smaller penalty

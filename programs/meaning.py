@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 Run = Callable[[Mapping[str, Any], Mapping[str, int]], Mapping[str, Any]]
-PLACE = 1  # neither first nor last on any axis
-HELD = ("ids", "index", "lengths", "bounds")
-ALONG = "BHGVrnhwt"  # letters of axes along which items follow each other
+CHANGED_PLACE = 1  # neither first nor last on any axis
+UNCHANGED_KINDS = ("ids", "index", "lengths", "bounds")
+ITEM_AXES = "BHGVrnhwt"  # letters of axes along which items follow each other
 AS_KEYS = ("key", "value")
 # Sums in another order differ by roundings; a changed token moves a result much further.
 ROUNDINGS = 1e-5
@@ -53,9 +53,9 @@ def require_meaning(
     plain = run(_copied(arrays), lengths)
     finite = all(bool(x.isfinite().all()) for x in plain.values() if isinstance(x, Tensor))
     for one in signature.arrays:
-        own = tuple(c for c in labels(one.axes or ()) if lengths.get(c, 1) > PLACE + 1)
-        along = [c for c in own if c in ALONG]
-        if one.name not in arrays or not along or one.kind in HELD:
+        own = tuple(c for c in labels(one.axes or ()) if lengths.get(c, 1) > CHANGED_PLACE + 1)
+        along = [c for c in own if c in ITEM_AXES]
+        if one.name not in arrays or not along or one.kind in UNCHANGED_KINDS:
             continue
         held = [c for c in along if c in apart and not (role(one) in AS_KEYS and c in "rn")]
         held = [c for c in held if not (role(one) in MASKS and c == "n")]
@@ -64,18 +64,20 @@ def require_meaning(
         for back, moved in _moved(signature, plain, after, lengths):
             reached |= bool(moved.any())
             there = _elsewhere(back, moved, held, lengths)
-            if there and _with_fellows_apart(run, arrays, one, other, signature, lengths, held):
+            if there and _apart_if_changed_together(
+                run, arrays, one, other, signature, lengths, held
+            ):
                 continue  # code may compare its arrays, and act otherwise once they differ
             if there and _repeats(run, arrays, plain, signature, lengths):
                 raise DoesNotFit(
-                    f"called as {signature}, {one.name} at one place of {there} "
-                    "reaches others, so that this is no such axis"
+                    f"called as {signature}, {one.name} at one place along {there} "
+                    "reaches other places, so it is not such an axis"
                 )
         if used and not reached and finite and role(one) in ROTATED and "D" in own:
-            raise DoesNotFit(f"called as {signature}, {one.name} does nothing")
+            raise DoesNotFit(f"called as {signature}, {one.name} has no effect")
 
 
-def _with_fellows_apart(
+def _apart_if_changed_together(
     run: Run,
     arrays: Mapping[str, Any],
     one: Argument,
@@ -121,7 +123,7 @@ def _changed(one: Argument, x: Tensor, along: list[str], lengths: Mapping[str, i
     """Return the array with other numbers at one place along these letters."""
     shape = [lengths[c] for c in along]
     here = torch.zeros(shape, dtype=torch.bool)
-    here[(PLACE,) * len(along)] = True
+    here[(CHANGED_PLACE,) * len(along)] = True
     sizes = {**lengths, **{str(a): a.size(lengths) for a in one.axes or ()}}
     at = laid_out(here, along, one.axes or (), sizes)
     if x.dtype == torch.bool:
@@ -164,7 +166,7 @@ def _elsewhere(
         reached = moved.amax(others) if others else moved
         if letter in held:
             reached = reached.clone()
-            reached[PLACE] = False
+            reached[CHANGED_PLACE] = False
             if bool(reached.any()):
                 return letter
         elif (
@@ -180,12 +182,12 @@ WHOLE, HALF = parse("x: D, y: D/2 -> x").arrays
 PARTS = {  # for each part that may be all that is read, the columns that are changed
     "the first half": lambda width: slice(width // 2, None),
     "the second half": lambda width: slice(0, width // 2),
-    "every other number, from the first on,": lambda _: slice(1, None, 2),
-    "every other number, from the second on,": lambda _: slice(0, None, 2),
+    "every other number (from the first on)": lambda _: slice(1, None, 2),
+    "every other number (from the second on)": lambda _: slice(0, None, 2),
 }
 
 
-def widths_told(
+def width_notes(
     way: Rotating, xs: Sequence[Tensor], at: Tensor, anew: Callable[[Signature], Rotating]
 ) -> tuple[str, ...]:
     """Return notes on given tables whose width may differ from that of the line.
@@ -198,7 +200,7 @@ def widths_told(
     if not held or way.table is None or way.signature.source is not None:
         return ()
     halves = any((one.axes or ())[-1:] == HALF.axes for one in held)
-    told = [*_part(way, xs, at, anew)] if halves else []
+    told = [*_partial_rotation_notes(way, xs, at, anew)] if halves else []
     plain = _called(way, xs, at)
     for one in held:
         if (one.axes or ())[-1:] != WHOLE.axes:
@@ -207,13 +209,13 @@ def widths_told(
             found = _called(_with_others(way, one.name, place), xs, at)
             if all(map(torch.equal, plain, found)):
                 told.append(
-                    f"of each row of {one.name} {words} is all that is read: if the code takes as "
-                    f"many numbers as there are pairs, say D/2"
+                    f"only {words} of each row of {one.name} is read: if the code takes one "
+                    f"number for each pair, write D/2"
                 )
     return tuple(told)
 
 
-def _part(
+def _partial_rotation_notes(
     way: Rotating, xs: Sequence[Tensor], at: Tensor, anew: Callable[[Signature], Rotating]
 ) -> Iterator[str]:
     """Yield a note if only part of the channels rotates: D/2 tables are read as whole ones."""
@@ -225,8 +227,8 @@ def _part(
         return
     if more > few:
         yield (
-            f"{few} of {way.width} channels are rotated, as many as the tables have numbers: with "
-            f"D for D/2 {more} are"
+            f"{few} of {way.width} channels rotate, as many as the tables have numbers; with D "
+            f"in place of D/2, {more} rotate"
         )
 
 

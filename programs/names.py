@@ -66,7 +66,7 @@ ROLES: dict[str, str] = {
     "window": "window window_size sliding_window w ws",
 }
 # What a line says of a parameter of a role, if nothing else is known.
-GIVEN: dict[str, str] = {
+USUAL_ARGUMENTS: dict[str, str] = {
     "length": " = n",
     "keys": " = n",
     "heads": " = H",
@@ -101,9 +101,11 @@ CAPITALS = {
 
 INDEX = re.compile(r"(layer|block|head)_?(idx|index|id|number|i)")  # of a layer or another part
 OF_TOKENS = re.compile(r"(seq|sequence|tokens?|time|length)_(dim|axis)")  # the number of an axis
-BESIDE = r"freqs?|rope|rotary|pos|positions?|cached?|table|emb|embeddings?|half|values?"
-TABLE = re.compile(rf"(?:(?:{BESIDE})_)*(cos|sin)(?:ines?)?(?:_(?:{BESIDE}))*")
-PAIR = re.compile(rf"(?:(?:{BESIDE})_)*(?:cos_?sin|sin_?cos)(?:_(?:{BESIDE}|cache|tables?))*")
+TABLE_WORDS = r"freqs?|rope|rotary|pos|positions?|cached?|table|emb|embeddings?|half|values?"
+TABLE = re.compile(rf"(?:(?:{TABLE_WORDS})_)*(cos|sin)(?:ines?)?(?:_(?:{TABLE_WORDS}))*")
+PAIR = re.compile(
+    rf"(?:(?:{TABLE_WORDS})_)*(?:cos_?sin|sin_?cos)(?:_(?:{TABLE_WORDS}|cache|tables?))*"
+)
 # One of several tables: for queries or keys, or for an axis.
 SEVERAL = re.compile(r"((?:freqs?|cos|sin|cis|angles|rot(?:ary)?)(?:_\w+)?)_[qkxyzhw]")
 # Names of the sides of a grid.
@@ -189,8 +191,8 @@ def parameters(call: Callable[..., Any]) -> tuple[Parameter, ...]:
     target = getattr(target, "_torchdynamo_inline", target)  # a scripted function
     try:
         found = tuple(inspect.signature(target).parameters.values())
-        found = _handed_on(call, found, "__init__") if inspect.isclass(call) else found
-        found = _handed_on(type(call), found, "forward") if module else found
+        found = _forwarded(call, found, "__init__") if inspect.isclass(call) else found
+        found = _forwarded(type(call), found, "forward") if module else found
     except (TypeError, ValueError) as error:
         found = _documented(call)
         if not found:
@@ -222,7 +224,7 @@ def _as_annotated(one: Parameter) -> str:
     return one.role
 
 
-def _handed_on(
+def _forwarded(
     cls: type[Any], found: tuple[inspect.Parameter, ...], method: str
 ) -> tuple[inspect.Parameter, ...]:
     """Return the parameters of a method, with those of the base class that it forwards to.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .code import Code, DoesNotFit
-from .names import GIVEN, Parameter, parameters
+from .names import USUAL_ARGUMENTS, Parameter, parameters
 
 NEEDS_DEVICE = (
     "not compiled with cuda",
@@ -80,14 +80,14 @@ def advice_on(code: Code, text: str) -> str:
         return ""
     packages = [one for one in _imported(code.place.rpartition(":")[0], absent[0]) if not _is(one)]
     named = f"{absent[0]} is None in its file.  "
-    return named + (_needs(packages[0]) if packages else "Give it a setting with which it is not.")
+    return named + (_needs(packages[0]) if packages else "Choose a setting with which it is not.")
 
 
 def _needs(package: str) -> str:
     kernels = " (it has kernels for a CUDA device)" * (package in KERNELS)
     return (
         f"This code needs {package}, which is not installed.  Install it{kernels} where the check "
-        "is run, or choose what does without it: an argument in --call, a setting with --set, or "
+        "is run, or choose a way without it: an argument in --call, a setting with --set, or "
         "another class of the file."
     )
 
@@ -127,7 +127,7 @@ def _imported(file: str, name: str) -> list[str]:
 
 
 UNKNOWN = "?"
-PLAIN = GIVEN | {
+SUGGESTED = USUAL_ARGUMENTS | {
     "encoding": ": B n E encoding",
     "cos": ": n D cos",
     "sin": ": n D sin",
@@ -149,11 +149,11 @@ RESULTS = {
 }
 
 
-def suggested(call: Callable[..., Any], kind: str) -> str:
+def suggested_call(call: Callable[..., Any], kind: str) -> str:
     """Return a line for the required parameters; "" if there are none or they cannot be read.
 
     >>> def make_mask(seq_len, window, spread): ...
-    >>> suggested(make_mask, "mask")
+    >>> suggested_call(make_mask, "mask")
     'seq_len = n, window = 3, spread = ? -> n n keep'
     """
     try:
@@ -186,7 +186,7 @@ def _first_length(roles: list[str], kind: str) -> int | None:
 def _part(one: Parameter, own: Mapping[str, str], length: str) -> str:
     if length:
         return f"{one.name} = {length}"
-    said = own.get(one.role) or PLAIN.get(one.role)
+    said = own.get(one.role) or SUGGESTED.get(one.role)
     if one.role == "freqs" and any(word in one.name for word in ("cis", "complex")):
         said = ": n D/2 cis"
     if said is None:
@@ -256,7 +256,7 @@ class NoAdapter(TypeError):
         example = _built(name) if BUILDING in tried else _called(name, kind or "rotary")
         open_ = not asked and BUILDING not in tried
         call = line or CALLS[kind or "rotary"]
-        open_part = ", with what it is for each ?" * (UNKNOWN in line)
+        open_part = ", with its meaning in place of each ?" * (UNKNOWN in line)
         super().__init__(
             f"{told}Say {'what it is (kind=..), or ' * open_}how it is called, in axis letters "
             f"such as call={call!r}{open_part}; what sizes it has: width=.., heads=.., "

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from .code import Code
 from .masks import is_mask
 from .names import parameters
-from .roles import ROTATED, raised, role
+from .roles import ROTATED, describe_call_error, role
 from .signature import Argument, SignatureError, State
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ COUNT = 6
 NEAR = 1e-5  # relative to the largest entry: float32 rounding of sums in another order
 
 
-def paths_of(on: OnTokens, width: int) -> dict[str, OnTokens | Callable[..., Tensor]]:
+def other_paths(on: OnTokens, width: int) -> dict[str, OnTokens | Callable[..., Tensor]]:
     """Return the other paths by name, each a map of tokens (B, T, E) and of the kept ones (B, T).
 
     ``width``: the features of a token.
@@ -87,7 +87,7 @@ def _same_of_any_order(on: OnTokens, width: int, alike: list[str]) -> dict[str, 
         )
     if on.spare:
         tried["a mask that shows every key"] = replace(on, full=True)
-    own = _weights(on, width) if tried and _blind(on, width) else None
+    own = _weights(on, width) if tried and _is_equivariant(on, width) else None
     if own is None:
         return {}
     found = {name: (path, _weights(path, width)) for name, path in tried.items()}
@@ -117,7 +117,7 @@ def _as_it_returns(on: OnTokens, width: int) -> OnTokens | None:
     return on
 
 
-def hiding_in(on: OnTokens, paths: Mapping[str, TokenMap]) -> dict[str, TokenMap]:
+def masked_paths(on: OnTokens, paths: Mapping[str, TokenMap]) -> dict[str, TokenMap]:
     """Return the paths that hide what the mask hides: none whose context has a mask of its own."""
     told = {one.name for one in on.signature.arguments}
     own = any(
@@ -125,10 +125,10 @@ def hiding_in(on: OnTokens, paths: Mapping[str, TokenMap]) -> dict[str, TokenMap
     )
     if not own:
         return dict(paths)
-    return {name: path for name, path in paths.items() if not _given_more(on, path)}
+    return {name: path for name, path in paths.items() if not _takes_more(on, path)}
 
 
-def _given_more(on: OnTokens, path: TokenMap) -> bool:
+def _takes_more(on: OnTokens, path: TokenMap) -> bool:
     """Whether the path is given more arguments than the main path, such as a context."""
     line = getattr(path, "signature", on.signature)
     return len(line.arguments) > len(on.signature.arguments)
@@ -145,7 +145,7 @@ def _parts(on: OnTokens) -> list[nn.Module]:
     return [*on.code.module.modules()] if on.code.module is not None else []
 
 
-def _blind(on: OnTokens, width: int) -> bool:
+def _is_equivariant(on: OnTokens, width: int) -> bool:
     """Whether, in evaluation, permuting the tokens permutes the outputs in the same way."""
     x = torch.randn(2, COUNT, width, generator=torch.Generator().manual_seed(9))
     order = torch.tensor([2, 5, 0, 4, 1, 3])
@@ -229,7 +229,7 @@ def stepping(on: OnTokens, width: int) -> Step:
         if not call.states:
             return of_its_own(x, state)
         kept, past = state if state is not None else (_starts(on.code, call.states), 0)
-        kept = {name: _apart(value) for name, value in kept.items()}
+        kept = {name: _copied_state(value) for name, value in kept.items()}
         out, found = first.run(x, None, past, kept)
         return out, (
             {name: found.get(name, value) for name, value in kept.items()},
@@ -240,7 +240,7 @@ def stepping(on: OnTokens, width: int) -> Step:
         held, past = state if state is not None else (on.code.module, 0)
         if held is None:
             raise SignatureError(
-                f"wanted what a step leaves to the next, such as cache, in {call}: {on.code.name} "
+                f"wanted the state that a step passes on, such as cache, in {call}: {on.code.name} "
                 "is not a module with state of its own"
             )
         held = _with_its_own(held)
@@ -253,7 +253,7 @@ def stepping(on: OnTokens, width: int) -> Step:
         step(x[:, 3:].contiguous(), state)
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
         raise SignatureError(
-            f"{on.code.name} was called as step: {call}, and {raised(on.code, error)}"
+            f"{on.code.name} was called as step: {call}, and {describe_call_error(on.code, error)}"
         ) from None
     return step
 
@@ -268,7 +268,7 @@ def _starts(code: Code, states: tuple[Argument, ...]) -> dict[str, Any]:
             make = code.space.get(start[:-2])
             if make is None:
                 raise SignatureError(
-                    f"wanted {start} beside {code.name}, and its file has no such name"
+                    f"wanted {start} in the file of {code.name}, which has no such name"
                 )
             found[one.name] = make()
         else:
@@ -284,22 +284,22 @@ def _with_its_own(module: nn.Module) -> nn.Module:
             if isinstance(value, Tensor | tuple | list | dict) and (
                 name == "_buffers" or not name.startswith("_")
             ):
-                kept[id(value)] = _apart(value)
+                kept[id(value)] = _copied_state(value)
     return copy.deepcopy(module, kept)
 
 
-def _apart(state: Any) -> Any:
+def _copied_state(state: Any) -> Any:
     """Copy a cache so that no written tensor is shared; gradients flow through the copy."""
     if isinstance(state, Tensor):
         return state.clone()
     if isinstance(state, tuple | list):
-        return type(state)(_apart(one) for one in state)
+        return type(state)(_copied_state(one) for one in state)
     if isinstance(state, dict):
-        return {key: _apart(one) for key, one in state.items()}
+        return {key: _copied_state(one) for key, one in state.items()}
     if not hasattr(state, "__dict__"):
         return state
     made = copy.copy(state)
     for key, value in vars(state).items():
         nested = isinstance(value, Tensor | tuple | list | dict)
-        made.__dict__[key] = _apart(value) if nested else value
+        made.__dict__[key] = _copied_state(value) if nested else value
     return made

@@ -71,7 +71,7 @@ def rotary_classes() -> tuple[tuple[str, str], ...]:
     )
 
 
-def the_class(module: str, name: str) -> type[nn.Module]:
+def load_class(module: str, name: str) -> type[nn.Module]:
     """Return the class itself; its module is imported."""
     found: type[nn.Module] = getattr(importlib.import_module(module), name)
     return found
@@ -112,7 +112,7 @@ def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> A
         try:
             small = {k: v for k, v in sizes.items() if _has(annotation, k)}
             config = annotation(**{**small, **told})
-            if inspect.isroutine(cls) or _takes_more(cls):
+            if inspect.isroutine(cls) or _needs_more(cls):
                 return config
         except Exception as error:  # noqa: BLE001 (a config may refuse inconsistent sizes)
             failed = text_of(error, 200)
@@ -120,15 +120,15 @@ def _small_config(annotation: type[Any], cls: Any, told: Mapping[str, Any]) -> A
         for part in _parts(config):
             _completed(part)
             try:
-                cls(part, **_numbered(cls))
+                cls(part, **_layer_index(cls))
             except Exception as error:  # noqa: BLE001 (it may be the wrong part of the config)
                 failed = failed or in_a_line(error, 200)
                 continue
             return part
-    raise DoesNotFit(f"of no {annotation.__name__} could {cls.__name__} be built: {failed}")
+    raise DoesNotFit(f"{cls.__name__} could not be built from any {annotation.__name__}: {failed}")
 
 
-def _takes_more(cls: Any) -> bool:
+def _needs_more(cls: Any) -> bool:
     """Whether a class must be given more than a config and the index of a layer."""
     _, *known = inspect.signature(cls.__init__).parameters.values()
     needed = [one.name for one in known if one.default is one.empty and one.kind in NAMED]
@@ -136,7 +136,7 @@ def _takes_more(cls: Any) -> bool:
     return spare or not {*needed} <= {known[0].name, "layer_idx"}
 
 
-def _numbered(cls: Any) -> dict[str, int]:
+def _layer_index(cls: Any) -> dict[str, int]:
     """Return the index of the layer, for classes that take one."""
     known = inspect.signature(cls.__init__).parameters
     return {"layer_idx": 0} if "layer_idx" in known else {}
@@ -202,7 +202,7 @@ def layer_types(module: nn.Module, options: Options) -> Options:
     return replace(options, arguments={**options.arguments, "layer_type": found[0]})
 
 
-def of_config(config: Any, kind: str | None) -> type[nn.Module]:
+def class_for(config: Any, kind: str | None) -> type[nn.Module]:
     """Return the class to check for a config: its attention, or its rotary embedding.
 
     Raises ``DoesNotFit`` if its model has no such class.
@@ -215,4 +215,4 @@ def of_config(config: Any, kind: str | None) -> type[nn.Module]:
     own = [v for v in named if v.__name__.startswith(prefix)]
     if not own and not named:
         raise DoesNotFit(f"{space.__name__} has no class whose name ends in {' or '.join(ends)}")
-    return the_class(space.__name__, (own or named)[0].__name__)
+    return load_class(space.__name__, (own or named)[0].__name__)

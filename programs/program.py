@@ -78,9 +78,9 @@ class Program:
             for one in self.signature.arguments
             if one.axes is None or one.name in arrays or not self.by_name
         }
-        if _LISTENING:
-            for module in _behind(self.call):
-                for tell in _LISTENING:
+        if _LISTENERS:
+            for module in _called_module(self.call):
+                for tell in _LISTENERS:
                     tell(module)
         if not self.by_name:
             return self.call(*given.values())
@@ -134,21 +134,21 @@ class Program:
         return told
 
 
-_LISTENING: list[Callable[[nn.Module], object]] = []
+_LISTENERS: list[Callable[[nn.Module], object]] = []
 
 
 @contextmanager
-def telling_of_modules(tell: Callable[[nn.Module], object]) -> Iterator[None]:
+def listening_to_modules(tell: Callable[[nn.Module], object]) -> Iterator[None]:
     """Call ``tell`` with each module before it runs, or before a program calls a method of it."""
-    _LISTENING.append(tell)
+    _LISTENERS.append(tell)
     try:
         with register_module_forward_pre_hook(lambda module, _: (tell(module), None)[1]):
             yield
     finally:
-        _LISTENING.remove(tell)
+        _LISTENERS.remove(tell)
 
 
-def _behind(call: Any) -> Iterator[nn.Module]:
+def _called_module(call: Any) -> Iterator[nn.Module]:
     """Yield the module that is called, or whose method is, behind wrappers and partials."""
     for _ in range(9):  # wrappers of wrappers
         own = call if isinstance(call, nn.Module) else getattr(call, "__self__", None)
@@ -179,7 +179,7 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
         found = _documented(call)
     known = [one.name for one in found if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     if any(one.kind == one.VAR_POSITIONAL for one in found):
-        known = list(dict.fromkeys([*known, *_handed_on(call)]))  # also those of base classes
+        known = list(dict.fromkeys([*known, *_forwarded(call)]))  # also those of base classes
     more = any(one.kind == one.VAR_KEYWORD for one in found)
     unknown = [name for name in names if name not in known]
     if not unknown or (more and len(unknown) < len(names)):
@@ -190,7 +190,7 @@ def _by_name(call: Callable[..., Any], names: list[str], told: str) -> bool:
     raise SignatureError(f"{told} has no parameter {unknown[0]!r}; nearest: {', '.join(near)}")
 
 
-def _handed_on(call: Callable[..., Any]) -> list[str]:
+def _forwarded(call: Callable[..., Any]) -> list[str]:
     """Return the names of the parameters that code accepts by forwarding its arguments."""
     try:
         return [one.name for one in parameters(call)]

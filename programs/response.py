@@ -37,8 +37,8 @@ REAL = {
     torch.complex64: torch.float32,
     torch.complex128: torch.float64,
 }
-HELD = (tuple, list, dict)
-MOVED = 3  # perturbations of the inputs; the largest response counts
+CONTAINERS = (tuple, list, dict)
+PERTURBATIONS = 3  # perturbations of the inputs; the largest response counts
 CANCELLED = 8  # times the measured effect of inner rounding is allowed
 # a fused attention: a product, a scale, a mask, a maximum, exp, a sum, a quotient, a product
 FUSED = 8
@@ -52,7 +52,7 @@ GROWING = ("exp", "exp2", "expm1", "cosh", "sinh", "square", "mul", "add", "sub"
 SUMS = ("mm", "mv", "dot", "sum", "mean", "var", "norm", "softmax", "linear", "conv", "einsum")
 
 
-class Unsteady(RuntimeError):
+class NotDeterministic(RuntimeError):
     """Two equal calls gave different results, so that nothing can be compared."""
 
 
@@ -97,7 +97,7 @@ def place_of_largest(x: Tensor) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Allowed:
+class Allowance:
     """A result, the difference that rounding allows there, and the effect of a single rounding.
 
     ``unit``: the unit roundoff of the coarsest format seen.
@@ -221,11 +221,11 @@ def leaves(x: Any, found: list[Any] | None = None) -> list[Any]:
     [1, 2, 3, 4]
     """
     found = [] if found is None else found
-    if not isinstance(x, HELD):
+    if not isinstance(x, CONTAINERS):
         found.append(x)
         return found
     for v in x.values() if isinstance(x, dict) else x:
-        if isinstance(v, HELD):
+        if isinstance(v, CONTAINERS):
             leaves(v, found)
         else:
             found.append(v)
@@ -237,13 +237,13 @@ def allowance(
     *inputs: Tensor,
     draw: Draw,
     floor: float = 0.0,
-    moved: int = MOVED,
-) -> Allowed:
+    moved: int = PERTURBATIONS,
+) -> Allowance:
     """Return what rounding may do to ``call`` at these float inputs.
 
     ``floor`` is a unit roundoff known from elsewhere.  The inputs are perturbed ``moved`` times;
-    with 0 the response r is left out, which allows less and takes one call.  Raises ``Unsteady`` if
-    two equal calls differ by more than rounding.
+    with 0 the response r is left out, which allows less and takes one call.  Raises
+    ``NotDeterministic`` if two equal calls differ by more than rounding.
 
     >>> x = Draw().normal(3, 4)
     >>> 0 < allowance(lambda x: x @ x.mT, x, draw=Draw())() < 1e-4
@@ -266,14 +266,14 @@ def allowance(
     size = float(finite.abs().max()) if output.numel() else 0.0
     again = gap(call(*(one.clone() for one in inputs)), output) if moved else 0.0
     if again > factor * unit * size and not output.isnan().any():
-        raise Unsteady(f"two equal calls differ by {again:.3g}: see evaluation-repeats")
+        raise NotDeterministic(f"two equal calls differ by {again:.3g}: see evaluation-repeats")
     response = 0.0
     for turn in range(moved):
         near = [_moved(one, 2 * unit, draw, 9000 + 10 * turn + n) for n, one in enumerate(inputs)]
         met = gap(call(*near), output)
         response = max(response, met if math.isfinite(met) else 0.0)
     each = response + unit * size
-    return Allowed(output, factor * each, each, unit)
+    return Allowance(output, factor * each, each, unit)
 
 
 def moved_inside(call: Callable[..., Tensor], *inputs: Tensor, draw: Draw) -> float:
@@ -289,7 +289,7 @@ def moved_inside(call: Callable[..., Tensor], *inputs: Tensor, draw: Draw) -> fl
     True
     """
     output, response = call(*(one.clone() for one in inputs)), 0.0
-    for turn in range(MOVED):
+    for turn in range(PERTURBATIONS):
         with Rounding(draw, 10_000 * (turn + 1)):
             met = gap(call(*(one.clone() for one in inputs)), output)
         response = max(response, met if math.isfinite(met) else 0.0)

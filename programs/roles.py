@@ -18,22 +18,22 @@ from .constructors import guesses, set_words, widths_built
 from .layout import CACHE_SIZE
 from .names import INDEX, OF_TOKENS, role_of
 from .program import Program
-from .running import refusal
+from .running import describe_refusal
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Subject
 
 ROTATED = ("query", "key", "value", "tokens")
 TABLES = ("cos", "sin", "angles", "cis", "cos_sin", "sin_cos", "matrices")
 PLACES = ("positions", "coordinates")
-BOTH = ("cos_sin", "sin_cos")  # tables with cosines and sines in one array
+JOINT_TABLES = ("cos_sin", "sin_cos")  # tables with cosines and sines in one array
 PAIR = Axis(((Fraction(2), ()),))
-ROWS = {*"BHGnmrhwt"}  # letters of axes along which angles do not run
+ROW_AXES = {*"BHGnmrhwt"}  # letters of axes along which angles do not run
 COUNTED = ("length", "keys", "heads", "groups", "width", "embed", "rows", "offset", "rotated")
 MASKS = ("keep", "hide", "ones", "add")
 SIZES = {"B": 3, "H": 4, "G": 2, "r": 5, "n": 7, "D": 8, "E": 16}  # all different
-MOST_KEPT = 8  # cached instances of the code, one for each choice of sizes
-OTHER = 6  # the length of any other letter
-WORD = 2  # an id that is neither padding nor the first of the vocabulary
+MAX_INSTANCES = 8  # cached instances of the code, one for each choice of sizes
+OTHER_LENGTH = 6  # the length of any other letter
+ORDINARY_ID = 2  # an id that is neither padding nor the first of the vocabulary
 
 
 @lru_cache(maxsize=CACHE_SIZE)
@@ -78,9 +78,9 @@ def axes_of_table(table: Argument) -> tuple[int, ...]:
     [(4, 0), (2, 0), (1, 2), (1, 2, 3)]
     """
     axes = table.axes or ()
-    many = {"matrices": 2}.get(role(table), 1 if role(table) in BOTH else 0)
+    many = {"matrices": 2}.get(role(table), 1 if role(table) in JOINT_TABLES else 0)
     twos = [k for k, axis in enumerate(axes) if axis == PAIR]
-    if many == 1 and len(twos) > 1 and ROWS & {*axes[-2].letters}:
+    if many == 1 and len(twos) > 1 and ROW_AXES & {*axes[-2].letters}:
         twos = twos[:1]  # before rows with a single pair
     own = twos[-many:] if many and len(twos) >= many else []
     left = [k for k in range(len(axes)) if k not in own]
@@ -89,7 +89,7 @@ def axes_of_table(table: Argument) -> tuple[int, ...]:
 
 def lengths_of(signature: Signature, **known: int) -> dict[str, int]:
     """Return a length for every letter: those given or declared, and distinct ones for the rest."""
-    free = {c: SIZES.get(c, OTHER) for c in signature.letters}
+    free = {c: SIZES.get(c, OTHER_LENGTH) for c in signature.letters}
     return {**free, **dict(signature.sizes), **known}
 
 
@@ -119,7 +119,7 @@ def bounds_at(ids: Tensor) -> Tensor:
     return torch.cat((begins, begins.new_tensor([ids.numel()]))).to(torch.int32)
 
 
-def returned(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:
+def result_names(signature: Signature, names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of the results that correspond to these arrays, in their order."""
     arrays = [one for one in signature.results if one.axes is not None]
     told = [one.name or str(k) for k, one in enumerate(signature.results) if one.axes is not None]
@@ -138,7 +138,7 @@ def result_axes(signature: Signature, name: str) -> tuple[Axis, ...]:
     raise SignatureError(f"wanted {name} back, got {signature}")
 
 
-def said(code: Code, signature: Signature) -> Code:
+def as_described(code: Code, signature: Signature) -> Code:
     """Return the code as the signature describes it: built with its settings, and its method.
 
     Raises :class:`SignatureError` if it cannot be built that way or has no such method.
@@ -156,14 +156,14 @@ def said(code: Code, signature: Signature) -> Code:
     return method_of(made, signature.method)
 
 
-def runs(
+def runner(
     code: Code, signature: Signature, *, whole: bool = False
 ) -> Callable[[Mapping[str, Any], Mapping[str, int]], Any]:
     """Return a map of arrays and lengths to results by name, building code that depends on lengths.
 
     Calls of the same sizes share one instance, so that what a call leaves behind is there in the
     next.  Traced calls, and calls on anything but numbers, build their own, unless the code already
-    has these sizes (:func:`settled`).  ``whole``: results are returned unchanged.
+    has these sizes (:func:`built_at`).  ``whole``: results are returned unchanged.
     """
     kept: dict[tuple[Any, ...], Code] = {}
     sized = [one for one in signature.built if one.lengths]
@@ -181,7 +181,7 @@ def runs(
                 torch.manual_seed(0)
                 made = code.again(**sizes)
         if plain and not there:
-            if len(kept) >= MOST_KEPT:
+            if len(kept) >= MAX_INSTANCES:
                 kept.pop(next(iter(kept)))
             kept[tuple(sizes.items())] = made
         program = Program(made.call, signature, code.name)
@@ -190,7 +190,7 @@ def runs(
     return run
 
 
-def settled(code: Code, signature: Signature, **lengths: int) -> Code:
+def built_at(code: Code, signature: Signature, **lengths: int) -> Code:
     """Return the code built with the line's settings at these lengths, if they determine them all.
 
     So ``built with dim = D`` acts as ``--set dim=8`` does: code that is built inside a call has no
@@ -213,7 +213,7 @@ def _on_numbers(arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> bool:
     )
 
 
-def common(
+def shared_fields(
     code: Code,
     signature: Signature,
     again: Callable[[Code, Signature], Subject],
@@ -230,7 +230,7 @@ def common(
         with untouched(other.module):
             return again(other, signature)
 
-    told = f"called as --call '{signature}'" if guessed else f"called as told: {signature}"
+    told = f"called as --call '{signature}'" if guessed else f"called as given: {signature}"
     own = type(code.module) if code.module is not None else inspect.unwrap(code.call)
     maker = code.maker or own
     said = {one.name: one.value for one in signature.built}
@@ -278,9 +278,9 @@ def _clause(words: str) -> str:
     return words
 
 
-def raised(code: Code, error: Exception) -> str:
+def describe_call_error(code: Code, error: Exception) -> str:
     """Describe in a line what a call of the code raised; attnproof's own faults propagate."""
     if isinstance(error, SignatureError | DoesNotFit):
         return str(error)
-    whole = Subject(name=code.name, source=code.place, adapted="as told")
-    return f"it raised {refusal(whole, error, 300)}"
+    whole = Subject(name=code.name, source=code.place, adapted="as given")
+    return f"it raised {describe_refusal(whole, error, 300)}"

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .code import Code
 from .layout import Label, at_offsets, at_start, in_grid, labels, laid_out, read_back, rotating
-from .meaning import require_meaning, widths_told
+from .meaning import require_meaning, width_notes
 from .names import parameters
 from .roles import (
     PLACES,
@@ -23,45 +23,45 @@ from .roles import (
     SIZES,
     TABLES,
     bounds,
-    common,
+    built_at,
+    describe_call_error,
     lengths_of,
-    raised,
     result_axes,
-    returned,
+    result_names,
     role,
-    runs,
-    settled,
+    runner,
+    shared_fields,
 )
 from .signature import Argument, Axis, Signature, SignatureError, Source
 from .subjects import Rotary
-from .supplied_inputs import HOLDS
+from .supplied_inputs import CONTENTS
 from .tables import (
-    Made,
-    beside,
-    made_by,
-    many,
+    TableMaker,
+    code_named,
+    maker_from,
     of_grid,
     places_of_table,
+    rows_needed,
     table_widths,
     tables,
     widths_of,
 )
 
 HEAD = ("B", "H", "n", "D")
-APART = "BHGn"  # each vector is rotated independently
+INDEPENDENT_AXES = "BHGn"  # each vector is rotated independently
 START = "p"  # the letter of the position of the first token
-KEYED = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
+KEY_FLAG = re.compile(r"down_?scale|invert|inverse|(is|for)_?keys?")
 DRIFT = 1e-3  # from here on, scores depend on more than offsets
 TOKENS = Axis(((Fraction(1), ("n",)),))
-MORE = 3  # rows beyond the tokens
+EXTRA_ROWS = 3  # rows beyond the tokens
 ROWS = 9  # unlike the length of any other axis, coordinates included
 
 
-def in_a_row(signature: Signature) -> Signature:
+def flattened_grid(signature: Signature) -> Signature:
     """Return the call with n for queries, and for the places of a grid on a single axis.
 
     >>> from .grammar import parse
-    >>> str(in_a_row(parse("x: B (h w) H D, cos: (h w) D -> x")))
+    >>> str(flattened_grid(parse("x: B (h w) H D, cos: (h w) D -> x")))
     'x: B n H D, cos: n D -> x'
     """
 
@@ -100,7 +100,7 @@ def _by_token(signature: Signature) -> Signature:
     return replace(signature, arguments=tuple(map(rows, signature.arguments)))
 
 
-def _here(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
+def _occurring(axes: Sequence[Axis], letters: Sequence[str]) -> tuple[str, ...]:
     """Return those of some letters that occur in the axes."""
     known = labels(axes)
     return tuple(c for c in letters if c in known)
@@ -112,8 +112,8 @@ class Rotating:
 
     code: Code
     line: Signature  # as given; ``signature`` is the call of the code that rotates
-    told: str  # the table that it is given, in words
-    table: Made | None
+    table_words: str  # the table that it is given
+    table: TableMaker | None
     width: int
     most: int = 1 << 20
     any_width: bool = False
@@ -127,10 +127,10 @@ class Rotating:
         """The call of the code that rotates; if ``line`` makes its tables, they are its source."""
         if self.line.then is None:
             rows = "r" in self.line.letters or self.grid
-            return _by_token(in_a_row(self.line) if rows else self.line)
+            return _by_token(flattened_grid(self.line) if rows else self.line)
         back = tuple(one.name for one in self.line.results if one.axes is not None)
         made = replace(self.line, then=None)
-        applied = in_a_row(self.line.then.call) if of_grid(made) else self.line.then.call
+        applied = flattened_grid(self.line.then.call) if of_grid(made) else self.line.then.call
         return replace(_by_token(applied), source=Source(back, self.code.name, made))
 
     @cached_property
@@ -147,7 +147,7 @@ class Rotating:
         """The code that rotates."""
         if self.line.then is None:
             return self.code
-        return beside(self.code, self.line.then.code, self.width)
+        return code_named(self.code, self.line.then.code, self.width)
 
     @cached_property
     def offset(self) -> bool:
@@ -174,13 +174,13 @@ class Rotating:
         # An ignored key may rotate differently: it must come back.
         found = [one for one in found if one.name in back or role(one) == "key"] or found
         if not found:
-            raise SignatureError(f"wanted what is rotated, such as x: B H n D, in {self.signature}")
+            raise SignatureError(f"wanted an array that is rotated, such as x: B H n D, in {self.signature}")
         return tuple(found[:3])
 
     @cached_property
     def _rotated(self) -> tuple[tuple[Argument, tuple[str, ...]], ...]:
         """The rotated arrays, each with its axes among those of (B, H, T, D); groups are G."""
-        first = _here(self.vectors[0].axes or (), HEAD)
+        first = _occurring(self.vectors[0].axes or (), HEAD)
         return tuple(
             (one, tuple("G" if c == "H" and "G" in one.letters else c for c in first))
             for one in self.vectors
@@ -189,7 +189,7 @@ class Rotating:
     @cached_property
     def _back(self) -> tuple[tuple[str, tuple[Axis, ...]], ...]:
         """The name of each rotated result, and its axes.  Raises ``SignatureError``."""
-        names = returned(self.signature, [one.name for one in self.vectors])
+        names = result_names(self.signature, [one.name for one in self.vectors])
         return tuple((name, result_axes(self.signature, name)) for name in names)
 
     @cached_property
@@ -209,7 +209,7 @@ class Rotating:
             if role(one) in (*TABLES, *PLACES) or one.name in made
         )
 
-    def beside(self, one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
+    def other_input(self, one: Argument, lengths: Mapping[str, int], like: Tensor) -> Tensor:
         """Return another input, all ones, also for unused vectors.  Raises ``SignatureError``."""
         if role(one) == "bounds":
             return bounds(one, lengths, like)
@@ -257,8 +257,8 @@ class Rotating:
         own = {one.name for one in self.signature.keys}
         given = tuple(one for one in self.signature.arguments if one.name not in own)
         line = replace(self.signature, arguments=(*given, *self.signature.keys))
-        run = runs(self.rotates, line if keys else self.signature)
-        first = _here(self.vectors[0].axes or (), HEAD)
+        run = runner(self.rotates, line if keys else self.signature)
+        first = _occurring(self.vectors[0].axes or (), HEAD)
         if "n" not in first:
             raise SignatureError(
                 f"wanted tokens n on an axis of their own in {self.vectors[0]}: code of images is "
@@ -266,8 +266,8 @@ class Rotating:
             )
         if not self.places and self.axes and not self.grid:
             raise SignatureError(
-                f"wanted {self.axes} coordinates of each token given to what is called; "
-                f"{self.signature} gives it none"
+                f"wanted {self.axes} coordinates of each token among the inputs; "
+                f"{self.signature} has none"
             )
         order = "".join({"B": "b", "H": "h", "n": "t", "D": "d"}[c] for c in first)
 
@@ -294,7 +294,7 @@ class Rotating:
         self, xs: tuple[Tensor, ...], positions: Tensor | None, start: int = 0
     ) -> tuple[dict[str, Any], dict[str, int]]:
         """Return the inputs of the code for vectors at positions, and every length."""
-        first = _here(self.vectors[0].axes or (), HEAD)
+        first = _occurring(self.vectors[0].axes or (), HEAD)
         known = {START: start, **dict(zip(first, xs[0].shape, strict=True))}
         sides = dict.fromkeys("hw", isqrt(known["n"])) if self.grid else {}
         lengths = lengths_of(self.signature, **sides, **known)
@@ -305,35 +305,39 @@ class Rotating:
         if self.packed and self.places:  # as many rows as positions that do not restart
             rows = lengths["n"] * (lengths["B"] if self._rows[1] else 1)
             positions = torch.arange(rows, device=xs[0].device)
-        arrays |= self.made(positions, lengths, xs[0]) if positions is not None else {}
-        return arrays | {one.name: self.beside(one, lengths, xs[0]) for one in self._left}, lengths
+        arrays |= self.position_inputs(positions, lengths, xs[0]) if positions is not None else {}
+        return arrays | {
+            one.name: self.other_input(one, lengths, xs[0]) for one in self._left
+        }, lengths
 
     def require_meaning(self, **sizes: int) -> None:
         """Refuse the line if an axis does not mean what its letter says.  Raises ``DoesNotFit``."""
         xs = []
         for one in self.vectors:
-            here = _here(one.axes or (), ("B", "H", "G", "n", "D"))
+            here = _occurring(one.axes or (), ("B", "H", "G", "n", "D"))
             shape = [{"D": self.width, **sizes}[c] for c in here]
             xs.append(torch.randn(shape, generator=torch.Generator().manual_seed(4)))
         rows, tokens = (torch.arange(sizes[c]) for c in "Bn")
         at = tokens + 2 * rows[:, None] if self.batched else tokens
         at = at[..., None].repeat(*(1 for _ in at.shape), self.axes) if self.axes else at
         arrays, lengths = self.given(tuple(xs), at if self.places else None)
-        apart = APART.replace("B", "") if self.packed else APART  # given by its bounds
+        apart = INDEPENDENT_AXES
+        if self.packed:
+            apart = apart.replace("B", "")  # given by its bounds
         require_meaning(
-            runs(self.rotates, self.signature), arrays, self.signature, lengths, apart, used=True
+            runner(self.rotates, self.signature), arrays, self.signature, lengths, apart, used=True
         )
 
     def takes_longer(self) -> bool:
         """Whether the code that rotates reads only the first rows of longer tables."""
         signature, known = self.signature, {"D": self.width, "n": SIZES["r"]}
         lengths = lengths_of(signature, **known)
-        longer = {**lengths, "n": known["n"] + MORE}
+        longer = {**lengths, "n": known["n"] + EXTRA_ROWS}
         held = {one.name for one in self.places if role(one) in TABLES and "n" in one.letters}
         if not held:
             return True  # positions choose the rows
         generator = torch.Generator().manual_seed(5)
-        run, few, many = runs(self.rotates, signature), {}, {}
+        run, few, many = runner(self.rotates, signature), {}, {}
         try:
             for one in signature.arrays:
                 x = torch.randn(one.shape(longer), generator=generator)
@@ -350,13 +354,13 @@ class Rotating:
             if isinstance(x, Tensor)
         )
 
-    def made(
+    def position_inputs(
         self, positions: Tensor, lengths: Mapping[str, int], like: Tensor
     ) -> dict[str, Tensor]:
         """Return positions and tables in the axes of the call."""
         here, whole = self._rows
         found = {}
-        at = torch.arange(many(positions), device=like.device) if whole else positions
+        at = torch.arange(rows_needed(positions), device=like.device) if whole else positions
         held = [one for one, kind, _ in self._kinds if kind not in PLACES]
         values = self.table(held, at) if held and self.table is not None else {}
         for one, kind, rest in self._kinds:
@@ -406,9 +410,9 @@ def rotary(code: Code, signature: Signature) -> Rotary:
     first = table_widths(code) if signature.then is not None and not code.options.width else ()
     for width in (*first, *widths_of(code)):
         try:
-            made = settled(sized(code, width), signature, D=width)
+            made = built_at(with_width(code, width), signature, D=width)
             way = way_of(made, signature)
-            return as_rotary(for_keys(ended(replace(way, notes=_notes(way)))))
+            return as_rotary(with_key_flag(with_limits(replace(way, notes=_notes(way)))))
         except SignatureError as error:
             failed = failed or error
     assert failed is not None
@@ -417,11 +421,11 @@ def rotary(code: Code, signature: Signature) -> Rotary:
 
 def _notes(way: Rotating) -> tuple[str, ...]:
     """Return notes on a given call."""
-    xs, at = _probe(way, way.code.options.heads or heads_beside(way.width))
-    return widths_told(way, xs, at, lambda line: way_of(way.code, line))
+    xs, at = _probe(way, way.code.options.heads or distinct_heads(way.width))
+    return width_notes(way, xs, at, lambda line: way_of(way.code, line))
 
 
-def sized(code: Code, width: int) -> Code:
+def with_width(code: Code, width: int) -> Code:
     """Return the code with vectors of this width; if rebuilt with another width, it is given that.
 
     A setting that is the width stays equal to it, whatever its name.
@@ -429,7 +433,7 @@ def sized(code: Code, width: int) -> Code:
 
     def again(**settings: Any) -> Code:
         named = (n for k, n in settings.items() if code.built.get(k) == width and n != width)
-        return sized(code.again(**settings), settings.get("width", next(named, width)))
+        return with_width(code.again(**settings), settings.get("width", next(named, width)))
 
     return replace(code, options=replace(code.options, width=width), again=again)
 
@@ -452,12 +456,12 @@ def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Rotati
         cuts=made.cuts,
         guessed=guessed,
     ):
-        one = replace(made, told=told, table=table)
-        xs, at = _probe(one, code.options.heads or heads_beside(width))
+        one = replace(made, table_words=told, table=table)
+        xs, at = _probe(one, code.options.heads or distinct_heads(width))
         try:
             out = one.calls()(*xs, positions=at)[0]
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            failed = failed or raised(code, error)
+            failed = failed or describe_call_error(code, error)
             continue
         found.append(one)
         if torch.allclose(out.norm(dim=-1), xs[0].norm(dim=-1), rtol=1e-3):
@@ -467,7 +471,7 @@ def way_of(code: Code, signature: Signature, *, guessed: bool = False) -> Rotati
     raise SignatureError(f"{code.name} was called as {signature}, and {failed}")
 
 
-def ended(way: Rotating) -> Rotating:
+def with_limits(way: Rotating) -> Rotating:
     """Return the call with the number of its positions, and whether it rotates any width.
 
     The last position is found by bisection, up to 2^20.
@@ -501,10 +505,10 @@ def ended(way: Rotating) -> Rotating:
     widths = (way.width, way.width + 4, 2 * way.width)
     every = way.table is None and all(moved(width, min(200, low - 1)) == width for width in widths)
     found = replace(way, most=low, any_width=every)
-    return replace(found, frame=low if running and of_length(found) else 0)
+    return replace(found, frame=low if running and depends_on_length(found) else 0)
 
 
-def of_length(way: Rotating) -> bool:
+def depends_on_length(way: Rotating) -> bool:
     """Whether a result depends on the number of tokens, as with a scale that has a midpoint."""
     x = torch.randn(1, 1, 8, way.width, generator=torch.Generator().manual_seed(2))
     at = torch.arange(8)[None]
@@ -518,7 +522,7 @@ def of_length(way: Rotating) -> bool:
     return not torch.allclose(few, many[:, :, :2], rtol=1e-4, atol=1e-5)
 
 
-def for_keys(way: Rotating) -> Rotating:
+def with_key_flag(way: Rotating) -> Rotating:
     """Return the call, with a flag for keys if only the flag makes scores depend on offsets alone.
 
     xPos is written this way: a query is multiplied by a power of its position, a key by its
@@ -526,7 +530,7 @@ def for_keys(way: Rotating) -> Rotating:
     """
     known = {one.name for one in (*way.line.arguments, *way.line.keys)}
     open_ = [one for one in parameters(way.code.call) if one.name not in known]
-    flags = [one.name for one in open_ if one.default is False and KEYED.search(one.name)]
+    flags = [one.name for one in open_ if one.default is False and KEY_FLAG.search(one.name)]
     if len(way.vectors) > 1 or way.line.keys or way.line.then or way.axes:
         return way
     for name in flags:
@@ -552,12 +556,12 @@ def _drift(way: Rotating) -> float:
 def _values_rotate(way: Rotating) -> bool:
     """Whether values come back changed."""
     made = replace(way, code=way.code.again())
-    xs, at = _probe(made, made.code.options.heads or heads_beside(made.width))
+    xs, at = _probe(made, made.code.options.heads or distinct_heads(made.width))
     values = xs[2].clone()
     return not torch.equal(made.calls()(*xs, positions=at)[2], values)
 
 
-def heads_beside(width: int) -> int:
+def distinct_heads(width: int) -> int:
     """Return a number of heads unlike other lengths, such as the D/2 angles of a table."""
     return 6 if width not in (6, 12) else 10
 
@@ -584,15 +588,17 @@ def as_rotary(way: Rotating) -> Rotary:
 
     def again(code: Code, signature: Signature) -> Rotary:
         if code.options.width != way.width:
-            return as_rotary(for_keys(ended(way_of(code, signature, guessed=way.guessed))))
+            return as_rotary(
+                with_key_flag(with_limits(way_of(code, signature, guessed=way.guessed)))
+            )
         return as_rotary(replace(way, code=code, table=fresh(code)))
 
-    def fresh(code: Code) -> Made | None:
+    def fresh(code: Code) -> TableMaker | None:
         source = way.signature.source
         own = way.line.then is not None
         if source is None:
             return way.table
-        return made_by(code, source, way.width, then=own, cuts=way.cuts)
+        return maker_from(code, source, way.width, then=own, cuts=way.cuts)
 
     def keyed(x: Tensor, positions: Tensor) -> Tensor:
         return way.calls(keys=True)(x, positions=positions)[0]
@@ -602,18 +608,18 @@ def as_rotary(way: Rotating) -> Rotary:
     alike = ["as many queries as keys"] if "r" in way.line.letters else []
     alike += ["H = G"] if not grouped and any("G" in letters for letters in own) else []
     held = [one.name for one in way.signature.arrays if role(one) == "bounds"]
-    notes = [*way.notes, *(HOLDS["bounds"].format(name) for name in held)]
+    notes = [*way.notes, *(CONTENTS["bounds"].format(name) for name in held)]
     found = _rotated_by(way.calls(), len(way.vectors), starts=way.starts)
     found |= {"values_rotate": _values_rotate(way)} if len(way.vectors) > 2 else {}
     found |= {"running": None} if way.frame else {}
     found |= {"key": keyed} if way.line.keys else {}
     here = way.table is not None and way.signature.source is None
     return Rotary(
-        **common(
+        **shared_fields(
             way.code,
             way.line,
             again,
-            "; ".join([*([f"with {way.told}"] if here else []), *notes]),
+            "; ".join([*([f"with {way.table_words}"] if here else []), *notes]),
             way.guessed,
         ),
         **found,
@@ -628,7 +634,7 @@ def as_rotary(way: Rotating) -> Rotary:
         whole=all(role(one) != "coordinates" for one in way.places),
         given={
             **({"values": "; ".join(alike)} if alike else {}),
-            **({"angles": way.told} if here else {}),
+            **({"angles": way.table_words} if here else {}),
             **({"keys": ", ".join(map(str, way.line.keys))} if way.line.keys else {}),
         },
     )

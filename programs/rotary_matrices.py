@@ -37,10 +37,10 @@ def pairs_in(layout: str, pairs: int) -> tuple[Tensor, Tensor]:
         return 2 * b, 2 * b + 1
     if layout == "half":
         return b, pairs + b
-    raise ValueError(f"layout {layout!r} was asked for; known: {', '.join(LAYOUTS)}")
+    raise ValueError(f"wanted a layout, one of {', '.join(LAYOUTS)}, got {layout!r}")
 
 
-def places(furthest: int) -> Tensor:
+def probe_positions(furthest: int) -> Tensor:
     """Return 0, 1, 2, 4, .. up to ``furthest``, each with its successor and an odd number between.
 
     A dtype with few digits represents the powers of 2, but not the others.
@@ -66,7 +66,7 @@ def frequencies_of(positions: Tensor, angles: Tensor, radius: Tensor) -> tuple[T
     """
     rows = [(row, p) for row, p in enumerate(positions.tolist()) if p > 0]
     if not rows or rows[0][1] != 1:
-        raise ValueError(f"frequencies are read from position 1 on; given {positions[:3]}")
+        raise ValueError(f"wanted positions from 1 on to read frequencies, got {positions[:3]}")
     omega, off = angles[rows[0][0]], radius[rows[0][0]]
     known = off < math.pi
     for row, place in rows[1:]:
@@ -86,7 +86,7 @@ LADDER = 1.1  # radians per position; the first pair of a ladder rotates by 1
 FASTEST = 64.0  # radians per position, reached by pixel coordinates, if speeds cannot be measured
 REORDERED = "the channels come back in another order, the same at every position"
 MADE = ("rotate", "key", "shift", "running")  # calls whose results have the shape of their input
-FALL_BACK = (FURTHEST + 64, FURTHEST - 1, 8200, 4100, 2047, 1000, 300, 100, 40, 16, 8, 3)
+FALLBACK_ENDS = (FURTHEST + 64, FURTHEST - 1, 8200, 4100, 2047, 1000, 300, 100, 40, 16, 8, 3)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Reach:
     high: int
     why: str = ""
 
-    def has(self, *positions: float) -> bool:
+    def contains(self, *positions: float) -> bool:
         """Whether all of these positions are in reach."""
         return all(self.low <= p <= self.high for p in positions)
 
@@ -107,12 +107,12 @@ def point(subject: Rotary, p: float) -> Point:
     return (p,) * max(1, subject.axes)
 
 
-def told(at: Point) -> float | list[float]:
+def format_position(at: Point) -> float | list[float]:
     """Return a position as printed in a witness."""
     return at[0] if len(at) == 1 else list(at)
 
 
-def moved(at: Point, by: float, axis: int | None) -> Point:
+def shifted(at: Point, by: float, axis: int | None) -> Point:
     """Return the position shifted along one axis, or along all."""
     return tuple(p + by * (axis is None or axis == i) for i, p in enumerate(at))
 
@@ -161,7 +161,7 @@ def reach_of(subject: Rotary, draw: Draw) -> Reach:
     """Find, by calling the code, how far its positions go, up to a little over 65536."""
     why = ""
     x = torch.ones(1, 1, subject.width, dtype=draw.dtype, device=draw.device)
-    for far in FALL_BACK:
+    for far in FALLBACK_ENDS:
         high = min(subject.first + far, subject.most - 1)
         try:
             for call in {subject.rotate, subject.rotate_key}:
@@ -175,7 +175,7 @@ def reach_of(subject: Rotary, draw: Draw) -> Reach:
     return Reach(subject.first, subject.first, why)
 
 
-def order_of(zero: Tensor, bound: float) -> Tensor | None:
+def channel_order_at_zero(zero: Tensor, bound: float) -> Tensor | None:
     """Return where each channel comes back at position 0, if permuted: (h, D, D) -> (D,).
 
     Scores do not change under a fixed order of the channels, the same for queries and keys:
@@ -183,7 +183,7 @@ def order_of(zero: Tensor, bound: float) -> Tensor | None:
     None if the order is unchanged, if heads have different ones, or if the map is not a permutation
     up to ``bound``.
 
-    >>> order_of(torch.eye(4)[None, [0, 2, 1, 3]], 0.0)
+    >>> channel_order_at_zero(torch.eye(4)[None, [0, 2, 1, 3]], 0.0)
     tensor([0, 2, 1, 3])
     """
     places = zero.abs().argmax(-1)
@@ -196,7 +196,7 @@ def order_of(zero: Tensor, bound: float) -> Tensor | None:
     return order if fixed and float(rest.abs().max()) <= bound else None
 
 
-def lengths_of(matrix: Tensor) -> tuple[Tensor, Tensor]:
+def norms_of(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Return the norms of rotated unit vectors, and a mask: (n, h, D, D) -> (D,), (D,).
 
     The mask marks channels that pass through: unit vectors that are unchanged, to the bit, at every
@@ -207,7 +207,7 @@ def lengths_of(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return matrix[0, 0].norm(dim=-1), stays
 
 
-def between(subject: Rotary) -> Rotary | None:
+def fractional(subject: Rotary) -> Rotary | None:
     """Return fresh code that takes fractional positions; None if calls may leave something behind.
 
     A cache filled at position 0.5 must not be met by other calls.
@@ -232,7 +232,7 @@ def speeds(subject: Rotary, draw: Draw) -> Tensor:
     to π.
     """
     found = torch.zeros(subject.width, dtype=torch.float64)
-    other = between(subject)
+    other = fractional(subject)
     noise = 4 * rounding_of(draw.dtype).rotating
     for step in STEPS:
         code = subject if step == 1 else other
@@ -266,7 +266,7 @@ def may_be_faster(subject: Rotary, draw: Draw) -> bool:
     """
     if not subject.whole or float(speeds(subject, draw).max()) <= LADDER:
         return False
-    other = between(subject)
+    other = fractional(subject)
     if other is None:
         return True
     points = [point(subject, subject.first), point(subject, subject.first + 0.5)]

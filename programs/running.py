@@ -46,18 +46,18 @@ def fault_in(subject: Subject, error: BaseException) -> Fault | None:
     return fault_of(error, (*own, *CALLERS) if library and subject.adapted else own)
 
 
-def told_of(error: Exception, most: int = 300) -> str:
+def describe_error(error: Exception, most: int = 300) -> str:
     """Describe in a line what the code raised, or that the call does not fit it.
 
-    >>> told_of(ValueError("no")), told_of(SignatureError("wanted n"))
-    ('the code raised ValueError: no', 'the call of it does not fit: wanted n')
+    >>> describe_error(ValueError("no")), describe_error(SignatureError("wanted n"))
+    ('the code raised ValueError: no', 'the call does not fit: wanted n')
     """
     if isinstance(error, SignatureError | DoesNotFit):
-        return f"the call of it does not fit: {text_of(error, most)}"
+        return f"the call does not fit: {text_of(error, most)}"
     return f"the code raised {in_a_line(error, most)}"
 
 
-def refusal(subject: Subject, error: Exception, most: int = 200) -> str:
+def describe_refusal(subject: Subject, error: Exception, most: int = 200) -> str:
     """Describe the error with which code refuses a call; other errors are raised again."""
     if isinstance(error, SignatureError | DoesNotFit) or fault_in(subject, error) is not None:
         raise error
@@ -97,7 +97,7 @@ class _TooLong(BaseException):
 IDLE = 10  # times the limit in wall-clock time, for code that waits or shares the machine
 
 
-LATER = 0.05  # seconds until the next look while a module is being imported
+RETRY_AFTER = 0.05  # seconds until the next look while a module is being imported
 
 
 def _imports(frame: FrameType | None) -> int:
@@ -157,7 +157,7 @@ class _Clock:
         for limit in self._limits:
             if limit.left() <= 0:
                 if _imports(frame) > limit.imports:
-                    signal.setitimer(signal.ITIMER_REAL, LATER)
+                    signal.setitimer(signal.ITIMER_REAL, RETRY_AFTER)
                     return
                 limit.rung = True
                 raise _TooLong(limit)
@@ -194,7 +194,7 @@ def limited(seconds: float) -> Iterator[None]:
         if error.limit is not limit:
             raise
         raise CodeFault(
-            f"The code did not end within {seconds:g} s.  Give it smaller sizes, or more time, or "
+            f"The code did not finish within {seconds:g} s.  Give it smaller sizes, or more time, or "
             "look for a loop over positions that can be one operation on tensors."
         ) from None
     finally:

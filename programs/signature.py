@@ -62,19 +62,19 @@ KINDS = {
     "coordinates": "positions of the tokens that are not integers",
     "ids": "ids of the words of a vocabulary",
     "index": "an index into a table",
-    "lengths": "how many tokens each row has",
-    "bounds": "where each of the sequences begins that stand in one axis, and where the last ends",
+    "lengths": "the number of tokens in each row",
+    "bounds": "where each sequence packed into one axis begins, and where the last one ends",
     "constant": "numbers that are the same for each row, token and pair, made here",
     "cos": "cosines of angles",
     "sin": "sines of angles",
     "angles": "angles",
-    "cis": "e to the i times the angles",
-    "cos_sin": "cosines and sines of angles: in an axis of 2, or one behind the other in the last",
+    "cis": "exp(i times the angles)",
+    "cos_sin": "cosines and sines of angles: in an axis of 2, or concatenated in the last axis",
     "sin_cos": "the same, sines first",
     "matrices": "a matrix ((cos, -sin), (sin, cos)) for each pair, in two last axes of 2",
     "encoding": "an encoding of the positions of tokens, which is made here",
     "offsets": "an encoding of the offsets of queries and keys, n - 1 first, which is made here",
-    "scale": "a number of the scores",
+    "scale": "a factor of the scores",
     "keep": "a mask that is True where a key is seen",
     "hide": "a mask that is True where a key is hidden",
     "ones": "a mask of integers, 1 where a key is seen and 0 where it is hidden",
@@ -103,7 +103,7 @@ class Axis:
     slower: int = 0  # how many letters of a product are slower than its number
 
     def __hash__(self) -> int:
-        return hash(self.told)  # cached, unlike the hash of a fraction
+        return hash(self.text)  # cached, unlike the hash of a fraction
 
     def folded(self, size: int, lengths: Mapping[str, int]) -> tuple[int, ...]:
         """Return the lengths of the axes that a call has for this one of so many entries."""
@@ -111,7 +111,7 @@ class Axis:
             return (size,)
         first = int(self.fold) if self.fold.isdigit() else lengths.get(self.fold, 2)
         if size % first and self.fold.isdigit():
-            told = f"wanted {size} in the axes {self.told}, got {self.fold} = {first}"
+            told = f"wanted {size} in the axes {self.text}, got {self.fold} = {first}"
             raise SignatureError(told)
         return (first, size // first) if size % first == 0 else (1, size)
 
@@ -154,7 +154,7 @@ class Axis:
         return whole, tuple((int(factor * whole), letters) for factor, letters in self.terms)
 
     @cached_property
-    def told(self) -> str:
+    def text(self) -> str:
         """The axis as it is written."""
         told = " + ".join(map(_product, self.terms)).replace("+ -", "- ")
         told = " ".join(self.split) if self.slower and self.split else told
@@ -163,7 +163,7 @@ class Axis:
         return told if TOKEN.fullmatch(told) or re.fullmatch(r"\S+/\d+", told) else f"({told})"
 
     def __str__(self) -> str:
-        return self.told
+        return self.text
 
 
 def _product(term: tuple[Fraction, tuple[str, ...]]) -> str:
@@ -204,7 +204,7 @@ class Argument:
     also: str = ""
 
     def __hash__(self) -> int:
-        return hash(self.told)  # a value may be unhashable
+        return hash(self.text)  # a value may be unhashable
 
     @cached_property
     def letters(self) -> tuple[str, ...]:
@@ -239,7 +239,7 @@ class Argument:
         return self.value.size(lengths) if isinstance(self.value, Axis) else self.value
 
     @cached_property
-    def told(self) -> str:
+    def text(self) -> str:
         """The part as it is written."""
         if self.parts:
             return f"{self.name} = ({', '.join(map(str, self.parts))})"
@@ -252,7 +252,7 @@ class Argument:
         return f"{self.name}: {' '.join(words)}"
 
     def __str__(self) -> str:
-        return self.told
+        return self.text
 
 
 def _told(value: Any) -> str:

@@ -17,7 +17,7 @@ from .signature import Argument, Axis, Signature
 Sizes = dict[str, int]
 OPTIONS = {"H": "heads", "G": "groups", "D": "width", "E": "embed"}  # names of the lengths
 START = "p"  # as a value: the position of the first token
-LEAST = 4  # fewest features whose half may be the width of a table
+MIN_FEATURES = 4  # fewest features whose half may be the width of a table
 ROWS = "W"  # rows of one token, all equal, for code that requires so many
 TOKENS = {"r", "n"}
 
@@ -212,10 +212,10 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
     size = _number((mapped.axes or ())[-1])
     if size < 2:
         return signature
-    halves = (size, size // 2) if size >= LEAST else (size,)
+    halves = (size, size // 2) if size >= MIN_FEATURES else (size,)
     vectors = "H" in mapped.letters or (_is_placed(signature) and len(mapped.axes or ()) > 3)
     letter = "D" if vectors else "E"
-    fold = _number((mapped.axes or ())[-2]) if _behind(mapped) else 0
+    fold = _number((mapped.axes or ())[-2]) if _after_tokens(mapped) else 0
     sizes[letter] = size * max(fold, 1)
 
     def changed(one: Argument) -> Argument:
@@ -223,7 +223,7 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
         at = axes_of_table(one)[0] if axes and role(one) in TABLES else len(axes) - 1
         last = _number(axes[at]) if axes else 0
         if fold:
-            own = _behind(one) and (_number(axes[-2]), last) == (fold, size)
+            own = _after_tokens(one) and (_number(axes[-2]), last) == (fold, size)
             axes[-2:] = [replace(_axis(letter), fold=str(fold))] if own else axes[-2:]
         elif last in halves:
             axes[at] = _axis(letter, last, size)
@@ -232,7 +232,7 @@ def _featured(signature: Signature, sizes: Sizes) -> Signature:
     return _each(signature, changed)
 
 
-def _behind(one: Argument) -> bool:
+def _after_tokens(one: Argument) -> bool:
     """Whether a number stands between the tokens and the features."""
     axes = one.axes or ()
     return len(axes) > 2 and bool(TOKENS & {*axes[-3].letters}) and _number(axes[-2]) > 1
@@ -241,7 +241,7 @@ def _behind(one: Argument) -> bool:
 def _on_two_axes(one: Argument) -> Argument:
     """Return a mapped array with its features, split by a number, as one axis of all of them."""
     axes = one.axes or ()
-    if not _behind(one) or str(axes[-1]) != "E" or role(one) not in (*ROTATED, ""):
+    if not _after_tokens(one) or str(axes[-1]) != "E" or role(one) not in (*ROTATED, ""):
         return one
     return replace(one, axes=(*axes[:-2], replace(axes[-1], fold=str(_number(axes[-2])))))
 

@@ -18,14 +18,14 @@ from .declarations import Declared, sizes_declared
 from .grammar import parse
 from .no_adapter import BUILDING, NoAdapter
 from .program import Program
-from .roles import MASKS, PLACES, ROTATED, TABLES, role, said
+from .roles import MASKS, PLACES, ROTATED, TABLES, as_described, role
 from .rotary import START, rotary
 from .signature import Signature, SignatureError
 from .spelling import in_letters
 from .subjects import KINDS, Subject
 from .tokens import attention, layer
 
-_MADE: dict[str, Callable[[Code, Signature], Subject]] = {
+_FROM_SIGNATURE: dict[str, Callable[[Code, Signature], Subject]] = {
     "rotary": rotary,
     "attention": attention,
     "bias": bias,
@@ -34,7 +34,7 @@ _MADE: dict[str, Callable[[Code, Signature], Subject]] = {
     "layer": layer,
 }
 
-_GUESSED: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
+_FROM_GUESS: dict[str, Callable[[Code], Subject]] = {  # by tables of call forms
     "rotary": forms.fit,
     "bias": fit_bias,
     "additive": fit_additive,
@@ -76,24 +76,26 @@ def subject_of(
     except DoesNotFit as error:
         named = name or getattr(thing, "__name__", type(thing).__name__)
         raise NoAdapter(named, place_of(thing), {BUILDING: str(error)}) from error
-    code = said(made, signature)
+    code = as_described(made, signature)
     told = kind or kind_of(signature, code.name)
     if told not in KINDS:
         raise SignatureError(f"wanted a kind of code, one of {', '.join(KINDS)}, got {told!r}")
     Program(code.call, signature, code.name)  # raises for names that are not parameters
     if [role(one) for one in signature.arrays] == ["ids"]:
-        whole, why = on_token_ids(code, kind or None, _GUESSED)
+        whole, why = on_token_ids(code, kind or None, _FROM_GUESS)
         if whole is not None:
             return whole
         if not kind and _is_of_words(signature):
-            raise SignatureError(f"{code.name} is no model of ids: {why or 'it has no embedding'}")
+            raise SignatureError(
+                f"{code.name} is not a model of ids: {why or 'it has no embedding'}"
+            )
     elif not kind and _is_of_words(signature):
         beside = ", ".join(one.name for one in signature.arrays if role(one) != "ids")
         raise SignatureError(
-            f"wanted ids alone: vectors stand in for them, and nothing is given beside but None, "
+            f"wanted ids as the only input: vectors replace them, and the rest must be None, "
             f"as in mask = None; got {beside}"
         )
-    return _MADE[told](code, signature)
+    return _FROM_SIGNATURE[told](code, signature)
 
 
 def _is_of_words(signature: Signature) -> bool:
@@ -134,7 +136,7 @@ def adapted_as(
         thing, signature = thing.call, call or thing.signature
     if not signature:
         try:
-            return adapt(thing, kind=kind, declared=declared, name=name, forms=_GUESSED, **how)
+            return adapt(thing, kind=kind, declared=declared, name=name, forms=_FROM_GUESS, **how)
         except Ambiguous as error:
             raise SignatureError(str(error)) from None
     known = {f.name for f in fields(Options)}

@@ -20,13 +20,23 @@ from .code import Code, DoesNotFit, Options
 from .fitting import without_implied_roles
 from .grammar import parse
 from .layout import Label, labels, laid_out, place_of, plain_positions, read_back
-from .names import CAPACITY, GIVEN, Parameter, parameters, sizes_of
+from .names import CAPACITY, USUAL_ARGUMENTS, Parameter, parameters, sizes_of
 from .pretrained import sections_of
-from .roles import BOTH, PAIR, PLACES, ROTATED, TABLES, axes_of_table, lengths_of, role, runs
+from .roles import (
+    JOINT_TABLES,
+    PAIR,
+    PLACES,
+    ROTATED,
+    TABLES,
+    axes_of_table,
+    lengths_of,
+    role,
+    runner,
+)
 from .signature import Argument, Axis, Signature, SignatureError, Source
 
 # What tables hold at positions of any shape, by name; angles are computed once for all tables.
-Made = Callable[[Sequence[Argument], Tensor], dict[str, Tensor]]
+TableMaker = Callable[[Sequence[Argument], Tensor], dict[str, Tensor]]
 MAKES = re.compile(
     r"rotary|rope|freqs|cos_?sin|sin_?cos|precompute|angles|inv_freq|cis", re.IGNORECASE
 )
@@ -55,7 +65,7 @@ def tables(
     then: bool = False,
     cuts: bool = False,
     guessed: bool = False,
-) -> Iterator[tuple[str, Made | None]]:
+) -> Iterator[tuple[str, TableMaker | None]]:
     """Yield a description and a maker of tables of angles, in each form that the call may expect.
 
     D/2 angles are one for each pair; or, with several tables and unless the call is ``guessed``,
@@ -69,7 +79,7 @@ def tables(
         return
     if signature.source is not None:
         _require_results(signature, signature.source)
-        yield str(signature.source), made_by(code, signature.source, width, then=then, cuts=cuts)
+        yield str(signature.source), maker_from(code, signature.source, width, then=then, cuts=cuts)
         return
     wide = {_angles(one, lengths_of(signature, D=width)) for one in wanted if one.axes}
     shapes = _ladders(width, next(iter(wide)), wanted, guessed) if len(wide) == 1 else {}
@@ -78,7 +88,7 @@ def tables(
             "wanted tables with D or D/2 numbers for each position, or several of a part of these, "
             f"got {signature}"
         )
-    kinds = {one.name: (_VALUE[role(one)], _is_behind(one)) for one in wanted}
+    kinds = {one.name: (_VALUE[role(one)], _is_concatenated(one)) for one in wanted}
     for told, shape in shapes.items():
 
         def made(
@@ -155,12 +165,12 @@ def _channels(table: Argument) -> Axis:
 def _angles(table: Argument, lengths: Mapping[str, int]) -> int:
     """Return how many angles it has for a position."""
     size = _channels(table).size(lengths)
-    return size // 2 if role(table) in BOTH and not _of_two(table) else size
+    return size // 2 if role(table) in JOINT_TABLES and not _of_two(table) else size
 
 
-def _is_behind(table: Argument) -> bool:
+def _is_concatenated(table: Argument) -> bool:
     """Whether cosines and sines are concatenated on one axis, without an axis of 2."""
-    return role(table) in BOTH and not _of_two(table)
+    return role(table) in JOINT_TABLES and not _of_two(table)
 
 
 def _in_one(angles: Tensor, value: Callable[[Tensor], Tensor], behind: bool) -> Tensor:
@@ -169,7 +179,7 @@ def _in_one(angles: Tensor, value: Callable[[Tensor], Tensor], behind: bool) -> 
     return torch.cat(found.unbind(-1), -1) if behind else found
 
 
-def beside(code: Code, name: str, width: int) -> Code:
+def code_named(code: Code, name: str, width: int) -> Code:
     """Return code of the same file, by its name; a class is built, with this width.
 
     A name that the file lacks is looked up in the files that it imports from.  Raises
@@ -180,7 +190,7 @@ def beside(code: Code, name: str, width: int) -> Code:
     if inner:
         thing = getattr(thing, inner, None)
     if thing is None:
-        raise SignatureError(f"wanted {name} beside {code.name}, and its file has no such name")
+        raise SignatureError(f"wanted {name} in the file of {code.name}, which has no such name")
     config = getattr(code.module, "config", None)
     of_config = (
         config is not None
@@ -199,17 +209,17 @@ def beside(code: Code, name: str, width: int) -> Code:
     return made
 
 
-def made_by(
+def maker_from(
     code: Code, source: Source, width: int, *, then: bool = False, cuts: bool = False
-) -> Made:
+) -> TableMaker:
     """Return the maker of tables that other code of the same file computes.
 
     That code is called with positions or a length.  ``then``: the code itself makes the tables.
     Tables with more rows than asked for, such as those cached from a longer call, are accepted if
     ``cuts``.  Raises :class:`SignatureError` if there is no such code.
     """
-    maker = code if then else beside(code, source.code, width)
-    run = runs(maker, source.call)
+    maker = code if then else code_named(code, source.code, width)
+    run = runner(maker, source.call)
     grid = of_grid(source.call)
     placed = next((one for one in source.call.arrays if role(one) in PLACES), None)
     coordinates = tuple(
@@ -226,7 +236,7 @@ def made_by(
         flat = at
         ahead = at.ndim - len(coordinates)
         if placed is None:
-            length, rows = many(at), 1
+            length, rows = rows_needed(at), 1
             ahead = at.ndim - grid
         else:
             if ahead > len(here):
@@ -247,7 +257,9 @@ def made_by(
 
         def table(one: Argument) -> Tensor:
             number, axes, wanted = read(one)
-            value = _asked(back[results[number].name or [*back][number]], axes, lengths, cuts)
+            value = _requested_rows(
+                back[results[number].name or [*back][number]], axes, lengths, cuts
+            )
             if not wanted:
                 return value  # the same at every position
             found = read_back(value, axes, wanted, lengths)
@@ -290,7 +302,9 @@ def _reading(
     return read
 
 
-def _asked(x: Tensor, axes: Sequence[Axis], lengths: Mapping[str, int], cuts: bool) -> Tensor:
+def _requested_rows(
+    x: Tensor, axes: Sequence[Axis], lengths: Mapping[str, int], cuts: bool
+) -> Tensor:
     """Return the rows that were asked for, of a longer table, if ``cuts`` allows it."""
     for place, axis in enumerate(axes if x.ndim == len(axes) else ()):
         if str(axis) in ("n", "m") and x.shape[place] > lengths[str(axis)]:
@@ -353,7 +367,7 @@ class Origin:
             str(_channels(one)) in own
             and ("m" in own or ("B" in own) == ("B" in one.letters))
             and _in_place(own, [str(axis) for axis in one.axes or ()])
-            and (role(one) not in BOTH or (str(PAIR) in own) == (PAIR in (one.axes or ())))
+            and (role(one) not in JOINT_TABLES or (str(PAIR) in own) == (PAIR in (one.axes or ())))
             for one in wanted
         )
 
@@ -374,7 +388,7 @@ class Origin:
         found = [by[role] if role in needs else [role] for role in roles]
         return found[0] if len(found) == 1 else [names[0] for names in found]
 
-    def told(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> str:
+    def table_clause(self, needs: tuple[str, ...], known: tuple[Parameter, ...]) -> str:
         """Return the part of a line after the semicolon."""
         names = self._names(needs, known)
         many = 2 if self.kind == "pair" else 1
@@ -395,17 +409,17 @@ def _in_place(made: list[str], wanted: list[str]) -> bool:
 
 def sources(code: Code) -> Iterator[Origin]:
     """Yield the code in the same file that is named like a maker of tables and makes them."""
-    for name, thing in named(code.space, MAKES, code.name):
+    for name, thing in members_matching(code.space, MAKES, code.name):
         if APPLIES.match(name) and not inspect.isclass(thing):
             continue
         try:
-            made = beside(code, name, code.options.width)
+            made = code_named(code, name, code.options.width)
         except Exception:  # noqa: BLE001 (other code of the file may raise anything)
             continue
         yield from origins(made, name, code.options.width)
 
 
-PLACED = ("B n", "n")
+POSITION_AXES = ("B n", "n")
 COORDINATES = ("3 B n", "B n 3", "3 n", "n 3", "2 B n", "B n 2", "2 n", "n 2")
 
 
@@ -477,7 +491,7 @@ def _tables_of(
         if sum(one.role in ROTATED and one.required for one in known) > 1:
             return  # code of several vectors makes no tables
         placed = any(one.role == "positions" for one in known)
-        rows = (*PLACED, *(COORDINATES if many_axes else ())) if placed else ("m",)
+        rows = (*POSITION_AXES, *(COORDINATES if many_axes else ())) if placed else ("m",)
         calls = [
             [call for one in rows for call in _given(made, known, one, placed, counted=counted)]
             for counted in (False, True)
@@ -537,14 +551,14 @@ def read_table(value: Any) -> tuple[str, tuple[Tensor, ...], bool]:
             if float(second) == 1.0:
                 kind, values, _ = read_table(first)
                 return kind, values, True
-            raise DoesNotFit("it makes angles and a scale, by which nothing here is multiplied")
+            raise DoesNotFit("it returns angles and a scale, which is not applied here")
     if isinstance(value, Tensor) and value.dim() >= 2:
         return ("complex" if value.is_complex() else "one"), (value,), False
-    raise DoesNotFit("it makes neither cos and sin nor one tensor of angles")
+    raise DoesNotFit("it returns neither cos and sin nor a tensor of angles")
 
 
-OWN = ("length", "keys", "heads", "groups", "width", "base", "device", "dtype")
-PLAIN = {**{role: GIVEN[role] for role in OWN}, "embed": " = D", "offset": " = 0"}
+OWN_ROLES = ("length", "keys", "heads", "groups", "width", "base", "device", "dtype")
+PLAIN = {**{role: USUAL_ARGUMENTS[role] for role in OWN_ROLES}, "embed": " = D", "offset": " = 0"}
 
 
 WIDTH = re.compile(r"_(dim|width|channels|features)$")  # names of a number of channels
@@ -595,11 +609,11 @@ def _given(
         elif plain and (one.required or one.role == "width" or one.name == "layer_type"):
             choices.append([plain])
         elif one.required:
-            raise DoesNotFit(f"the name of {one.name} does not say what it is")
+            raise DoesNotFit(f"the name {one.name} does not say what it means")
     yield from (", ".join(chosen) for chosen in product(*choices))
 
 
-def many(places: Tensor) -> int:
+def rows_needed(places: Tensor) -> int:
     """Return how many rows a table needs to be read at these positions."""
     if torch.compiler.is_exporting():
         return 128
@@ -635,7 +649,9 @@ def imported(code: Code) -> list[Mapping[str, Any]]:
     return [vars(sys.modules[file]) for file in files if within and file in sys.modules]
 
 
-def named(space: Mapping[str, Any], pattern: re.Pattern[str], but: str) -> list[tuple[str, Any]]:
+def members_matching(
+    space: Mapping[str, Any], pattern: re.Pattern[str], but: str
+) -> list[tuple[str, Any]]:
     """Return the functions and modules of a file, except one, whose names match."""
     return [
         (name, thing)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .layout import labels, laid_out
-from .masks import by_letters, is_mask, of_queries, renamed
+from .masks import is_mask, is_query_mask, with_letter, with_query_letter
 from .roles import ROTATED, role
 from .signature import Argument, Axis, Signature, SignatureError
 
@@ -20,20 +20,20 @@ ROWS = {*"nmrsthw"}  # letters of axes along which tokens follow each other
 LADDER = 10000.0
 
 
-def of_one_length(signature: Signature) -> tuple[Signature, str]:
+def with_one_length(signature: Signature) -> tuple[Signature, str]:
     """Return the call with n for the mapped tokens, and the letter of a context, or "".
 
     Queries and keys of self-attention are the same tokens.  Without values, keys are a context.
 
     >>> from .grammar import parse
-    >>> str(of_one_length(parse("q: B r E, k: B n E, v: B n E -> B r E"))[0])
+    >>> str(with_one_length(parse("q: B r E, k: B n E, v: B n E -> B r E"))[0])
     'q: B n E, k: B n E, v: B n E -> B n E'
-    >>> of_one_length(parse("x: B r E, y: B n E, y_mask: B n keep -> B r E"))[1]
+    >>> with_one_length(parse("x: B r E, y: B n E, y_mask: B n keep -> B r E"))[1]
     'm'
-    >>> of_one_length(parse("q: B r E, k: B 5 E, v: B 5 E -> B r E"))[0].sizes
+    >>> with_one_length(parse("q: B r E, k: B 5 E, v: B 5 E -> B r E"))[0].sizes
     (('m', 5),)
     """
-    whole = whole_of(signature)
+    whole = token_axis(signature)
     if whole != TOKENS:
         told = any({"r", "n"} & set(one.letters) for one in signature.arrays if is_mask(one))
         own = _changed(signature, lambda axis: TOKENS if axis == whole else axis, masks=not told)
@@ -46,20 +46,20 @@ def of_one_length(signature: Signature) -> tuple[Signature, str]:
         letter = Axis(((Fraction(1), (context,)),))
         aside = _changed(signature, lambda axis: letter if axis == many else axis)
         aside = replace(aside, sizes=(*aside.sizes, (context, many.size({}))))
-        return _changed(aside, lambda axis: renamed(axis, "r", "n")), context
+        return _changed(aside, lambda axis: with_letter(axis, "r", "n")), context
     apart = any("n" in one.letters for one in rotated)
     if not apart or any(role(one) == "value" for one in rotated):
-        alike = _changed(signature, lambda axis: renamed(axis, "r", "n"), masks=False)
+        alike = _changed(signature, lambda axis: with_letter(axis, "r", "n"), masks=False)
         return replace(alike, arguments=tuple(map(_of_tokens, alike.arguments))), ""
-    aside = _changed(signature, lambda axis: renamed(axis, "n", context))
-    return _changed(aside, lambda axis: renamed(axis, "r", "n")), context
+    aside = _changed(signature, lambda axis: with_letter(axis, "n", context))
+    return _changed(aside, lambda axis: with_letter(axis, "r", "n")), context
 
 
 def _of_tokens(one: Argument) -> Argument:
     """Return a mask of queries as a mask of all tokens, if the queries are also the keys."""
-    if not of_queries(one):
+    if not is_query_mask(one):
         return one
-    return replace(one, axes=tuple(renamed(axis, "r", "n") for axis in one.axes or ()))
+    return replace(one, axes=tuple(with_letter(axis, "r", "n") for axis in one.axes or ()))
 
 
 def _of_context(rotated: Sequence[Argument]) -> Axis | None:
@@ -75,7 +75,9 @@ def _queried(changed: Signature, told: Signature) -> Signature:
     return replace(
         changed,
         arguments=tuple(
-            replace(new, axes=by_letters(new.axes or ())) if is_mask(new) and new != old else new
+            replace(new, axes=with_query_letter(new.axes or ()))
+            if is_mask(new) and new != old
+            else new
             for new, old in pairs
         ),
     )
@@ -118,7 +120,7 @@ def mapped(one: Argument) -> bool:
     return role(one) in ROTATED or (not role(one) and bool(said))
 
 
-def whole_of(signature: Signature) -> Axis:
+def token_axis(signature: Signature) -> Axis:
     """Return the axis of tokens: n, or one that only has some lengths, such as (n n) and (4 n)."""
     for one in signature.arrays:
         for axis in one.axes or () if role(one) in ROTATED else ():
@@ -139,11 +141,12 @@ def whole_of(signature: Signature) -> Axis:
     return TOKENS
 
 
-def times(whole: Axis, count: int) -> int:
+def repetitions(whole: Axis, count: int) -> int:
     """Return how often so many tokens must be repeated to reach a length of this axis.
 
     >>> from .grammar import parse
-    >>> [times(whole_of(parse(f"x: B {axis} E -> x")), 3) for axis in ("n", "(n n)", "(4 n)")]
+    >>> axes = [token_axis(parse(f"x: B {axis} E -> x")) for axis in ("n", "(n n)", "(4 n)")]
+    >>> [repetitions(axis, 3) for axis in axes]
     [1, 3, 4]
     """
     if whole == TOKENS:
@@ -155,7 +158,7 @@ def times(whole: Axis, count: int) -> int:
         found = next((k for k in range(1, size // count + 1) if k * count in allowed), 0)
         if found:
             return found
-    raise SignatureError(f"wanted an axis of which a multiple of {count} is a length, got {whole}")
+    raise SignatureError(f"wanted an axis whose length may be a multiple of {count}, got {whole}")
 
 
 def encoding(

@@ -43,14 +43,13 @@ from .names import INDEX, Parameter, order_in, parameters
 from .paths import stepping
 from .pretrained import sections_of
 from .program import Program
-from .roles import MASKS, ROTATED, SIZES, raised, role
+from .roles import MASKS, ROTATED, SIZES, describe_call_error, role
 from .signature import Signature
-from .tables import beside as table_beside
-from .tables import sources
-from .token_axes import TOKENS, of_one_length, whole_of
+from .tables import code_named, sources
+from .token_axes import TOKENS, token_axis, with_one_length
 from .tokens import OnTokens, widths_of_tokens
 
-THREE = ("query", "key", "value")
+QKV = ("query", "key", "value")
 CONTEXTS = re.compile(
     r"context|memory|cond(itioning)?|source|latents|(x_|inputs?_)?kv|image_embeds|"
     r"(enc|encoder|cross|key_value|kv)_(out|outputs?|inputs?|states|hidden_states|embeds)"
@@ -70,8 +69,9 @@ ORDERS = (
     "V n B E",
     "n V B E",
 )
-APART = {"B h w E": ("B V n E", "B n V E")}  # if rows, or columns, of a grid are independent
-UNLIKE = "mat1 and mat2 shapes cannot be multiplied"  # the tokens have another width than a matrix
+# Calls with rows, or columns, of a grid as a batch, if they are independent.
+INDEPENDENT_SIDES = {"B h w E": ("B V n E", "B n V E")}
+SHAPE_ERROR = "mat1 and mat2 shapes cannot be multiplied"  # tokens are not as wide as a matrix
 LEAST, SOME = 6, 1024  # bounds for a fixed number of tokens
 ARRAY = (Tensor, "Tensor", "torch.Tensor")  # annotations
 USUAL = re.compile(r": (B n|n B|n) E")
@@ -99,13 +99,13 @@ def tokens_line(
         fits = _fits(code, one, failed, keeps=keeps)
         line, embed = next(fits, ("", 0))
         if line:
-            return line, Alternatives((), partial(_meaning_another, code, line, embed, fits))
+            return line, Alternatives((), partial(_other_readings, code, line, embed, fits))
     raise DoesNotFit(
         failed.get("", failed.get("beside", "no known form of a call fits its parameters"))
     )
 
 
-def _meaning_another(
+def _other_readings(
     code: Code, line: str, embed: int, fits: Iterator[tuple[str, int]]
 ) -> Iterator[str]:
     """Yield the other lines that fit, with at least these letters, and give other numbers.
@@ -113,13 +113,13 @@ def _meaning_another(
     None if the source itself unpacks the axes.  Lines for fixed numbers of tokens are left out, and
     so are lines under which no token reads another, since they satisfy every law.
     """
-    if order_in(code.text, written=False) or whole_of(parse(line)) != TOKENS:
+    if order_in(code.text, written=False) or token_axis(parse(line)) != TOKENS:
         return
     x = torch.randn(3, 6, embed, generator=torch.Generator().manual_seed(6))
     plain = OnTokens(code.again(), parse(line))(x)
     for other, wide in fits:
         call = parse(other)
-        if wide != embed or whole_of(call) != TOKENS or not letters_of(line) <= letters_of(other):
+        if wide != embed or token_axis(call) != TOKENS or not letters_of(line) <= letters_of(other):
             continue
         with suppress(Exception):  # the code may raise anything
             found = OnTokens(code.again(), call)(x)
@@ -146,11 +146,11 @@ def _fits(
             parts = [part for part in _parts(code, known, embed) if not _is_given(part, text)]
             for part, mask in product(parts, masks):
                 line, why = _tried(code, spare, f"{text}{mask}", part, embed, failed, keeps=keeps)
-                if UNLIKE in why:
+                if SHAPE_ERROR in why:
                     break  # for every part beside the tokens
                 if line and (rows := _of_rows(code, line, text, embed)) != text:
                     line, _ = _tried(code, spare, f"{rows}{mask}", part, embed, {}, keeps=keeps)
-                alike = bool(line) and _rows_alike(code, line, embed)
+                alike = bool(line) and _rows_agree(code, line, embed)
                 if alike and (not keeps or _mixes(code, line, embed)):
                     whole = True
                     yield _stepped(code, _masked(code, line, known, embed), known, embed), embed
@@ -158,7 +158,7 @@ def _fits(
                 elif (
                     line
                     and (alike or ": n B E" not in line or _tokens_first(code))
-                    and (alone is None or _crosses(line) > _crosses(alone[0]))
+                    and (alone is None or _reads_context(line) > _reads_context(alone[0]))
                 ):
                     alone = line, embed
     if alone is not None and not whole:
@@ -179,9 +179,9 @@ def _texts(code: Code, known: tuple[Parameter, ...], failed: dict[str, str]) -> 
     return texts
 
 
-def _crosses(line: str) -> bool:
+def _reads_context(line: str) -> bool:
     """Whether tokens read a context, which explains that they do not read one another."""
-    return bool(of_one_length(parse(line))[1])
+    return bool(with_one_length(parse(line))[1])
 
 
 def _is_index(one: Parameter) -> bool:
@@ -191,7 +191,7 @@ def _is_index(one: Parameter) -> bool:
 
 def _of_rows(code: Code, line: str, text: str, embed: int) -> str:
     """Return the text with rows or columns as batch axes, if tokens of a grid stay in theirs."""
-    grid = next((one for one in APART if f": {one}" in text), "")
+    grid = next((one for one in INDEPENDENT_SIDES if f": {one}" in text), "")
     if not grid:
         return text
     on = OnTokens(code.again(), parse(line))
@@ -199,7 +199,7 @@ def _of_rows(code: Code, line: str, text: str, embed: int) -> str:
     other = x.clone()
     other[:, 0] = x[:, 0].flip(-1)
     moved = (on(other) != on(x)).any(-1).reshape(3, 4)
-    for axis, rows in enumerate(APART[grid]):
+    for axis, rows in enumerate(INDEPENDENT_SIDES[grid]):
         if not bool(moved.narrow(axis, 1, 2).any()) and int(moved.sum()) > 1:
             return text.replace(f": {grid}", f": {rows}")
     return text
@@ -227,7 +227,7 @@ def _drawn(on: OnTokens, rows: int, count: int, embed: int, *, seed: int) -> Ten
     return x[:1] if "B" not in on.tokens.letters else x
 
 
-def _rows_alike(code: Code, line: str, embed: int) -> bool:
+def _rows_agree(code: Code, line: str, embed: int) -> bool:
     """Whether equal rows give equal results; with swapped axes, rows have positions."""
     on = OnTokens(code.again(), parse(line))
     x = _drawn(on, 1, 6, embed, seed=5)
@@ -293,7 +293,9 @@ def _tried(
         failed.setdefault("", str(error))
         return "", ""
     except Exception as error:  # noqa: BLE001 (the code may raise anything)
-        failed.setdefault("", f"called with tokens (B, T, {embed}): {raised(code, error)}")
+        failed.setdefault(
+            "", f"called with tokens (B, T, {embed}): {describe_call_error(code, error)}"
+        )
         return "", str(error)
 
 
@@ -308,7 +310,7 @@ def _tokens_lines(
 ) -> Iterator[str]:
     roles = [one.role for one in known[:3]]
     needed = [one for one in known if one.required and not one.is_number]
-    three = roles == [*THREE] or len(needed) == 3
+    three = roles == [*QKV] or len(needed) == 3
     second = known[1] if len(known) > 1 else None
     two = (
         second is not None
@@ -324,7 +326,7 @@ def _tokens_lines(
         if packed
         else ("n B E",)
         if _tokens_first(code)
-        else (*_of_one_number(code), *ORDERS)
+        else (*_of_fixed_length(code), *ORDERS)
     )
     for count in (3, 2, 1) if three else (1, 2) if two else (1,):
         taken = known[:count]
@@ -349,7 +351,7 @@ def _tokens_lines(
         yield from _with_context(code, known)
 
 
-def _of_one_number(code: Code) -> list[str]:
+def _of_fixed_length(code: Code) -> list[str]:
     """Return lines for the fixed numbers of tokens for which code holds an index of pairs.
 
     Zeros and ones are a mask instead, of which code uses the first rows.
@@ -453,7 +455,9 @@ def _in_two_tables(
     for row in dict.fromkeys([*(one.axes.replace("m", "n") for one in made), *ROWS]):
         said = given.format(row)
         own = (one for one in made if one.suits(f"{said} -> 1"))
-        yield from ((without_implied_roles(said), f"; {one.told(needs, known)}") for one in own)
+        yield from (
+            (without_implied_roles(said), f"; {one.table_clause(needs, known)}") for one in own
+        )
         yield without_implied_roles(said), ""
 
 
@@ -465,7 +469,7 @@ def _in_one_table(code: Code, freqs: Parameter, known: tuple[Parameter, ...]) ->
             axes = made.axes.replace("m", "n")
             yield (
                 without_implied_roles(f"{freqs.name}: {axes} {kind}"),
-                f"; {made.told(('freqs',), known)}",
+                f"; {made.table_clause(('freqs',), known)}",
             )
     yield from ((f"{freqs.name}: {axes}", "") for axes in IN_ONE)
 
@@ -482,7 +486,7 @@ def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]
     ]
     for name, _ in sorted(named, key=lambda pair: -common_prefix(pair[0], prefix)):
         try:
-            made = table_beside(code, name, SIZES["D"])
+            made = code_named(code, name, SIZES["D"])
             axes = f"{len(sections_of(made.call))} 1 n" if sections_of(made.call) else "1 n"
             kind = getattr(code.module, "layer_type", None)
             more = made.options.arguments.get("layer_type")
@@ -506,7 +510,7 @@ def _tables(code: Code, one: Parameter, embed: int) -> Iterator[tuple[str, str]]
 
 def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> str:
     """Return the line with padding masks, and a causal one if the code does not make its own."""
-    if not whole_of(parse(line)).letters:
+    if not token_axis(parse(line)).letters:
         return line  # any mask is of windows, not of padding
     taken = [one for one in known if takes_mask(one) and one.name not in code.options.arguments]
     causal = " from " in line and bool(getattr(code.module, "is_causal", False))
@@ -526,10 +530,10 @@ def _masked(code: Code, line: str, known: tuple[Parameter, ...], embed: int) -> 
         line = with_mask(code, line, one.name, PADDING, marks)
         if forced is not None and parse(line).named(one.name) is None:
             raise DoesNotFit(
-                f"it must be given {one.name!r}, and what that means is not seen; "
-                f"say it behind its axes, with --call"
+                f"it requires {one.name!r}, whose meaning is not known; "
+                f"write it behind its axes, with --call"
             )
-    letter = "r" if of_one_length(parse(line))[1] else "n"
+    letter = "r" if with_one_length(parse(line))[1] else "n"
     more = partial(with_masks, code, axes=PADDING, marks=marks)
     names, counts = [one.name for one in taken], partial(_counts, embed=embed)
     line = with_query_masks(code, line, names, letter, counts, more)

@@ -17,9 +17,18 @@ from .attention import default_masks, dropout_of, on_heads, optional_masks, othe
 from .code import Code
 from .declarations import DeclaredAttention
 from .layout import labels, laid_out, read_back
-from .masks import each_beside, handed, is_mask, masks_in, per_query, renamed, shown_whole, telling
+from .masks import (
+    all_visible_mask,
+    call_in_batches,
+    is_mask,
+    is_square,
+    mask_argument,
+    masks_in,
+    per_query,
+    with_letter,
+)
 from .names import role_of, sizes_of
-from .paths import hiding_in, paths_of, stepping
+from .paths import masked_paths, other_paths, stepping
 from .program import Program
 from .roles import (
     PLACES,
@@ -27,23 +36,23 @@ from .roles import (
     TABLES,
     bounds,
     bounds_at,
-    common,
+    built_at,
+    describe_call_error,
     lengths_of,
-    raised,
     result_axes,
-    returned,
+    result_names,
     role,
-    settled,
+    shared_fields,
 )
 from .rotary import Rotating
 from .signature import Argument, Axis, Signature, SignatureError
 from .subjects import Attention, Layer
-from .supplied_inputs import held_by, of_image
+from .supplied_inputs import contents_of, image_layout
 from .tables import tables
-from .token_axes import ROWS, TOKENS, encoding, mapped, of_one_length, times, whole_of
+from .token_axes import ROWS, TOKENS, encoding, mapped, repetitions, token_axis, with_one_length
 
-PLACED = {"encoding": "positions", "offsets": "offsets"}
-MADE = tuple(PLACED)
+ENCODED = {"encoding": "positions", "offsets": "offsets"}
+MADE = tuple(ENCODED)
 CAUSAL = "a causal mask made here"
 GOLDEN = (5**0.5 - 1) / 2  # its multiples modulo 1 are distinct and fill the unit interval
 
@@ -72,7 +81,7 @@ class OnTokens:
 
     @cached_property
     def _read(self) -> tuple[Signature, str]:
-        return of_one_length(self.signature)
+        return with_one_length(self.signature)
 
     @property
     def line(self) -> Signature:
@@ -87,7 +96,7 @@ class OnTokens:
     @cached_property
     def whole(self) -> Axis:
         """The lengths that it takes: n, or (n n) for squares only."""
-        return whole_of(self.signature)
+        return token_axis(self.signature)
 
     @cached_property
     def program(self) -> Program:
@@ -167,7 +176,7 @@ class OnTokens:
         Then every token is given the same weighted mean of them, so that their order does not
         matter.
         """
-        axes = result_axes(self.line, returned(self.line, ("out",))[0])
+        axes = result_axes(self.line, result_names(self.line, ("out",))[0])
         return not {"n", "h", "w"} & set(labels(axes)) and len(axes) == len(self.tokens.axes or ())
 
     @cached_property
@@ -255,7 +264,7 @@ class OnTokens:
             def beside(row: int, some: slice) -> Tensor:
                 return self.run(x[some], keep[row : row + 1].expand(len(x[some]), -1))[0]
 
-            return each_beside(x.shape[0], beside)
+            return call_in_batches(x.shape[0], beside)
         if "B" not in self.tokens.letters and x.shape[0] > 1:
             return torch.cat(
                 [
@@ -293,7 +302,7 @@ class OnTokens:
         """Return the output (B, T, E), and all results by name."""
         arrays, lengths = self.given(x, keep, past, states, read)
         found = self.program.run(arrays, lengths)
-        back = returned(self.line, ("out",))[0]
+        back = result_names(self.line, ("out",))[0]
         axes, out = result_axes(self.line, back), found[back]
         here = tuple(labels(axes)[:-1]) if self.pooled else self._here(lengths)
         if len({"h", "w"} & set(here)) == 2 and len({"h", "w"} & set(labels(axes))) == 1:
@@ -309,7 +318,9 @@ class OnTokens:
             raise SignatureError(f"wanted rows B in what is returned, got {self.signature}")
         out = out.reshape(x.shape[0], -1, out.shape[-1])
         if out.shape[1] < x.shape[1] and not self.pooled:
-            raise SignatureError(f"wanted a token back for each that goes in, got {self.signature}")
+            raise SignatureError(
+                f"wanted one token back for each input token, got {self.signature}"
+            )
         if self.pooled:  # a weighted mean of all rows, for each token
             many = torch.arange(1, out.shape[1] + 1, dtype=out.dtype, device=out.device)
             out = (many / many.sum() @ out)[:, None].expand(-1, x.shape[1], -1)
@@ -356,7 +367,7 @@ class OnTokens:
             if role(one) in MADE:
                 arrays[one.name] = encoding(one, self.feature, past, lengths, x)
             elif is_mask(one):
-                asked = telling(one) or self.full or (about and one in self.padding)
+                asked = is_square(one) or self.full or (about and one in self.padding)
                 if one.name in self.spare and not asked:
                     continue
                 arrays[one.name] = self._mask(one, keep, lengths, x)
@@ -371,11 +382,12 @@ class OnTokens:
     def _as_many(self, x: Tensor) -> Tensor:
         """Extend tokens to a length that the code takes: with zeros if it is fixed, else copies."""
         if self.whole.letters:
-            return x.repeat(1, times(self.whole, x.shape[1]), 1)
+            return x.repeat(1, repetitions(self.whole, x.shape[1]), 1)
         behind = self.whole.size({}) - x.shape[1]
         if behind < 0:
             raise SignatureError(
-                f"wanted at most {self.whole} tokens, of code for no other length, got {x.shape[1]}"
+                f"wanted at most {self.whole} tokens, the only length that the code takes, "
+                f"got {x.shape[1]}"
             )
         return torch.cat((x, x.new_zeros(x.shape[0], behind, x.shape[2])), 1)
 
@@ -418,7 +430,7 @@ class OnTokens:
             at = at.expand(lengths["B"], -1)
         if way.axes:
             at = at[..., None].expand(*at.shape, way.axes)
-        return way.made(at, {**lengths, "D": way.width}, x)
+        return way.position_inputs(at, {**lengths, "D": way.width}, x)
 
     def _mask(
         self, one: Argument, keep: Tensor | None, lengths: Mapping[str, int], x: Tensor
@@ -430,13 +442,13 @@ class OnTokens:
             seen = keep[:, None]
         if per_query(one):
             seen = seen.expand(-1, count, -1)
-        if telling(one):
+        if is_square(one):
             late = (
                 torch.arange(keys, device=x.device)
                 > past + torch.arange(count, device=x.device)[:, None]
             )
             seen = seen & ~late
-        return handed(seen, one, lengths, x, self._lowest(x))
+        return mask_argument(seen, one, lengths, x, self._lowest(x))
 
     def _beside(
         self, told: tuple[Tensor, Tensor] | None, about: bool, lengths: Mapping[str, int], x: Tensor
@@ -447,7 +459,7 @@ class OnTokens:
         """
         if told is None:
             asked = [one for one in self.context_masks if about or one.name not in self.spare]
-            return {one.name: shown_whole(one, lengths, x) for one in asked}
+            return {one.name: all_visible_mask(one, lengths, x) for one in asked}
         context, seen = told
         found = {
             one.name: laid_out(
@@ -461,10 +473,12 @@ class OnTokens:
     def _of_seen(
         self, one: Argument, seen: Tensor, lengths: Mapping[str, int], x: Tensor
     ) -> Tensor:
-        axes = tuple(renamed(renamed(a, "n", "r"), self.context, "n") for a in one.axes or ())
+        axes = tuple(
+            with_letter(with_letter(a, "n", "r"), self.context, "n") for a in one.axes or ()
+        )
         told = replace(one, axes=axes)
         shown = seen[:, None].expand(-1, lengths["n"] if per_query(told) else 1, -1)
-        return handed(shown, told, lengths, x, self._lowest(x))
+        return mask_argument(shown, told, lengths, x, self._lowest(x))
 
     def _lowest(self, x: Tensor) -> float:
         """Return the number that hides a key, finite also if softmax is taken in float32."""
@@ -477,7 +491,7 @@ def counts_of(keep: Tensor, one: Argument) -> Tensor:
     """Return how many leading tokens of each row count.  Raises :class:`SignatureError`."""
     many = keep.sum(1)
     if not bool((keep == (torch.arange(keep.shape[1], device=keep.device) < many[:, None])).all()):
-        raise SignatureError(f"wanted padding behind the tokens, as {one} says no other")
+        raise SignatureError(f"wanted padding behind the tokens, as {one} can mark no other")
     return many
 
 
@@ -489,7 +503,9 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
     on, width = _called(code, signature)
     code = on.code
     if on(torch.zeros(1, 2, width)).shape[-1] != width and not on.pooled:
-        raise SignatureError(f"wanted as many features back as go in, {width}, got {signature}")
+        raise SignatureError(
+            f"wanted {width} features back, as many as in the input, got {signature}"
+        )
     tables = any(role(one) in TABLES for one in signature.arrays)
     parts = code.module.modules() if code.module is not None else (code.call,)
     heads = code.options.heads or next((n for one in parts for n in sizes_of(one, "heads")), 1)
@@ -502,17 +518,17 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         if tables or made
         else None
     )
-    paths, context = paths_of(on, width), on.features_read(width)
+    paths, context = other_paths(on, width), on.features_read(width)
     counted = bool(on.counted)
     if counted and guessed:  # the guess may be wrong, and the count be ignored
         with suppress(Exception):
             counted = on.counts(width)
     return Attention(
-        **common(
+        **shared_fields(
             _of_width(code, width),
             signature,
             partial(_on_tokens, guessed=guessed),
-            "; ".join(_told(on)),
+            "; ".join(_conditions(on)),
             guessed,
         ),
         layer=on,
@@ -529,32 +545,32 @@ def _on_tokens(code: Code, signature: Signature, *, guessed: bool = False) -> At
         dropout=dropout_of(code.module),
         step=stepping(on, width) if signature.step is not None else None,
         paths=paths,
-        hiding=hiding_in(on, paths) if on.padding or counted else {},
+        hiding=masked_paths(on, paths) if on.padding or counted else {},
         positional="encoding" in made or on.absolute,
         declared=declared,
-        given=_given(on),
+        given=_supplied(on),
     )
 
 
-def _told(on: OnTokens) -> list[str]:
+def _conditions(on: OnTokens) -> list[str]:
     """Return what is made or chosen here for the call: conditions of every verdict."""
-    told = [f"with {CAUSAL}"] if any(telling(one) for one in on.masks) else []
+    told = [f"with {CAUSAL}"] if any(is_square(one) for one in on.masks) else []
     tables = any(role(one) in TABLES for one in on.signature.arrays)
     if tables and on.signature.source is None and on.rotating is not None:
-        told.append(f"with {on.rotating.told}")
+        told.append(f"with {on.rotating.table_words}")
     made = [role(one) for one in on.line.arrays if role(one) in MADE]
-    told += [f"with a sinusoidal table of {PLACED[one]} made here" for one in dict.fromkeys(made)]
+    told += [f"with a sinusoidal table of {ENCODED[one]} made here" for one in dict.fromkeys(made)]
     told += _one_length(on)
     told += [f"{one.name} is the same for each row, token and pair" for one in _constants(on)]
     told += ["each token is given a weighted mean of the rows that come back"] * on.pooled
     held = [one for one in on.line.arrays if role(one) in ("lengths", "bounds")]
-    return told + [held_by(one) for one in held]
+    return told + [contents_of(one) for one in held]
 
 
-def _given(on: OnTokens) -> dict[str, str]:
+def _supplied(on: OnTokens) -> dict[str, str]:
     """Return what the code is given and does not make itself; masks, unless a law supplies them."""
     of_tokens = [one.name for one in _constants(on) if ROWS & {*one.letters}]
-    causal = any(telling(one) for one in on.masks)
+    causal = any(is_square(one) for one in on.masks)
     masks = (*on.masks, *on.context_masks)
     return {
         **({"context": on.context} if on.context else {}),
@@ -562,13 +578,13 @@ def _given(on: OnTokens) -> dict[str, str]:
         **({"padding": told} if (told := _padding(on, masks, causal=causal)) else {}),
         **({"counted": ", ".join(one.name for one in on.counted)} if on.counted else {}),
         **({"constants": ", ".join(of_tokens)} if of_tokens else {}),
-        **of_image(on.line),
+        **image_layout(on.line),
     }
 
 
 def _beside_causal(on: OnTokens, masks: tuple[Argument, ...]) -> dict[str, str]:
     """State that its mask is causal, and which others show every key."""
-    full = [held_by(one) for one in masks if not telling(one) and one.name not in on.spare]
+    full = [contents_of(one) for one in masks if not is_square(one) and one.name not in on.spare]
     return {"mask": CAUSAL, **({"full mask": "; ".join(full)} if full else {})}
 
 
@@ -578,7 +594,7 @@ def _padding(on: OnTokens, masks: tuple[Argument, ...], *, causal: bool) -> str:
     if not own:
         return ""
     told = [f"the mask is {CAUSAL}, and hides padding as well"] if causal else []
-    own += [one.name for one in masks if causal and telling(one)]
+    own += [one.name for one in masks if causal and is_square(one)]
     return "; ".join(told + other_masks(on.code, own, masks, on.spare))
 
 
@@ -592,10 +608,10 @@ def _one_length(on: OnTokens) -> list[str]:
     if on.whole.letters and on.whole != TOKENS:
         told.append(f"T tokens are repeated until they are {on.whole}")
     elif on.whole != TOKENS:
-        told.append(f"T tokens stand first of {on.whole}, with zeros behind")
-        told += of_image(on.line).values() if {"h", "w"} <= dict(on.line.sizes).keys() else []
+        told.append(f"T tokens are padded with zeros to {on.whole}")
+        told += image_layout(on.line).values() if {"h", "w"} <= dict(on.line.sizes).keys() else []
     if size := dict(on.line.sizes).get(on.context, 0):
-        told.append(f"its context has {size} tokens, and no other number")
+        told.append(f"its context has exactly {size} tokens")
     return told
 
 
@@ -603,14 +619,14 @@ def layer(code: Code, signature: Signature, *, guessed: bool = False) -> Layer:
     """Return any map of tokens as a layer.  Raises :class:`SignatureError`."""
     on, width = _called(code, signature)
     return Layer(
-        **common(
+        **shared_fields(
             _of_width(on.code, width),
             signature,
             partial(layer, guessed=guessed),
-            "; ".join(_told(on)),
+            "; ".join(_conditions(on)),
             guessed,
         ),
-        given=_given(on),
+        given=_supplied(on),
         call=on,
         embed=width,
         step=stepping(on, width) if signature.step is not None else None,
@@ -669,10 +685,10 @@ def _of_features(on: OnTokens) -> tuple[OnTokens, int]:
     apart = folds[0] if folds and not on.code.options.embed else 1
     for width in (apart * width for width in widths_of_tokens(on.code)):
         try:
-            made = replace(on, code=settled(on.code, on.signature, **{on.feature: width}))
+            made = replace(on, code=built_at(on.code, on.signature, **{on.feature: width}))
             made(torch.randn(2, 5, width, generator=torch.Generator().manual_seed(0)))
         except Exception as error:  # noqa: BLE001 (the code may raise anything)
-            failed = failed or f"with {width} features: {raised(on.code, error)}"
+            failed = failed or f"with {width} features: {describe_call_error(on.code, error)}"
             continue
         return made, width
     raise SignatureError(f"{on.code.name} was called as {on.signature}, and {failed}")

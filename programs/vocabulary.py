@@ -26,26 +26,26 @@ from .names import parameters
 from .source_numbers import numbers_in
 
 IDS = re.compile(r"(\w+_)?(ids?|idx|indices|tokens?|inp(ut)?s?|words?|src|x|seq(uence)?)")
-AIMS = re.compile(r"targets?|labels?|y")  # ids that some models need to return all outputs
+TARGETS = re.compile(r"targets?|labels?|y")  # ids that some models need to return all outputs
 ROWS, TOKENS = 2, 6
-LONGER, LONGEST, MORE = (12, 33, 70), 1100, 8  # tokens, and rows, of further runs
-AGAIN = 8  # repeated calls of code that may be random
-FEWEST = 16  # least size of a vocabulary
-GIVEN: ContextVar[Tensor | None] = ContextVar("attnproof_vectors", default=None)
+LONGER, LONGEST, MAX_NUMBERS = (12, 33, 70), 1100, 8  # tokens, and rows, of further runs
+REPEATS = 8  # repeated calls of code that may be random
+MIN_WORDS = 16  # least size of a vocabulary
+VECTORS: ContextVar[Tensor | None] = ContextVar("attnproof_vectors", default=None)
 
 
-class Given(nn.Embedding):
+class EmbeddingOverride(nn.Embedding):
     """An embedding that returns the vectors it is given, whatever the ids are."""
 
     def __init__(self, replaced: nn.Embedding) -> None:
         nn.Module.__init__(self)
         self.__dict__.update(replaced.__dict__)
-        self.given = replaced.forward
+        self.replaced = replaced.forward
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return the given vectors; without any, those of the ids."""
-        vectors = GIVEN.get()
-        return self.given(ids) if vectors is None else vectors
+        vectors = VECTORS.get()
+        return self.replaced(ids) if vectors is None else vectors
 
 
 class OnVectors(nn.Module):
@@ -53,11 +53,11 @@ class OnVectors(nn.Module):
 
     ``path``: of its embedding; ``name``: of the parameter that takes ids; ``word``: the id at each
     place when the embedding returns vectors instead; ``aims``: another parameter that is given the
-    ids, "" for none.  ``beside``: the number of returned arrays without a row per token, which are
+    ids, "" for none.  ``ignored``: the number of returned arrays without a row per token, which are
     not checked.  ``without``: required masks and caches, which are passed as None.
     """
 
-    beside = 0
+    ignored = 0
 
     def __init__(self, model: nn.Module, path: str, name: str, word: int, aims: str) -> None:
         super().__init__()
@@ -65,18 +65,18 @@ class OnVectors(nn.Module):
         self.without = dict.fromkeys(_left_out(model))
         owner, _, last = path.rpartition(".")
         before = model.get_submodule(path)
-        if not isinstance(before, Given):
+        if not isinstance(before, EmbeddingOverride):
             assert isinstance(before, nn.Embedding)  # checked by the caller
-            setattr(model.get_submodule(owner), last, Given(before))
+            setattr(model.get_submodule(owner), last, EmbeddingOverride(before))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the model's output when its embedding returns x."""
         ids = torch.full(x.shape[:2], self.word, dtype=torch.int64, device=x.device)
-        before = GIVEN.set(x)
+        before = VECTORS.set(x)
         try:
             return self.of_ids(ids)
         finally:
-            GIVEN.reset(before)
+            VECTORS.reset(before)
 
     def of_ids(self, ids: Tensor) -> Tensor:
         """Return the model's output for these ids, a row for each; several arrays are concatenated.
@@ -93,8 +93,8 @@ class OnVectors(nn.Module):
         every = [one for one in leaves if isinstance(one, Tensor)]
         rows = [x for x in every if x.dim() == 3 and x.shape[:2] == ids.shape]
         if not rows:
-            raise DoesNotFit(f"given {self.name} (B, n) it gives no numbers (B, n, F)")
-        self.beside = len(every) - len(rows)
+            raise DoesNotFit(f"given {self.name} (B, n), it does not return numbers (B, n, F)")
+        self.ignored = len(every) - len(rows)
         return torch.cat(rows, -1) if len(rows) > 1 else rows[0]
 
     def vectors(self, ids: Tensor) -> Tensor:
@@ -103,7 +103,7 @@ class OnVectors(nn.Module):
         return found
 
 
-def has_words(code: Code) -> bool:
+def has_embedding(code: Code) -> bool:
     """Whether it may be a model of ids: a module with embeddings among its parts."""
     whole = code.module
     parts = () if whole is None or code.call is not whole else whole.modules()
@@ -115,38 +115,40 @@ def on_vectors(code: Code) -> tuple[Code, str, tuple[str, ...]]:
 
     Raises ``DoesNotFit`` for other code, and if it uses its ids other than through an embedding.
     """
-    if code.module is None or not has_words(code):
-        raise DoesNotFit("it is no module with an embedding of words")
+    if code.module is None or not has_embedding(code):
+        raise DoesNotFit("it is not a module with an embedding of words")
     name = _parameter(code)
     path = _embedding(code.module, name)
     whole, odd = _read(code, path, name)
     given = [f"{name}: B n ids", *[f"{whole.aims} = {name}"] * bool(whole.aims)]
     given += [f"{one} = None" for one in whole.without]
-    told = f"{code.name} called with {', '.join(given)}; any vectors stand in for what {path} gives"
-    if whole.beside:
-        told += "; of what it returns, the arrays with a row for each word are looked at"
-    alone = f"{name} is int64 and acts through {path} alone, as in every run"
+    told = f"{code.name} called with {', '.join(given)}; any vectors replace the output of {path}"
+    if whole.ignored:
+        told += "; of its results, the arrays with a row for each word are checked"
+    alone = f"{name} is int64 and acts only through {path}, as in every run"
     if odd:
-        alone += f", in which no id was {_or(odd)}"
+        alone += f", in which no id was {_listed(odd)}"
     left = [f"{one} is None" for one in whole.without]
-    return _on(code, whole), told, (alone, *left)
+    return _on_vectors(code, whole), told, (alone, *left)
 
 
-def _on(code: Code, whole: OnVectors) -> Code:
+def _on_vectors(code: Code, whole: OnVectors) -> Code:
     """Return the model as code that takes vectors; rebuilt unchanged, it is not examined again."""
 
     def again(**settings: Any) -> Code:
         fresh = code.again(**settings)
         if settings or fresh.module is None:
             return on_vectors(fresh)[0]
-        return _on(fresh, OnVectors(fresh.module, whole.path, whole.name, whole.word, whole.aims))
+        return _on_vectors(
+            fresh, OnVectors(fresh.module, whole.path, whole.name, whole.word, whole.aims)
+        )
 
     width = whole.vectors(torch.zeros(1, 1, dtype=torch.int64)).shape[-1]
     options = dataclasses.replace(code.options, embed=width, arguments={})
     return dataclasses.replace(code, call=whole, module=whole, again=again, options=options)
 
 
-def _or(ids: Sequence[int]) -> str:
+def _listed(ids: Sequence[int]) -> str:
     *first, last = map(str, ids)
     return f"{', '.join(first)} or {last}" if first else last
 
@@ -158,7 +160,7 @@ def _parameter(code: Code) -> str:
     needed = [one for one in known if one.required]
     named = [one for one in needed or known if IDS.fullmatch(one.name)]
     if len(needed) > 1 or not named:
-        raise DoesNotFit("it has no one parameter of ids")
+        raise DoesNotFit("it has no single parameter for ids")
     return named[0].name
 
 
@@ -173,10 +175,10 @@ def _embedding(model: nn.Module, name: str) -> str:
     parts = {
         path: one
         for path, one in model.named_modules()
-        if isinstance(one, nn.Embedding) and one.num_embeddings >= FEWEST
+        if isinstance(one, nn.Embedding) and one.num_embeddings >= MIN_WORDS
     }
     if not parts or "" in parts:
-        raise DoesNotFit(f"it has no embedding of a vocabulary of {FEWEST} words or more")
+        raise DoesNotFit(f"it has no embedding of a vocabulary of {MIN_WORDS} words or more")
     most = min(one.num_embeddings for one in parts.values())
     ids = torch.randint(most, (ROWS, TOKENS), generator=torch.Generator().manual_seed(3))
     met: dict[str, None] = {}
@@ -199,7 +201,7 @@ def _embedding(model: nn.Module, name: str) -> str:
             del vars(one)["forward"]
             vars(one).update({"forward": own[path]} if own[path] else {})
     if len(met) != 1:
-        raise DoesNotFit(f"{len(met)} of its embeddings are given {name}, and one is wanted")
+        raise DoesNotFit(f"wanted one embedding that is given {name}, got {len(met)}")
     return next(iter(met))
 
 
@@ -215,7 +217,7 @@ def _read(code: Code, path: str, name: str) -> tuple[OnVectors, list[int]]:
     words = embedding.num_embeddings
     special = _special(model, words)
     plain = torch.tensor([word for word in range(words) if word not in special])
-    found = [one.name for one in parameters(model) if AIMS.fullmatch(one.name)]
+    found = [one.name for one in parameters(model) if TARGETS.fullmatch(one.name)]
     failed = DoesNotFit("")
     for aims in ("", *found):
         whole = OnVectors(model, path, name, int(plain[len(plain) // 2]), aims)
@@ -258,13 +260,13 @@ def _odd(whole: OnVectors, plain: Tensor, special: Sequence[int]) -> list[int]:
     known: list[int] = []
     odd: list[int] = []
     for word in special:
-        rows = _with(plain, word)
-        tries = (torch.cat((rows, _beside(plain, word, known))), *rows[:, None])
-        (known if all(_is_alone(whole, ids) for ids in tries) else odd).append(word)
+        rows = _rows_with(plain, word)
+        tries = (torch.cat((rows, _rows_beside(plain, word, known))), *rows[:, None])
+        (known if all(_agrees(whole, ids) for ids in tries) else odd).append(word)
     return odd
 
 
-def _with(plain: Tensor, word: int) -> Tensor:
+def _rows_with(plain: Tensor, word: int) -> Tensor:
     """Return rows of ids in which a word comes first, last, between others, and repeatedly."""
     ids = plain[torch.arange(4 * TOKENS) % len(plain)].reshape(4, TOKENS).clone()
     ids[0, 0] = ids[1, TOKENS // 2] = ids[2, -1] = word
@@ -272,7 +274,7 @@ def _with(plain: Tensor, word: int) -> Tensor:
     return ids
 
 
-def _beside(plain: Tensor, word: int, others: Sequence[int]) -> Tensor:
+def _rows_beside(plain: Tensor, word: int, others: Sequence[int]) -> Tensor:
     """Return rows of ids in which a word comes after each of the others, and before it."""
     ids = plain[torch.arange(2 * len(others) * TOKENS) % len(plain)].reshape(-1, 2, TOKENS).clone()
     ids[:, 0, 1] = ids[:, 1, -2] = torch.tensor(others, dtype=torch.int64)
@@ -280,18 +282,18 @@ def _beside(plain: Tensor, word: int, others: Sequence[int]) -> Tensor:
     return ids.flatten(0, 1)
 
 
-def _is_alone(whole: OnVectors, ids: Tensor) -> bool:
+def _agrees(whole: OnVectors, ids: Tensor) -> bool:
     """Whether the vectors of ids give the same output as the ids."""
     return torch.equal(whole.of_ids(ids), whole(whole.vectors(ids)))
 
 
-def _unlike(whole: OnVectors, ids: Tensor) -> DoesNotFit:
+def _reason_unlike(whole: OnVectors, ids: Tensor) -> DoesNotFit:
     """Return the reason why the vectors of ids do not give the output of the ids."""
-    again = (whole.of_ids(ids) for _ in range(AGAIN))
+    again = (whole.of_ids(ids) for _ in range(REPEATS))
     first = whole.of_ids(ids)
     if not all(torch.equal(one, first) for one in again):
-        return DoesNotFit("equal calls of it in evaluation give different numbers")
-    return DoesNotFit(f"it reads {whole.name} by more than {whole.path}")
+        return DoesNotFit("equal calls in evaluation give different results")
+    return DoesNotFit(f"it uses {whole.name} other than through {whole.path}")
 
 
 def _require_own(whole: OnVectors, ids: Tensor) -> None:
@@ -300,7 +302,7 @@ def _require_own(whole: OnVectors, ids: Tensor) -> None:
     each = {word: whole.vectors(torch.tensor([[word]]))[0, 0] for word in set(words)}
     apart = torch.stack([each[word] for word in words]).reshape(vectors.shape)
     if not torch.equal(vectors, apart):
-        raise DoesNotFit(f"what {whole.path} gives for an id depends on the other ids")
+        raise DoesNotFit(f"the output of {whole.path} for an id depends on the other ids")
 
 
 def _require_alone(whole: OnVectors, plain: Tensor, bands: Sequence[Tensor]) -> None:
@@ -313,28 +315,28 @@ def _require_alone(whole: OnVectors, plain: Tensor, bands: Sequence[Tensor]) -> 
     def drawn(among: Tensor, rows: int, tokens: int) -> Tensor:
         return among[torch.randint(len(among), (rows, tokens), generator=generator)]
 
-    beyond = [n + 1 for n in numbers_in([whole.model]) if TOKENS < n < LONGEST][:MORE]
+    beyond = [n + 1 for n in numbers_in([whole.model]) if TOKENS < n < LONGEST][:MAX_NUMBERS]
     few = ((ROWS, n) for n in (1, 2, TOKENS, *LONGER, *beyond))
     for rows, tokens in (*few, (1, TOKENS), *((n, 2) for n in (*LONGER, *beyond))):
         ids = drawn(plain, rows, tokens)
         _require_own(whole, ids)
         try:
-            alone = _is_alone(whole, ids)
+            alone = _agrees(whole, ids)
         except Exception:
             if rows <= ROWS and tokens <= TOKENS:
                 raise
             continue  # the code may not take so many
         if not alone:
-            raise _unlike(whole, ids)
+            raise _reason_unlike(whole, ids)
     kinds = torch.stack([drawn(band, TOKENS, TOKENS) for band in bands])
     mixed = torch.randint(len(bands), (len(bands), TOKENS), generator=generator)
     of_all = kinds[mixed, 0, torch.arange(TOKENS)]
     for ids in (*kinds, of_all):
-        if not _is_alone(whole, ids):
-            raise _unlike(whole, ids)
+        if not _agrees(whole, ids):
+            raise _reason_unlike(whole, ids)
     ids = plain[torch.randint(len(plain), (ROWS, TOKENS), generator=generator)]
     first, other = whole.of_ids(ids), ids.clone()
     other[:, TOKENS // 2] = plain[(plain == ids[0, TOKENS // 2]).int().argmin()]
     changed = (whole.of_ids(other) != first).any(-1).any(0)
     if int(changed.sum()) < 2:
-        raise DoesNotFit("no token of it reads another")
+        raise DoesNotFit("none of its tokens reads another")

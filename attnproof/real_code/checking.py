@@ -40,7 +40,7 @@ from ..programs.draw import Draw
 from ..programs.finding import Finding
 from ..programs.running import CodeFault, fault_in, limited
 from ..programs.subject import adapted_as
-from ..programs.supplied_inputs import under, unsaid
+from ..programs.supplied_inputs import mask_prefix, why_inconclusive
 from ..theorems.laws import laws_of
 from .records import FindingRecord, IdentityRecord
 from .request import IN_A_ROW, raised, settings_of
@@ -170,8 +170,8 @@ class _Look:
             finding = event["finding"]
             law = finding["law"]
             if finding["verdict"] != "not asked":
-                given = under(self.subject, law)
-                if finding["verdict"] == "broken" and (why := unsaid(self.subject, law)):
+                given = mask_prefix(self.subject, law)
+                if finding["verdict"] == "broken" and (why := why_inconclusive(self.subject, law)):
                     given = f"{why}: "
                     finding = {**finding, "verdict": "undecided", "witness": None}
                 finding = {**finding, "why": f"{given}{finding['why']}"}
@@ -217,7 +217,7 @@ class _Look:
 
         If a previous process examined some, the others are sorted from cheap to expensive.
         """
-        from ..programs.measure.inputs import entries
+        from ..programs.measure.inputs import input_size
 
         known = {law for law, by, _ in self.asked.known if by == method}
         laws = [
@@ -226,18 +226,18 @@ class _Look:
             if law.id not in known and (not self.asked.laws or law.id in self.asked.laws)
         ]
         if known:
-            laws.sort(key=lambda law: entries(law, self.code))
+            laws.sort(key=lambda law: input_size(law, self.code))
         return tuple(law.id for law in laws)
 
     def measured(self) -> None:
         """Run the probes, law by law; a law is undecided if its code leaves by sys.exit."""
         from ..programs.measure.base import CAST, FINITE
         from ..programs.measure.examine import examine
-        from ..programs.measure.inputs import beyond_numbers
+        from ..programs.measure.inputs import lengths_past_constants
 
         asked = self.asked
         if isinstance(self.code, CAST):  # its source is searched once for all laws
-            self.code = replace(self.code, beyond=beyond_numbers(self.code))
+            self.code = replace(self.code, beyond=lengths_past_constants(self.code))
         draws = {name: self.draw.cast(getattr(torch, name)) for name in asked.dtypes}
         if asked.laws and FINITE not in asked.laws and not asked.known:
             # reported first if it is broken, even though it was not asked for

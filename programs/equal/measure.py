@@ -25,7 +25,7 @@ from ..prove.running import seen_of, shrunk
 from ..prove.ways import HOW, called_in, flat_weights_drawn, given_in, trained, zeroed
 from ..response import (
     CANCELLED,
-    Unsteady,
+    NotDeterministic,
     allowance,
     differences,
     moved_inside,
@@ -270,7 +270,7 @@ def _at(
         if told is not None:
             try:
                 seen = _smallest(run, both, at, told)
-            except Unsteady as error:
+            except NotDeterministic as error:
                 found.unsteady = str(error)
                 return
             found.result, found.at, found.dtype = k, dict(at), name_of(draw.dtype)
@@ -334,7 +334,7 @@ def _gap(
         return None
     try:
         allowed, cancels = run.allowed(values, off)
-    except Unsteady as error:
+    except NotDeterministic as error:
         found.unsteady = str(error)
         return None
     if off > allowed:

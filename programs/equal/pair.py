@@ -23,7 +23,7 @@ from ..names import parameters
 from ..no_adapter import NoAdapter
 from ..program import Program
 from ..prove.exporting import modules_in
-from ..roles import said
+from ..roles import as_described
 from ..running import fault_in, in_a_line
 from ..signature import Signature, SignatureError
 from ..subject import adapted_as
@@ -263,7 +263,7 @@ def _read(told: Told) -> _Read:
             "a function that calls both"
         )
     thing, built = resolved(thing, subject.kind if subject else "", dict(told.settings))
-    code = said(code_of(thing, told.name, Options(settings=built)), signature)
+    code = as_described(code_of(thing, told.name, Options(settings=built)), signature)
     for letter, name in (("D", "width"), ("E", "embed"), ("H", "heads"), ("G", "groups")):
         size = getattr(subject, name, 0) or 0
         if size and letter in signature.letters:
@@ -305,7 +305,7 @@ def _side(
         )
     sized = {one.name: one.at(lengths) for one in signature.built if one.lengths}
     if sized:
-        code = said(code.again(**sized), replace(signature, built=()))
+        code = as_described(code.again(**sized), replace(signature, built=()))
     program = Program(code.call, signature, code.name)
     named = [one.name or str(k) for k, one in enumerate(signature.results) if one.axes is not None]
     return Side(program, code.module, str(signature), code.place, shared, made, known, tuple(named))

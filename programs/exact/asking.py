@@ -16,7 +16,7 @@ from ...numeric.residues.towers import NoTower
 from ..applicable_laws import promised
 from ..finding import Counterexample, Finding, involves_gradients
 from ..identify.calls import NotAsked
-from ..running import fault_in, told_of
+from ..running import describe_error, fault_in
 from ..subjects import Pair, Rotary, Subject
 from .comparing import Comparison, Observations, compared, doubt, judged, same
 from .laws import Lab, Sides, formulas, sides_of
@@ -133,7 +133,7 @@ def _finding(
             fault = fault_in(subject, error)
             if fault is not None:
                 return made("internal error", fault.told, traceback=fault.traceback)
-            return made("undecided", told_of(error, 200))
+            return made("undecided", describe_error(error, 200))
         if asked.doubt and not building and subject.make is not None:
             building = True
             continue

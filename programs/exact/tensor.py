@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
 
-from ..response import HELD, leaves
+from ..response import CONTAINERS, leaves
 from .guards import POSITION, as_numbers, reconciled, record_choice, same_in_numbers, whole
 from .residues import is_number
 from .rules import MOVES, RULES, UNKNOWN, ruled
@@ -128,7 +128,7 @@ def not_intercepted(how: Callable[P, R]) -> Callable[P, R]:
 def map_nested(how: Callable[[Any], Any], x: Any) -> Any:
     """Apply a function to the value, or to each entry of nested lists, tuples and dictionaries."""
     if isinstance(x, (tuple, list)):
-        return type(x)([map_nested(how, v) if isinstance(v, HELD) else how(v) for v in x])
+        return type(x)([map_nested(how, v) if isinstance(v, CONTAINERS) else how(v) for v in x])
     if isinstance(x, dict):
         return {k: map_nested(how, v) for k, v in x.items()}
     return how(x)

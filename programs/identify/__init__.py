@@ -13,7 +13,7 @@ from ...numeric.devices import one_thread
 from ..draw import Draw
 from ..finding import Identity, Part
 from ..finite import NotFinite, watching
-from ..running import fault_in, told_of
+from ..running import describe_error, fault_in
 from ..subjects import Subject
 
 __all__ = ["identify"]
@@ -42,7 +42,7 @@ def identify(subject: Subject, draw: Draw = Draw()) -> Identity:  # noqa: B008 (
         return Identity(subject.kind, (part,), (f"No: {told}.",))
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
-        told = told_of(error)
+        told = describe_error(error)
         part = Part(
             "unread",
             None,

@@ -17,9 +17,9 @@ from attnproof.theorems.laws.attention import NO_MORE_QUERIES
 from ..applicable_laws import declared_of, not_asked, why_not_at_fault, why_order_matters
 from ..as_read import IN_ORDER
 from ..draw import Draw
-from ..masks import influences, told_matrix
+from ..masks import format_mask, influences
 from ..response import allowance, gap
-from ..rotary_matrices import order_of
+from ..rotary_matrices import channel_order_at_zero
 from ..running import fault_in
 from ..subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from .weights import DECLARE, OWN, drawn, no_multiple, no_order, no_softmax, weights_are
@@ -211,7 +211,7 @@ def channel_order(
     rotate = subject.rotate_key if key else subject.rotate
     with torch.no_grad():
         zero = numbers(rotate(given(unit), given(at if subject.whole else at.float())))[0].double()
-    order = order_of(zero, subject.width * UNIT)
+    order = channel_order_at_zero(zero, subject.width * UNIT)
     return None if order is None else order.tolist()
 
 
@@ -279,7 +279,7 @@ def _tokens(subject: Any, call: Callable[[Tensor], Tensor], draw: Draw, floor: f
     if not bool(reached.all()):
         hidden = (
             "permuted tokens gave different outputs, and some tokens do not reach others "
-            f"({' '.join(told_matrix(reached))}): a mask that is not declared, or tokens "
+            f"({' '.join(format_mask(reached))}): a mask that is not declared, or tokens "
             f"that are mixed with heads; {DECLARE}"
         )
         return "" if declared.causal is False else hidden

@@ -23,7 +23,7 @@ from ..applicable_laws import declared_of
 from ..calling import arranged, modules_of
 from ..draw import Draw
 from ..finite import finite_gradients
-from ..masks import as_it_reads, changes, sees
+from ..masks import changes, mask_visibility, unaffected_queries
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
 from .applicability import channel_order, plain_of
 from .weights import read_weights
@@ -196,7 +196,7 @@ def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
     found["attend"] = _under(hand.call("attend", attend), lambda _: None)
     if subject.counting is not None:
         found["counting"] = hand.call("counting", subject.counting)
-        found["heeds"] = hand.call("heeds", partial(as_it_reads, attend, subject.counting))
+        found["heeds"] = hand.call("heeds", partial(unaffected_queries, attend, subject.counting))
     if subject.paths:
         paths = (hand.call("attend", path) for path in subject.paths.values())
         found["attended_paths"] = [_under(path, lambda _: None) for path in paths]
@@ -301,7 +301,7 @@ def _square_or_more(subject: Mask) -> Callable[[int, int], Tensor]:
 
     def seen(queries: int, keys: int) -> Tensor:
         try:
-            return sees(subject, queries, keys)
+            return mask_visibility(subject, queries, keys)
         except REFUSALS as error:
             if queries == keys:
                 raise

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..draw import Draw
 from ..finding import Part, format_number, simplest
-from ..rotary_matrices import places
+from ..rotary_matrices import probe_positions
 from ..subjects import Rotary
 from .ladders import Fitted, Known, fit, ladder_parts
 from .rotations import Blocks, follow, images, reading_error, stored_in
@@ -210,7 +210,7 @@ def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float
 
 def _base(code: Rotary, draw: Draw, last: int) -> tuple[float, int] | None:
     """The base in calls that end at a position, and the number of pairs."""
-    seen = images(code, places(last)[1:], draw, with_last=last)
+    seen = images(code, probe_positions(last)[1:], draw, with_last=last)
     pairs = [(i, min(p)) for i, p in enumerate(seen.partners()) if p and i < min(p)]
     blocks = seen.blocks(pairs)
     noise = reading_error(stored_in(blocks.numbers, draw.dtype))

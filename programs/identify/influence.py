@@ -20,7 +20,7 @@ from ..calling import arranged, evaluating
 from ..draw import Draw
 from ..finding import Identity, Part
 from ..masks import changes
-from ..response import Unsteady, Watching, allowance
+from ..response import NotDeterministic, Watching, allowance
 from ..subjects import Attention, Layer
 from .masks import Pattern, pattern
 
@@ -140,7 +140,7 @@ def _finest(code: Attention, draw: Draw, look: Callable[[Draw, float], T]) -> T:
     try:
         with arranged(code, torch.float64) as floor:
             return look(draw.cast(torch.float64), floor)
-    except Unsteady:
+    except NotDeterministic:
         raise
     except Exception:  # noqa: BLE001 (code of one dtype)
         with arranged(code, draw.dtype) as floor:
@@ -154,7 +154,7 @@ def _positions(code: Attention, rule: Pattern, draw: Draw, *, short: bool) -> Pa
     """
     try:
         looks, seen, alone = _finest(code, draw, lambda own, floor: _looks(code, own, floor))
-    except Unsteady as error:
+    except NotDeterministic as error:
         return Part("positions of tokens", None, "", str(error), certain=False)
     if looks:
         plain = rule.name == "none" or (rule.name == "causal" and alone)

@@ -16,7 +16,7 @@ from torch import Tensor
 from ...numeric.devices import name_of, unit_roundoff
 from ..draw import Draw
 from ..finding import Part, format_number
-from ..rotary_matrices import places, wrapped
+from ..rotary_matrices import probe_positions, wrapped
 from ..subjects import Rotary
 from ..tolerance import formula_error
 from .frequencies import Dynamic, Ladders
@@ -108,7 +108,7 @@ def _exact(
     at = furthest
     while last is None and at < reach:
         at = min(2 * at, reach)
-        more = places(at)
+        more = probe_positions(at)
         last = last_of(more[more > furthest])
         last = furthest if last == -1 else last
         furthest = at

@@ -11,7 +11,13 @@ from torch import Tensor
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
 from ..finding import Identity, Part, format_number
-from ..rotary_matrices import may_be_faster, order_of, places, require_shape_of, speeds
+from ..rotary_matrices import (
+    channel_order_at_zero,
+    may_be_faster,
+    probe_positions,
+    require_shape_of,
+    speeds,
+)
 from ..subjects import Rotary
 from .frequencies import Dynamic, Ladders, dynamic_of, ladders
 from .precision import precise_answer, precision_parts, table_part
@@ -75,7 +81,7 @@ def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
     """
     if code.first > 0:
         return code, []
-    goes, D = order_of(images(code, torch.tensor([0]), draw).at[:1], 0.0), code.width
+    goes, D = channel_order_at_zero(images(code, torch.tensor([0]), draw).at[:1], 0.0), code.width
     if goes is None:
         return code, []
     rotate, key = code.rotate, code.rotate_key
@@ -135,7 +141,7 @@ def _between(code: Rotary, draw: Draw) -> Rotary:
 def _places(code: Rotary, ids: str, dynamic: Dynamic | None) -> Tensor:
     """The positions at which the code is read."""
     if not code.whole:
-        fine: Tensor = places(FURTHEST).double() * STEP
+        fine: Tensor = probe_positions(FURTHEST).double() * STEP
         return fine
     furthest = min(FURTHEST, code.most - 1)
     if dynamic is not None:
@@ -143,7 +149,7 @@ def _places(code: Rotary, ids: str, dynamic: Dynamic | None) -> Tensor:
     if ids == "index":
         size = code.width**2 * code.heads
         return torch.arange(min(furthest + 1, max(4, LARGEST // size)))
-    found = torch.unique(torch.cat((places(furthest), torch.tensor([furthest]))))
+    found = torch.unique(torch.cat((probe_positions(furthest), torch.tensor([furthest]))))
     kept: Tensor = found[found >= code.first]
     return kept
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
 from ..finding import format_number, simplest
-from ..masks import told_matrix
+from ..masks import format_mask
 from ..response import allowance, gap
 from ..subjects import Attention
 
@@ -378,7 +378,7 @@ def no_order(one: Attention, draw: Draw, keys: int = KEYS) -> str:
     # the denominators of linear attention, sums of products of either sign, may be near 0
     if not (_ordered(one, q, k, v, draw) or _ordered(one, q.abs(), k.abs(), v, draw)):
         return ""
-    shown = told_matrix(read_weights(one.attend, torch.zeros_like(q), k)[0, 0] > 0)
+    shown = format_mask(read_weights(one.attend, torch.zeros_like(q), k)[0, 0] > 0)
     return (
         f"keys have an order, and nothing is declared (keys seen: {' '.join(shown)}): a mask, "
         f"or positions, may be meant; {DECLARE}"

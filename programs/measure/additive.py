@@ -18,11 +18,11 @@ from ..identify.applicability import of_its_length
 from ..rotary_matrices import FASTEST
 from ..subjects import Additive
 from ..tolerance import Rounding, ladder_error, rounding_of
-from .base import Outcome, broken, compared, held, not_asked, probe, undecided
+from .base import Outcome, broken, compare, holds, not_asked, probe, undecided
 
 TOO_FAST = (
-    "what it is off is what float32 leaves of angles that change by more than half a turn "
-    "with each position, which whole positions do not tell from slower ones"
+    "the difference is the float32 rounding of angles that change by more than half a turn "
+    "per position, which integer positions cannot tell from slower ones"
 )
 ENTRIES = 1 << 21  # read of a table at once
 
@@ -44,10 +44,10 @@ def table_of(subject: Additive, draw: Draw, most: int) -> Tensor:
             count = count // 2
 
 
-Look = Callable[[Additive, Draw], Outcome]
+AdditiveProbe = Callable[[Additive, Draw], Outcome]
 
 
-def of_each_axis(look: Look, shared: Look | None = None) -> Look:
+def of_each_axis(look: AdditiveProbe, shared: AdditiveProbe | None = None) -> AdditiveProbe:
     """Apply a probe to a table of a grid along each of its axes.
 
     ``shared``: the probe to use if two axes change the same channel; places on the other axes then
@@ -91,7 +91,7 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
         with evaluating(subject):
             result = seeded_call(subject.added, x)
         if subject.learned and not bool((result != result[0, 0]).any()):
-            return undecided("the rows of its learned table are all the same, as before training")
+            return undecided("all rows of its learned table are equal, as before training")
         apart = (result[:, :, None] - result[:, None]).norm(dim=-1).nan_to_num(nan=math.inf)
         apart = apart.masked_fill(torch.eye(count, dtype=torch.bool), math.inf)
         bound = rounding_of(draw.dtype).unit * float(result.abs().max())
@@ -111,20 +111,20 @@ def sees_positions(subject: Additive, draw: Draw) -> Outcome:
         least = min(least, float(apart.min()))
     if subject.grid is not None:
         with evaluating(subject):
-            alike = _alike_in_a_grid(subject)
+            alike = _repeated_in_grid(subject)
         if alike is not None:
             return alike
     elif not subject.learned and draw.dtype in EXACT:
         again = _repeated(subject, draw)
         if again is not None:
             return again
-    return held(f"equal tokens of a row differ by {least:.2g} at least once positions are added")
+    return holds(f"equal tokens of a row differ by at least {least:.2g} after positions are added")
 
 
 EXACT = (torch.float32, torch.float64)
 # Rows searched for a repeated row.  An angle of a radian per row comes within 0.018 rad of whole
 # turns at 44 rows, and no closer before 333.
-APART = 128
+SPACING = 128
 
 
 def _repeated(subject: Additive, draw: Draw) -> Outcome | None:
@@ -132,7 +132,7 @@ def _repeated(subject: Additive, draw: Draw) -> Outcome | None:
 
     Rows are equal up to the rounding of angles that turn by a radian per row.
     """
-    table = table_of(subject, draw, APART)
+    table = table_of(subject, draw, SPACING)
     rounding = rounding_of(draw.dtype)
     size = max(1.0, float(table.abs().nan_to_num().max()))
     allowed = size * entry_error(torch.ones(1), rounding, len(table), own=True)
@@ -158,7 +158,7 @@ def _same_row(table: Tensor, p: int, q: int, off: float, allowed: float) -> Outc
     )
 
 
-def _alike_in_a_grid(subject: Additive) -> Outcome | None:
+def _repeated_in_grid(subject: Additive) -> Outcome | None:
     """Check that no two places of a grid have the same row; None if so."""
     assert subject.grid is not None
     for last in ((2, 3), (3, 2), (3, 3)):
@@ -193,9 +193,9 @@ def neighbours_differ(subject: Additive, draw: Draw) -> Outcome:
     if bool((steps <= allowed).any()):
         p = int((steps <= allowed).nonzero()[0])
         return _same_row(table, p, p + 1, float(steps[p]), allowed)
-    return held(
+    return holds(
         f"neighbouring rows up to position {len(table) - 1} differ by "
-        f"{float(steps.min()):.2g} at least",
+        f"at least {float(steps.min()):.2g}",
         T=len(table),
         D=subject.width,
     )
@@ -255,7 +255,7 @@ def frequencies_as_declared(subject: Additive, draw: Draw) -> Outcome:
         if declared.layout not in (None, layout):
             continue
         scale = float((table * rows).sum() / rows.square().sum()) if scaled else 1.0
-        one = compared(
+        one = compare(
             table,
             scale * rows,
             error * max(1.0, abs(scale)),
@@ -290,7 +290,7 @@ def _instead(table: Tensor, width: int, rounding: Rounding) -> str:
     return ""
 
 
-def fast(table: Tensor) -> bool:
+def is_fast(table: Tensor) -> bool:
     """Whether some entry changes more per row than a wave of one radian per row.
 
     Such a wave changes by at most 2 sin(1/2) < 1 times its amplitude; the ladders in use are not
@@ -311,7 +311,7 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
     wanted = 2 * subject.width + 32
     table = table_of(subject, draw, wanted)
     if len(table) < wanted:
-        return not_asked(f"{wanted} rows tell a shift from chance; the table has {len(table)}")
+        return not_asked(f"identifying a shift takes {wanted} rows; the table has {len(table)}")
     before, after = table[:-1], table[1:]
     if not bool(table.isfinite().all()):
         return undecided("its table holds NaN or infinity")
@@ -330,7 +330,7 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
         for one in errors
     )
     off = float(left.norm())
-    if allowed < off <= loose and fast(table):
+    if allowed < off <= loose and is_fast(table):
         return undecided(TOO_FAST, off, allowed)
     if off > allowed and _off_in_float64(subject, draw, fixed) <= allowed:
         return undecided(TOO_FAST, off, allowed)
@@ -347,14 +347,14 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
                 "next": float(after[row, column]),
                 "by the best matrix": float((before @ matrix)[row, column]),
             },
-            ("what the best matrix leaves of all rows, as a length", off),
-            ("what it leaves of a table that it shifts", 0.0),
+            ("norm of the residual of the best matrix over all rows", off),
+            ("its norm for a table that it shifts", 0.0),
             off,
             allowed,
             T=len(table),
             D=subject.width,
         )
-    return held(
+    return holds(
         f"one matrix takes each of {len(table) - 1} rows to the next",
         off,
         allowed,

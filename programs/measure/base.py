@@ -22,10 +22,10 @@ from ..calling import arranged
 from ..declarations import DeclaredAttention
 from ..draw import Draw
 from ..finding import Counterexample
-from ..response import Allowed, Unsteady, allowance, place_of_largest
+from ..response import Allowance, NotDeterministic, allowance, place_of_largest
 from ..subjects import Attention, Layer, Subject
 
-ALL = "rotary attention bias additive mask layer"  # kinds of code
+ALL_KINDS = "rotary attention bias additive mask layer"  # kinds of code
 FINITE = "finite"  # the law that results at ordinary inputs are finite
 
 
@@ -42,7 +42,9 @@ class Outcome:
     sizes: Mapping[str, int] | None = None
 
 
-def held(why: str, error: float | None = None, bound: float | None = None, **sizes: int) -> Outcome:
+def holds(
+    why: str, error: float | None = None, bound: float | None = None, **sizes: int
+) -> Outcome:
     """Return the outcome of a law that held at every input tried."""
     return Outcome(why, error, bound, sizes=sizes)
 
@@ -71,7 +73,7 @@ def undecided(why: str, error: float | None = None, bound: float | None = None) 
     return Outcome(why, error, bound, doubtful=True)
 
 
-def compared(
+def compare(
     found: Tensor,
     wanted: Tensor | float,
     radius: Tensor | float,
@@ -93,7 +95,7 @@ def compared(
     over = ~(off <= radius)
     if not bool(over.any()):
         worst = int((off / radius).nan_to_num().argmax())
-        return held(why, float(off.flatten()[worst]), float(radius.flatten()[worst]), **sizes)
+        return holds(why, float(off.flatten()[worst]), float(radius.flatten()[worst]), **sizes)
     row = int(over.flatten(1).any(1).nonzero()[0]) if off.dim() > 1 else int(over.nonzero()[0])
     inner = torch.where(over[row], off[row], -1.0)
     at = (row, *(place_of_largest(inner) if off.dim() > 1 else ()))
@@ -102,7 +104,7 @@ def compared(
     return broken(words, inputs, said, implied, float(off[at]), float(radius[at]), **sizes)
 
 
-Look = Callable[[Any, Draw], Outcome]
+ProbeFunction = Callable[[Any, Draw], Outcome]
 
 
 @dataclass(frozen=True)
@@ -111,19 +113,19 @@ class Probe:
 
     law: str
     kind: str
-    look: Look
+    look: ProbeFunction
 
 
 PROBES: list[Probe] = []
 
 
-def probe(law: str, kinds: str) -> Callable[[Look], Look]:
+def probe(law: str, kinds: str) -> Callable[[ProbeFunction], ProbeFunction]:
     """Register a function (subject, draw) -> Outcome as the probe of a law for kinds of code."""
     for kind in kinds.split():
         if not any(known.id == law and kind in known.about for known in LAWS):
             raise ValueError(f"there is no law {law!r} of {kind} code")
 
-    def wrap(look: Look) -> Look:
+    def wrap(look: ProbeFunction) -> ProbeFunction:
         PROBES.extend(Probe(law, kind, look) for kind in kinds.split())
         return look
 
@@ -157,7 +159,7 @@ class Scene:
         """Whether the current format may round small influences away."""
         return self.draw.dtype in LOW
 
-    def given(self, rows: int, tokens: int, salt: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    def draw_qkv(self, rows: int, tokens: int, salt: int = 0) -> tuple[Tensor, Tensor, Tensor]:
         """Draw normal queries, keys and values, with the numbers of heads of the code."""
         one: Attention = self.subject
         groups, width = self.declared.groups or one.groups, one.width or 5
@@ -167,12 +169,12 @@ class Scene:
         )
         return q, k, v
 
-    def allow(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowed:
+    def allow(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowance:
         """Return the result of a call, and what rounding allows there."""
         return allowance(call, *inputs, draw=self.draw, floor=self.floor)
 
 
-def in_formats(look: Callable[[Scene], Outcome]) -> Look:
+def in_formats(look: Callable[[Scene], Outcome]) -> ProbeFunction:
     """Run a probe in float64, if the code takes it, and in the format of the draw."""
 
     @wraps(look)
@@ -182,7 +184,7 @@ def in_formats(look: Callable[[Scene], Outcome]) -> Look:
             try:
                 with arranged(subject, dtype) as floor:
                     one = look(Scene(subject, draw.cast(dtype), floor))
-            except Unsteady as error:
+            except NotDeterministic as error:
                 return undecided(str(error))
             except Exception:
                 if dtype is draw.dtype:
@@ -202,21 +204,21 @@ def in_formats(look: Callable[[Scene], Outcome]) -> Look:
 CAST = Attention | Layer  # weights are cast to the dtype of the tokens; tables keep theirs
 
 
-def formatted(look: Look) -> Look:
+def formatted(look: ProbeFunction) -> ProbeFunction:
     """Run a probe of attention and layers in float64 first, then in the format of the draw."""
 
     @wraps(look)
     def looked(subject: Subject, draw: Draw) -> Outcome:
         if not isinstance(subject, CAST):
             return look(subject, draw)
-        return in_formats(lambda scene: _told(look(scene.subject, scene.draw), scene))(
+        return in_formats(lambda scene: _with_format(look(scene.subject, scene.draw), scene))(
             subject, draw
         )
 
     return looked
 
 
-def _told(seen: Outcome, scene: Scene) -> Outcome:
+def _with_format(seen: Outcome, scene: Scene) -> Outcome:
     """Add to a witness the format in which it was found."""
     if seen.witness is None:
         return seen

@@ -20,12 +20,12 @@ from ..draw import Draw
 from ..identify.bias import coordinates, offsets_in, shared
 from ..identify.offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 from ..subjects import Bias
-from .base import Outcome, broken, compared, held, probe, undecided
+from .base import Outcome, broken, compare, holds, probe, undecided
 
 HEADS = (4, 6, 8, 12, 16)  # tried on code that takes any number
 NEAR = 40  # keys, enough for a slope
 WINDOWS = ((2, 2), (2, 3), (3, 5), (4, 4), (2, 3, 4), (3, 3, 3))
-FAR = 300  # beyond the last bucket of T5
+FAR_OFFSET = 300  # beyond the last bucket of T5
 
 
 def _square(code: Bias, n: int, *, causal: bool = False) -> tuple[ByOffset, torch.dtype]:
@@ -94,12 +94,12 @@ def _slopes(code: Bias, bias: Callable[[int, int], Tensor], slopes: Sequence[flo
     have, radius = found
     # most code computes a slope as a power in float32: 8 roundings, and one more when it is stored
     allowed = radius + (8 * 2.0**-24 + unit_roundoff(dtype)) * want.abs()
-    return _heads(len(have), len(want), "slopes are declared") or compared(
+    return _heads(len(have), len(want), "slopes are declared") or compare(
         have,
         want,
         allowed,
         lambda h: (
-            f"the slope of head {h} of {heads} is another",
+            f"the slope of head {h} of {heads} differs",
             {"keys": NEAR, "head": h, "heads": heads},
             "slope",
         ),
@@ -118,7 +118,7 @@ def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is dra
         return wrong
     count, distance = said.buckets or 32, said.distance or 128
     both = not code.causal if said.bidirectional is None else said.bidirectional
-    n = max(FAR, 2 * distance)
+    n = max(FAR_OFFSET, 2 * distance)
     found, _ = _square(code, n, causal=code.causal and not both)
     values, offset = found.values, torch.arange(-(n - 1), n)
     every = found if not (code.causal and not both) else _square(code, n)[0]
@@ -141,7 +141,7 @@ def buckets(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is dra
     if not pairs:
         sides = "both directions" if both else "one direction"
         rows, told = _rows_read(code, number, found, count) if both else (None, "")
-        return rows or held(
+        return rows or holds(
             f"{len(first)} of {count} buckets, {sides}, distance {distance}{told}",
             found.off,
             found.tol,
@@ -200,7 +200,7 @@ def _rows_read(
     if float(apart.max()) <= allowed:
         return None, ", and each reads its row of the table"
     if not float(off(number.flip(0))[1].max()) <= allowed:
-        return None, "; it is not its table alone, so the sign of offsets was not compared"
+        return None, "; it is not read from its table alone, so the sign of offsets was not compared"
     h, place = divmod(int(apart.argmax()), apart.shape[1])
     offset, keys = place - middle, middle + 1
     why = (
@@ -209,8 +209,8 @@ def _rows_read(
     return broken(
         why,
         {"keys": keys, "head": h, "offset": offset, "declared bucket": int(number[place])},
-        (f"bias at offset {offset} less that at 0", float(have[h, place])),
-        ("the row of its bucket less that of offset 0", float(want[h, place])),
+        (f"bias at offset {offset} minus that at offset 0", float(have[h, place])),
+        ("the row of its bucket minus that of offset 0", float(want[h, place])),
         float(apart[h, place]),
         allowed,
         keys=keys,
@@ -240,5 +240,5 @@ def own_index(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is d
             )
         taken.append("×".join(map(str, sizes)))
     if not taken:
-        return undecided(f"none of {len(WINDOWS)} windows of two or three axes was taken")
-    return held(f"each offset has a place of its own: windows {', '.join(taken)}")
+        return undecided(f"the code accepts none of {len(WINDOWS)} windows of two or three axes")
+    return holds(f"each offset has its own place: windows {', '.join(taken)}")

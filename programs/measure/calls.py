@@ -17,24 +17,24 @@ from ..response import Recorder, unit_of
 from ..rotary_matrices import point, tensor_of
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..tolerance import STEPS, rounding_of, sums
-from .base import ALL, FINITE, Outcome, formatted, held, probe
+from .base import ALL_KINDS, FINITE, Outcome, formatted, holds, probe
 
 Inputs = tuple[Any, ...]
-WORDS = {"bool": "truth values", "float": "numbers"}
+FORM_WORDS = {"bool": "truth values", "float": "numbers"}
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to call code: ``given`` makes inputs for a draw, B rows, T tokens, and a start.
+    """One way to call code: ``make_inputs`` makes them for a draw, B rows, T tokens, and a start.
 
     ``attribute`` is the field of the subject.
     """
 
     attribute: str
     call: Callable[..., Tensor]
-    given: Callable[[Draw, int, int, int], Inputs]
+    make_inputs: Callable[[Draw, int, int, int], Inputs]
 
-    def of(self, other: Subject) -> Callable[..., Tensor]:
+    def on(self, other: Subject) -> Callable[..., Tensor]:
         """Return the same call of another instance."""
         made: Callable[..., Tensor] = getattr(other, self.attribute)
         return made
@@ -110,7 +110,7 @@ def under_masks(subject: Subject) -> list[Way]:
     if not isinstance(subject, Attention):
         return []
     found = [
-        Way(f"attend with a mask of {WORDS[form]}", subject.attend, _masked(way, form))
+        Way(f"attend with a mask of {FORM_WORDS[form]}", subject.attend, _masked(way, form))
         for way in _attention(subject)
         if way.attribute == "attend"
         for form in subject.masks
@@ -127,7 +127,7 @@ def under_masks(subject: Subject) -> list[Way]:
 
         def counting(draw: Draw, b: int, t: int, start: int) -> Inputs:
             (way,) = (way for way in _attention(subject) if way.attribute == "attend")
-            q, k, v, _ = way.given(draw, b, t, start)
+            q, k, v, _ = way.make_inputs(draw, b, t, start)
             return q, k, v, _first_counts(q, t)
 
         found.append(Way("counting", subject.counting, counting))
@@ -151,7 +151,7 @@ def _first_counts(like: Tensor, tokens: int) -> Tensor:
 
 def _masked(way: Way, form: str) -> Callable[[Draw, int, int, int], Inputs]:
     def given(draw: Draw, b: int, t: int, start: int) -> Inputs:
-        q, k, v, _ = way.given(draw, b, t, start)
+        q, k, v, _ = way.make_inputs(draw, b, t, start)
         seen = torch.ones(b, 1, t, t, dtype=torch.bool, device=q.device)
         seen[..., 1:] = False  # every query sees the first key
         numbers = torch.zeros(seen.shape, dtype=q.dtype, device=q.device)
@@ -160,11 +160,11 @@ def _masked(way: Way, form: str) -> Callable[[Draw, int, int, int], Inputs]:
     return given
 
 
-def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> float:
+def allowed_difference(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> float:
     """Bound the difference between two results of one call on the same inputs.
 
-    The dtype of the draw is the coarsest in which the code computes, see :func:`watched`.  Tables
-    may be recomputed, so angles may differ.
+    The dtype of the draw is the coarsest in which the code computes, see :func:`run_recorded`.
+    Tables may be recomputed, so angles may differ.
     """
     size = float(result.abs().nan_to_num(posinf=0, neginf=0).max()) if result.numel() else 0.0
     tensors = [x for x in given if isinstance(x, Tensor) and x.is_floating_point()]
@@ -183,7 +183,7 @@ def allowed_of(subject: Subject, draw: Draw, given: Inputs, result: Tensor) -> f
     return sums(0, draw.dtype, size * float(1 + given[0].shape[-1] ** 0.5))
 
 
-def watched(
+def run_recorded(
     call: Callable[..., Tensor], given: Inputs, dtype: torch.dtype
 ) -> tuple[Tensor, torch.dtype]:
     """Return the result of a call, and its coarsest float dtype: softmax is often in float32."""
@@ -195,7 +195,7 @@ def watched(
     return result, next((one for one in known if unit_of(one) == unit), dtype)
 
 
-def shown(given: Inputs) -> list[Any]:
+def witness_inputs(given: Inputs) -> list[Any]:
     """Return inputs for a witness: their numbers if there are few, else their shapes."""
     return [
         x
@@ -211,7 +211,7 @@ SIZES = ((1, 1), (1, 2), (1, 3), (2, 4), (3, 5), (2, 8), (1, 33))  # rows of a b
 STARTS = (0, 7)  # the place of the first token, if code takes one
 
 
-@probe(FINITE, ALL)
+@probe(FINITE, ALL_KINDS)
 @formatted
 def finite(subject: Subject, draw: Draw) -> Outcome:
     """Check that results and gradients are free of NaN and infinity, along every path."""
@@ -221,7 +221,7 @@ def finite(subject: Subject, draw: Draw) -> Outcome:
             for name, call in {way.attribute: way.call, **subject.paths}.items():
                 for b, t in SIZES:
                     for start in STARTS:
-                        given = way.given(draw, b, t, start)
+                        given = way.make_inputs(draw, b, t, start)
                         try:
                             seeded_call(call, *given)
                         except Exception as error:  # noqa: BLE001 (code may refuse a length)
@@ -233,9 +233,9 @@ def finite(subject: Subject, draw: Draw) -> Outcome:
     if not calls and first is not None:
         raise first
     if True in passing:
-        return held(f"finite numbers and gradients in {calls} calls")
-    blocked = "no gradient reaches what it is given; " if passing else ""
-    return held(f"{blocked}finite numbers in {calls} calls")
+        return holds(f"finite numbers and gradients in {calls} calls")
+    blocked = "no gradient reaches its inputs; " if passing else ""
+    return holds(f"{blocked}finite numbers in {calls} calls")
 
 
 def _gradients(name: str, call: Callable[..., Any], given: Inputs) -> set[bool]:

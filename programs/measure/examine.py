@@ -17,10 +17,10 @@ from ..applicable_laws import not_asked as not_asked_of
 from ..draw import Draw
 from ..finding import NOT_MEASURED, Finding
 from ..finite import NotFinite, watching
-from ..running import fault_in, told_of
+from ..running import describe_error, fault_in
 from ..subjects import Subject
 from .base import CAST, FINITE, PROBES, Outcome, Probe, broken, not_asked, undecided
-from .inputs import beyond_numbers
+from .inputs import lengths_past_constants
 
 MODULES = (
     "calls",
@@ -51,7 +51,7 @@ def examine(
         import_module(f"{__package__}.{name}")
     if isinstance(subject, CAST) and subject.beyond is None and not subject.run_at:
         # search the source once; given lengths need no search
-        subject = replace(subject, beyond=beyond_numbers(subject))
+        subject = replace(subject, beyond=lengths_past_constants(subject))
     found: list[Finding] = []
     for draw in draws:
         for law in laws_of(subject.kind):
@@ -87,12 +87,12 @@ def run_probe(one: Probe, subject: Subject, draw: Draw) -> tuple[Finding, ...]:
         nan = error
     except Exception as error:  # noqa: BLE001 (any code may raise anything)
         fault = fault_in(subject, error)
-        seen = undecided(told_of(error) if fault is None else fault.told)
+        seen = undecided(describe_error(error) if fault is None else fault.told)
     if met and nan is None and fault is None and not seen.skipped:
         nan = _plain_nan(subject, draw)  # the probe's own inputs may justify NaN, or reveal it
     if nan is not None:
         seen = undecided(f"{NOT_MEASURED}: {nan}")
-    if _passes_by_none(seen):
+    if _passes_unmeasured(seen):
         seen = undecided(f"{NOT_MEASURED}: the difference or its bound is not a finite number")
 
     def finding(law: str, seen: Outcome) -> Finding:
@@ -143,7 +143,7 @@ def _plain_nan(subject: Subject, draw: Draw) -> NotFinite | None:
     return None
 
 
-def _passes_by_none(seen: Outcome) -> bool:
+def _passes_unmeasured(seen: Outcome) -> bool:
     """Whether a law would pass although its error is NaN or infinite, or its bound is NaN."""
     if seen.witness is not None or seen.skipped or seen.doubtful:
         return False

@@ -11,16 +11,18 @@ from torch import Tensor, nn
 from ...numeric.devices import name_of
 from ..calling import evaluating, fresh
 from ..draw import Draw
-from ..program import telling_of_modules
+from ..program import listening_to_modules
 from ..rotary_matrices import matrices, point
-from ..running import refusal
+from ..running import describe_refusal
 from ..subjects import Rotary
 from ..tolerance import ladder_error, rounding_of
-from .base import Outcome, compared, held, not_asked, probe, undecided
+from .base import Outcome, compare, holds, not_asked, probe, undecided
 from .rotary_positions import SHORT
-from .rotary_reading import UNREAD, Read, read, rotates_of
+from .rotary_reading import UNREAD, Frequencies, read_frequencies, rotation_of
 
-UNSEEN = "it cannot be seen which module works in a call, so nothing says that a cast reaches it"
+UNKNOWN_MODULES = (
+    "the module that runs in a call could not be identified, so a cast may not reach it"
+)
 
 
 @contextlib.contextmanager
@@ -42,15 +44,15 @@ def cast(modules: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[None]:
                 setattr(part, name, data)
 
 
-def at_work(code: Rotary, draw: Draw) -> list[nn.Module]:
+def active_modules(code: Rotary, draw: Draw) -> list[nn.Module]:
     """Return the modules that run in a call: one may be built for the width of its input."""
     found: dict[nn.Module, None] = {}
-    with telling_of_modules(found.setdefault):
+    with listening_to_modules(found.setdefault):
         matrices(code, code.rotate, [point(code, code.first)], draw)
     return list(found)
 
 
-def _keeps(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
+def _caches_tables(modules: Iterable[nn.Module], untouched: nn.Module | None) -> bool:
     """Whether calls leave tables behind, in plain attributes or in buffers of other shapes."""
     modules = list(modules)
     plain = any(
@@ -81,10 +83,10 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
         return not_asked("it is a function: there is no module to cast")
     tried: list[tuple[str, Outcome]] = []
     with evaluating(code):
-        before = read(rotates_of(code, draw), code)
+        before = read_frequencies(rotation_of(code, draw), code)
         if before is None:
             return undecided(UNREAD)
-        working = at_work(code, draw)
+        working = active_modules(code, draw)
         if not bool((before.omega != 0).any()):
             return undecided("no frequency was read: no pair of channels rotates with the position")
         modules = list(dict.fromkeys([code.module, *working]))
@@ -94,7 +96,7 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
                 try:
                     told = _cast_to(dtype, made, shortened, subject, before, draw, made is code)
                 except Exception as error:  # noqa: BLE001 (code need not take every dtype)
-                    text = refusal(subject, error, 120)
+                    text = describe_refusal(subject, error, 120)
                     if dtype == SHORT[-1] and not tried:
                         return undecided(f"after a cast the code raised {text}")
                     continue
@@ -102,10 +104,10 @@ def survives_casting(subject: Rotary, draw: Draw) -> Outcome:
                     return told
                 tried.append((name, told))
     if not working:
-        return undecided(UNSEEN)
+        return undecided(UNKNOWN_MODULES)
     worst = max((one for _, one in tried), key=lambda one: one.error or 0.0)
     casts = " and to ".join(dict.fromkeys(name for name, _ in tried))
-    return held(
+    return holds(
         f"the frequencies are unchanged after a cast to {casts}",
         worst.error,
         worst.bound,
@@ -118,7 +120,7 @@ def _cast_to(
     made: Rotary,
     shortened: contextlib.AbstractContextManager[None],
     subject: Rotary,
-    before: Read,
+    before: Frequencies,
     draw: Draw,
     called: bool,
 ) -> Outcome:
@@ -129,7 +131,7 @@ def _cast_to(
     """
     name, short = name_of(dtype), draw.cast(dtype)
     with evaluating(made), shortened:
-        after = read(rotates_of(made, short), made)
+        after = read_frequencies(rotation_of(made, short), made)
         if after is None or len(after.omega) != len(before.omega):
             return undecided(f"after a cast to {name} no frequency could be read")
         told = _as_before(before, after, name, draw, subject.width)
@@ -149,30 +151,30 @@ def _cast_to(
             beside = _read_if_it_runs(other, short)
     if beside is None or len(beside.omega) != len(before.omega):
         return undecided(
-            f"after a cast to {name}, on data in {name}, the frequencies are others, and whether "
-            "the data or the cast makes them so cannot be told"
+            f"after a cast to {name}, on data in {name}, the frequencies differ, because of "
+            "either the data or the cast"
         )
     return _as_before(beside, after, name, draw, subject.width, f", of data in {name}")
 
 
-def _read_if_it_runs(code: Rotary, draw: Draw) -> Read | None:
+def _read_if_it_runs(code: Rotary, draw: Draw) -> Frequencies | None:
     try:
-        return read(rotates_of(code, draw), code)
+        return read_frequencies(rotation_of(code, draw), code)
     except Exception:  # noqa: BLE001 (code may refuse data of another dtype)
         return None
 
 
 def _as_before(
-    before: Read, after: Read, name: str, draw: Draw, width: int, more: str = ""
+    before: Frequencies, after: Frequencies, name: str, draw: Draw, width: int, more: str = ""
 ) -> Outcome:
     """Compare the frequencies after a cast with those before."""
     slack = ladder_error(before.omega, rounding_of(draw.dtype).angle_unit)
-    return compared(
+    return compare(
         after.omega,
         before.omega,
         after.radius + before.radius + slack,
         lambda pair: (
-            f"after a cast of the module to {name} pair {pair} has another frequency",
+            f"a cast of the module to {name} changes the frequency of pair {pair}",
             {"cast": name, "pair": pair, "channels": [int(c[pair]) for c in after.pair]},
             f"frequency after the cast{more}",
         ),
@@ -188,7 +190,7 @@ def _to_cast(
     """Yield the code, and a fresh instance if calls leave something behind, with their casts."""
     yield code, cast(modules, dtype)
     made = fresh(subject)
-    if made is not None and made.module is not None and _keeps(modules, made.module):
+    if made is not None and made.module is not None and _caches_tables(modules, made.module):
         yield made, _cast_before(made.module, dtype)
 
 
@@ -203,5 +205,5 @@ def _cast_before(own: nn.Module, dtype: torch.dtype) -> Iterator[None]:
             module.to(dtype)
 
     shorten(own)
-    with telling_of_modules(shorten):
+    with listening_to_modules(shorten):
         yield

@@ -12,22 +12,22 @@ from ..calling import as_lists, evaluating
 from ..draw import Draw
 from ..rotary_matrices import (
     fastest,
+    format_position,
     matrices,
-    moved,
     point,
     reach_of,
     rotate_at,
     rounding_for,
-    told,
+    shifted,
     wrapped,
 )
 from ..subjects import Rotary
 from ..tolerance import rounding_of
-from .base import Outcome, broken, held, not_asked, probe, undecided
-from .rotary_reading import Read, Rotates, read, rotates_of
+from .base import Outcome, broken, holds, not_asked, probe, undecided
+from .rotary_reading import Frequencies, Rotation, read_frequencies, rotation_of
 
 SHORT = (torch.bfloat16, torch.float16)
-GONE = 1e-30  # in float32, a unit vector shorter than this after rotation has no direction
+ZERO_NORM = 1e-30  # in float32, a unit vector shorter than this after rotation has no direction
 NEIGHBOURS = (0, 1, 255, 256, 257, 1023, 2047, 2048, 2049, 4096, 8190, 16384, 32768, 65535)
 ROWS = 8191  # positions that are all checked
 GRIDS = ((2, 3), (3, 2), (3, 5), (4, 4), (5, 3), (1, 4), (4, 1))
@@ -39,9 +39,9 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
     rounding, steps = rounding_for(subject, draw), (0, 1, 3, 37)
     with evaluating(subject):
         reach = reach_of(subject, draw)
-        points = [point(subject, reach.low + s) for s in steps if reach.has(reach.low + s)]
+        points = [point(subject, reach.low + s) for s in steps if reach.contains(reach.low + s)]
         if len(points) < 2:
-            return not_asked(f"it has one position alone; {reach.why}")
+            return not_asked(f"it has only one position; {reach.why}")
         x = (4 * draw.normal(1, 1, subject.width, salt=7)).round().clamp(-9, 9) + 0.5
         ways = {}
         for name, call in {"query": subject.rotate, "key": subject.rotate_key}.items():
@@ -57,15 +57,16 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
         if not all(bool(r.isfinite().all()) for r in results):
             return undecided(f"{words} gives NaN or infinity")
         if apart == 0.0:
+            where = ", ".join(str(format_position(p)) for p in points)
             return broken(
-                f"{words} gives the same at positions {', '.join(str(told(p)) for p in points)}",
+                f"{words} gives the same at positions {where}",
                 {
                     "vector": as_lists(x.double().flatten().cpu()),
                     "way": words,
-                    "positions": [told(p) for p in points],
+                    "positions": [format_position(p) for p in points],
                 },
-                (f"at {told(points[0])}", as_lists(results[0])),
-                (f"at {told(points[1])}, which should differ", as_lists(results[1])),
+                (f"at {format_position(points[0])}", as_lists(results[0])),
+                (f"at {format_position(points[1])}, which should differ", as_lists(results[1])),
                 0.0,
                 bound,
                 B=1,
@@ -76,9 +77,9 @@ def sees_positions(subject: Rotary, draw: Draw) -> Outcome:
         if apart <= bound:
             return undecided(f"{words} hardly changes with its position", apart, bound)
         least = min(least, apart)
-    return held(
+    return holds(
         "one vector differs at several positions, by itself and in every token of a row, "
-        f"by {least:.2g} at least",
+        f"by at least {least:.2g}",
         D=subject.width,
     )
 
@@ -93,9 +94,9 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
             start = point(subject, reach.low + place)
             for axis in range(subject.axes):
                 ways = [
-                    moved(start, by, axis)
+                    shifted(start, by, axis)
                     for by in (1, 4, 29, 1900)
-                    if reach.has(reach.low + 2 + by)
+                    if reach.contains(reach.low + 2 + by)
                 ]
                 found = matrices(subject, subject.rotate, [start, *ways], draw)
                 apart = float((found[1:] - found[0]).abs().max())
@@ -119,8 +120,8 @@ def every_axis_matters(subject: Rotary, draw: Draw) -> Outcome:
                 if apart <= bound:
                     return undecided(f"coordinate {axis} hardly changes anything", apart, bound)
                 least = min(least, apart)
-    return held(
-        f"each of {subject.axes} coordinates changes the result, by {least:.2g} at least",
+    return holds(
+        f"each of {subject.axes} coordinates changes the result, by at least {least:.2g}",
         axes=subject.axes,
     )
 
@@ -188,10 +189,12 @@ def grid_steps(subject: Rotary, draw: Draw) -> Outcome:  # noqa: ARG001 (no inpu
                 bound,
                 **size,
             )
-    return held(f"steps right and down are the same everywhere on {len(GRIDS)} grids", worst, bound)
+    return holds(
+        f"steps right and down are the same everywhere on {len(GRIDS)} grids", worst, bound
+    )
 
 
-def draws_of(draw: Draw) -> list[Draw]:
+def with_short_draws(draw: Draw) -> list[Draw]:
     """Return the draw, and the same in short dtypes, to which code may cast positions."""
     return [draw, *(draw.cast(dtype) for dtype in SHORT if dtype != draw.dtype)]
 
@@ -202,7 +205,7 @@ def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
     tried: list[str] = []
     least, last = math.inf, 0
     with evaluating(subject):
-        for one in draws_of(draw):
+        for one in with_short_draws(draw):
             if not subject.whole and one is not draw:
                 continue  # real coordinates need not reach 65536
             try:
@@ -218,8 +221,8 @@ def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
             tried.append(name_of(one.dtype))
             if one is draw:
                 least, last = found.error or 0.0, dict(found.sizes or {}).get("last", 0)
-    return held(
-        f"neighbours up to {last} differ by {least:.2g} at least, on data in {', '.join(tried)}",
+    return holds(
+        f"neighbours up to {last} differ by at least {least:.2g}, on data in {', '.join(tried)}",
         D=subject.width,
         last=last,
     )
@@ -228,18 +231,18 @@ def neighbours_differ(subject: Rotary, draw: Draw) -> Outcome:
 def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
     reach, rounding = reach_of(subject, draw), rounding_of(draw.dtype)
     omega = fastest(subject, draw)
-    places = [reach.low + p for p in NEIGHBOURS if reach.has(reach.low + p + 1)]
+    places = [reach.low + p for p in NEIGHBOURS if reach.contains(reach.low + p + 1)]
     if not places:
-        return not_asked(f"it has one position alone; {reach.why}")
+        return not_asked(f"it has only one position; {reach.why}")
     least, allowed, n = math.inf, 2 * rounding.rotating, len(places)
     for axis in (None, *(range(subject.axes) if subject.axes > 1 else ())):
         at = [point(subject, p) for p in places]
-        after = [moved(p, 1, axis) for p in at]
+        after = [shifted(p, 1, axis) for p in at]
         both = matrices(subject, subject.rotate, [*at, *after], draw)
         # Norms may decay with the position, down to 0: then there is no angle.
         length = both.norm(dim=-1, keepdim=True)
-        gone = (length < GONE).flatten(1).any(1)
-        both = both / torch.where(length < GONE, 1.0, length)
+        gone = (length < ZERO_NORM).flatten(1).any(1)
+        both = both / torch.where(length < ZERO_NORM, 1.0, length)
         steps = (both[n:] - both[:n]).norm(dim=-1).flatten(1).amax(1)
         known = ~(gone[n:] | gone[:n])
         if not bool(known[0]):
@@ -257,8 +260,8 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
                 f"positions {p} and {p + 1} give the same angles{on}, on data in {name}",
                 {
                     "vector": f"unit vector of channel {channel} of {subject.width}",
-                    "at": told(at[i]),
-                    "and at": told(after[i]),
+                    "at": format_position(at[i]),
+                    "and at": format_position(after[i]),
                     "dtype": name,
                 },
                 (f"distance of the rotated vectors at {p} and {p + 1}", step),
@@ -272,8 +275,8 @@ def _neighbours(subject: Rotary, draw: Draw) -> Outcome:
         if default > allowed or axis is None:
             least = min(least, float(steps[known].min()))
     if least <= allowed:
-        return undecided("one step is less than rounding hides", least, allowed)
-    return held("", least, allowed, last=places[-1] + 1)
+        return undecided("one step is smaller than the rounding error", least, allowed)
+    return holds("", least, allowed, last=places[-1] + 1)
 
 
 @probe("angles-are-exact", "rotary")
@@ -282,10 +285,10 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
     tried: list[str] = []
     worst, bound, last, every = 0.0, 0.0, 0, ""
     with evaluating(subject):
-        for one in draws_of(draw):
+        for one in with_short_draws(draw):
             try:
-                found = rotates_of(subject, one)
-                made = read(found, subject)
+                found = rotation_of(subject, one)
+                made = read_frequencies(found, subject)
             except Exception:
                 if one is draw:
                     raise
@@ -326,7 +329,7 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
                 at_worst = int(ratio.argmax())
                 bound = float(made.off.flatten()[at_worst])
                 worst, last = float(ratio.flatten()[at_worst]) * bound, found.last
-    return held(
+    return holds(
         f"angles up to position {last} are its frequencies times the position, as exact "
         f"as in float32, on data in {', '.join(tried)}{every}",
         worst,
@@ -336,7 +339,7 @@ def angles_are_exact(subject: Rotary, draw: Draw) -> Outcome:
 
 
 def _every_angle(
-    subject: Rotary, draw: Draw, found: Rotates, made: Read
+    subject: Rotary, draw: Draw, found: Rotation, made: Frequencies
 ) -> tuple[Outcome | None, str]:
     """Return a broken outcome if one angle in a long row does not match its frequency, else a note.
 
@@ -402,7 +405,7 @@ def _last_row(subject: Rotary, draw: Draw) -> int:
     return first + bisect_left(range(first, end), x=True, key=refuses) - 1
 
 
-def inconsistent(made: Read) -> tuple[int, int, float, float, float] | None:
+def inconsistent(made: Frequencies) -> tuple[int, int, float, float, float] | None:
     """Return the first angle that no frequency allowed by the earlier angles explains.
 
     A pair is followed from position 1: its frequency lies in an interval, which every angle that is

@@ -17,12 +17,12 @@ from ..draw import Draw
 from ..identify import scalings
 from ..identify.rotations import Blocks, Images, stored_in
 from ..rotary_matrices import (
+    channel_order_at_zero,
     frequencies_of,
     matrices,
-    order_of,
     pairs_in,
-    places,
     point,
+    probe_positions,
     reach_of,
     speeds,
 )
@@ -36,7 +36,7 @@ Pair = tuple[Tensor, Tensor]  # the first and the second channel of each pair
 
 
 @dataclass(frozen=True)
-class Rotates:
+class Rotation:
     """The action of the first head on unit vectors, at positions counted from the first one.
 
     ``moving``: the channels that do not pass through unchanged at every position.  ``length``: the
@@ -80,7 +80,7 @@ class Rotates:
 
 
 @dataclass(frozen=True)
-class Read:
+class Frequencies:
     """The angles of each ``pair`` of channels, with bounds ``off``: (n, B), and ω ± ``radius``.
 
     ``away``: the largest distance of a pair from a rotation.
@@ -95,21 +95,25 @@ class Read:
     layout: str
 
 
-def rotates_of(
+def rotation_of(
     subject: Rotary,
     draw: Draw,
     *,
     angles: torch.dtype = torch.float32,
     call: Callable[[Tensor, Tensor], Tensor] | None = None,
     furthest: int = FURTHEST,
-) -> Rotates:
+) -> Rotation:
     """Apply the code to every unit vector at positions up to 65536, or as far as it goes."""
     reach = reach_of(subject, draw)
     furthest = min(reach.high - reach.low, furthest)
-    found = sorted({*places(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
+    found = sorted({*probe_positions(furthest).tolist(), *(p for p in EXTRA if p <= furthest)})
     at = [point(subject, reach.low + p) for p in found]
     matrix = matrices(subject, call or subject.rotate, at, draw)[:, 0]
-    order = None if reach.low else order_of(matrix[:1], 2 * rounding_of(draw.dtype).rotating)
+    order = (
+        None
+        if reach.low
+        else channel_order_at_zero(matrix[:1], 2 * rounding_of(draw.dtype).rotating)
+    )
     matrix = matrix if order is None else matrix[..., order]
     stays = (matrix == torch.eye(subject.width, dtype=torch.float64)).all(-1).all(0)
     moving = tuple(int(i) for i in (~stays).nonzero().flatten())
@@ -121,7 +125,7 @@ def rotates_of(
         matrix[:, stays, stays] = 1
         length = 1.0
         rounding = Rounding(rounding.unit, rounding.angle_unit, 2 * rounding.rotating)
-    return Rotates(
+    return Rotation(
         Images(torch.tensor(found), matrix, 0.0),
         moving,
         length,
@@ -147,7 +151,9 @@ def pairings(width: int, start: int, axes: int) -> dict[str, list[Pair]]:
     return {name: [(a + start, b + start) for a, b in ways] for name, ways in made.items()}
 
 
-def read(found: Rotates, subject: Rotary, layout: str | None = None) -> Read | None:
+def read_frequencies(
+    found: Rotation, subject: Rotary, layout: str | None = None
+) -> Frequencies | None:
     """Read angles and frequencies in a layout that fits, ``layout`` first; None if none does."""
     start, width = found.block(subject)
     finite = found.images.finite()
@@ -169,7 +175,7 @@ def read(found: Rotates, subject: Rotary, layout: str | None = None) -> Read | N
     return _read(found, (first, second), "half" if halves else "as seen")
 
 
-def _read(found: Rotates, pair: Pair, layout: str) -> Read:
+def _read(found: Rotation, pair: Pair, layout: str) -> Frequencies:
     blocks = found.images.blocks(list(zip(*(one.tolist() for one in pair), strict=True)))
     angles, rounding = blocks.angles, found.rounding
     eta = math.asin(min(1.0, rounding.rotating))
@@ -180,7 +186,7 @@ def _read(found: Rotates, pair: Pair, layout: str) -> Read:
     off = rounding.angle(blocks.positions.double()[:, None], upper) + eta
     rows = angles.isfinite().all(1)
     omega, radius = frequencies_of(blocks.positions[rows], angles[rows], off[rows])
-    return Read(blocks, omega, radius, off, pair, float(blocks.away[rows].max()), layout)
+    return Frequencies(blocks, omega, radius, off, pair, float(blocks.away[rows].max()), layout)
 
 
 def ladders_of(declared: DeclaredRotary, width: int, axes: int) -> dict[str, Tensor]:

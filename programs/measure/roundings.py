@@ -24,14 +24,14 @@ from ...numeric.rounded import Rounded
 from ..calling import seeded_call
 from ..draw import Draw
 from ..identify.offsets import HIDING, heads_of
-from ..response import CANCELLED, MOVED, Allowed, allowance, moved_inside
+from ..response import CANCELLED, PERTURBATIONS, Allowance, allowance, moved_inside
 from ..rotary_matrices import MADE, fastest, require_shape_of, rounding_for
-from ..running import refusal
+from ..running import describe_refusal
 from ..subjects import Additive, Rotary
 from ..tolerance import STEPS, Rounding, rounding_of
 
-OF_A_ROW = 3  # roundings of an entry of a bias
-THROUGH_A_CACHE = 2.0  # a step rounds like a whole call, and the cache once more
+ROW_FACTOR = 3  # roundings of an entry of a bias
+CACHE_FACTOR = 2.0  # a step rounds like a whole call, and the cache once more
 READ = ("shown", "weighs", "reached", "heeds", "padded")  # properties read off the code
 
 
@@ -45,7 +45,7 @@ def exact(x: Tensor) -> Rounded:
     return _arithmetic().exact(x.detach().to("cpu", torch.float64))
 
 
-class FedInPieces(Exception):
+class PieceRefused(Exception):
     """The code refused a piece after accepting the ones before."""
 
 
@@ -66,7 +66,7 @@ class Roundings:
     still: bool = False
     fastest: float = 0.0
     rounding: Rounding | None = None
-    known: dict[Any, Allowed] = field(default_factory=dict)
+    known: dict[Any, Allowance] = field(default_factory=dict)
     lengths: dict[int, tuple[Rounded, Tensor]] = field(default_factory=dict)
     """How far the vectors of a result are off in length, which is less than their entries say."""
 
@@ -90,7 +90,7 @@ class Roundings:
             return lambda x: self._added(code, x)
         return lambda *given: self._attended(name, code, given)
 
-    def anew(self, fastest: float = 0.0) -> Roundings:
+    def fresh(self, fastest: float = 0.0) -> Roundings:
         """Return a copy that knows no earlier calls, with another largest frequency if given."""
         if isinstance(self.subject, Rotary):
             self._known()
@@ -200,11 +200,11 @@ class Roundings:
         cast = max(float(self._off(given[n], inputs[n]).max()) for n in numbers)
         radius += allowed.each if cast else 0.0
         if self.pieces:
-            radius *= 2 * THROUGH_A_CACHE
+            radius *= 2 * CACHE_FACTOR
         return _with(out.detach().to("cpu", torch.float64), torch.tensor(radius))
 
-    def _allowance(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowed:
-        moved = 0 if self.still else MOVED
+    def _allowance(self, call: Callable[..., Tensor], *inputs: Tensor) -> Allowance:
+        moved = 0 if self.still else PERTURBATIONS
         return allowance(call, *inputs, draw=self.draw, floor=self.floor, moved=moved)
 
     def _read(self, code: Callable[..., Any], given: tuple[Any, ...]) -> Any:
@@ -240,7 +240,7 @@ class Roundings:
         except Exception as error:
             if state is None:
                 raise
-            raise FedInPieces(f"raised {refusal(self.subject, error, 160)}") from error
+            raise PieceRefused(f"raised {describe_refusal(self.subject, error, 160)}") from error
         return exact(found), state
 
     # tables
@@ -272,7 +272,7 @@ class Roundings:
         finite = torch.where(flat.isfinite(), flat.abs(), 0.0)
         unit = unit_roundoff(found.dtype)
         angles = 4 * max(queries, keys) * min(unit, unit_roundoff(torch.float32))
-        radius = (OF_A_ROW * unit + angles) * (finite.max() if finite.numel() else 0.0)
+        radius = (ROW_FACTOR * unit + angles) * (finite.max() if finite.numel() else 0.0)
         return _with(flat, torch.as_tensor(radius))
 
     def _of_window(self, found: Tensor, axes: int) -> Rounded:

@@ -16,14 +16,14 @@ from ..identify.calls import REFUSALS
 from ..identify.weights import scale_alone
 from ..response import gap
 from ..subjects import Attention
-from .base import Outcome, Scene, broken, compared, held, in_formats, not_asked, probe, undecided
+from .base import Outcome, Scene, broken, compare, holds, in_formats, not_asked, probe, undecided
 from .inputs import other_heads
-from .laws import instead
+from .laws import for_layers
 
 LARGE = 1e4
 
 
-@instead("shift-of-scores")
+@for_layers("shift-of-scores")
 def large_in_a_layer(scene: Scene) -> Outcome:
     """Check that large scores inside a layer give finite results, if they can be set."""
     inner = projected(scene.subject)
@@ -34,7 +34,7 @@ def large_in_a_layer(scene: Scene) -> Outcome:
     large = LARGE * math.log(most) / math.log(torch.finfo(torch.float32).max)  # an exponent's range
     large = min(large, math.sqrt(most) / 16)  # products stay finite
     for name in "qk":
-        given = dict(zip("qkv", inside.given(1, 3, 80), strict=True))
+        given = dict(zip("qkv", inside.draw_qkv(1, 3, 80), strict=True))
         given[name] = large * given[name]
         assert inner.attend is not None  # set by projected()
         found = inner.attend(*given.values(), None)
@@ -80,11 +80,11 @@ def scale_as_declared(scene: Scene) -> Outcome:
             f"weights have the ratios of a scale of {round(read.value, 6):.6g}, and "
             f"{wanted:.6g} is declared"
         )
-        seen = compared(
+        seen = compare(
             torch.tensor([read.value], dtype=torch.float64),
             wanted,
             read.radius,
-            lambda _, words=words: (words, {"seed": scene.draw.seed}, "the scale that was read"),
+            lambda _, words=words: (words, {"seed": scene.draw.seed}, "the identified scale"),
             f"the weights have the ratios of scale {wanted:.6g}",
             there="the declared scale",
             H=h,
@@ -96,9 +96,11 @@ def scale_as_declared(scene: Scene) -> Outcome:
     return seen
 
 
-ONE = r"(to_?|w_?|lin(ear)?_?|proj(ection)?_?)?({})(_?(proj|projection|lin|linear|layer|w|net))?"
+PART_NAME = (
+    r"(to_?|w_?|lin(ear)?_?|proj(ection)?_?)?({})(_?(proj|projection|lin|linear|layer|w|net))?"
+)
 NAMES = {
-    part: re.compile(ONE.format(words), re.IGNORECASE)
+    part: re.compile(PART_NAME.format(words), re.IGNORECASE)
     for part, words in {
         "q": "q|query|queries",
         "k": "k|key|keys",
@@ -226,7 +228,7 @@ NEAR, FAR = 1e-4, 1e-2
 FEWEST = 8  # least tokens of a call; fewer would take too many calls
 
 
-@instead("rows-sum-to-one")
+@for_layers("rows-sum-to-one")
 def on_a_line(scene: Scene) -> Outcome:
     """Check that weights add up to one: outputs for tokens on a line keep to the line's directions.
 
@@ -253,19 +255,19 @@ def on_a_line(scene: Scene) -> Outcome:
     allowed = sum(end() for end in ends)
     bent = max(gap(first + second, 2 * middle), gap(more + less, 2 * first))
     if bent > 2 * allowed:
-        return not_asked("what the layer makes of one token is not linear: its values are not seen")
+        return not_asked("the output for a single token is not linear in it: its values cannot be read")
     target = (first - second).double().flatten()
     if float(target.norm()) <= 2 * allowed * math.sqrt(target.numel()):
         return undecided(
-            "what the layer makes of one token alone does not depend on the token: "
-            "its values are not seen"
+            "the output for a single token does not depend on the token: "
+            "its values cannot be read"
         )
     rows, off = [d.double().flatten(), (x - y).double().flatten()], allowed
     many = _most(lambda n: call(x.expand(-1, n, -1)), one.embed + 2)
     _, _, passed = torch.linalg.svd(torch.stack(rows), full_matrices=False)
     if _outside(target, passed) <= FAR:  # in the span whatever the weights are
         return undecided(
-            "what the layer makes of one token is a multiple of it: its values "
+            "the output for a single token is a multiple of it: its values "
             "cannot be told from a residual"
         )
     for turn in range(2 * -(-(one.embed + 2) // many)):
@@ -280,9 +282,9 @@ def on_a_line(scene: Scene) -> Outcome:
     bound = off * math.sqrt(span.numel())
     free = one.embed - int((values > bound).sum())
     if free < 2:
-        return undecided("the outputs span every direction: sums of weights are not seen in them")
+        return undecided("the outputs span every direction: they do not show sums of weights")
     if _outside(target, directions[values > bound]) > FAR:
-        return held(
+        return holds(
             "tokens on a line gave outputs along it: the weights add up to one",
             B=1,
             T=many,

@@ -30,7 +30,7 @@ from .base import Outcome, broken
 from .roundings import Roundings, exact
 
 BITWISE = ("causal", "hidden-keys-do-nothing", "past-is-used", "window-as-declared", "alignment")
-NOTHING = "the law says nothing of this code"
+VACUOUS = "the law says nothing of this code"
 Values = dict[str, Any]
 
 
@@ -39,7 +39,7 @@ class Beyond(Exception):
 
 
 @dataclass(frozen=True)
-class Apart:
+class Difference:
     """Two sides at the entry where they differ most beyond the allowed amount."""
 
     names: tuple[str, str]
@@ -51,7 +51,7 @@ class Apart:
 
 
 @dataclass(frozen=True)
-class Look:
+class Comparison:
     """A law of some code, in one format."""
 
     subject: Any
@@ -69,7 +69,7 @@ class Look:
         still: bool = False,
     ) -> SimpleNamespace:
         """Return the calls of the code on arrays with their errors, from :class:`Roundings`."""
-        made = replace(self.roundings.anew(fastest), pieces=pieces, plain=plain, still=still)
+        made = replace(self.roundings.fresh(fastest), pieces=pieces, plain=plain, still=still)
         calls = calls_of(self.subject, Hand(made.call, dtype=self.draw.dtype))
         for name in ("windowed", "indexed", "gridded"):
             if self.window and (whole := getattr(calls, name, None)) is not None:
@@ -98,16 +98,18 @@ class Look:
 
     def _differ(self, formula: Formula, values: Values, calls: SimpleNamespace) -> tuple[Any, ...]:
         if formula.kind == "attention":  # a function takes any number of heads
-            met = lengths_now(formula, values, {"H": self.subject.heads, "G": self.subject.groups})
+            met = updated_lengths(
+                formula, values, {"H": self.subject.heads, "G": self.subject.groups}
+            )
             calls.heads, calls.groups = met["H"], met["G"]
         left, right = formula.equations(calls, **values)
         if isinstance(left, list) and not left:
-            raise Beyond(NOTHING)
+            raise Beyond(VACUOUS)
         pairs = list(zip(left, right, strict=True)) if isinstance(left, list) else [(left, right)]
         names = formula.names or (("the left side", "the right side"),)
         worst = (0.0, 0.0, 0.0)
         for k, sides in enumerate(pairs):
-            here, there = (of_side(side) for side in sides)
+            here, there = (value_and_bound(side) for side in sides)
             told = names[k % len(names)]
             if formula.call.endswith("paths"):
                 own = list(self.subject.paths)
@@ -117,7 +119,7 @@ class Look:
             if here[0].shape != there[0].shape:
                 words = f"the shape of {told[0]}", f"the shape of {told[1]}"
                 shapes = list(here[0].shape), list(there[0].shape)
-                return Apart(words, (), shapes[0], shapes[1], math.inf, 0.0), worst
+                return Difference(words, (), shapes[0], shapes[1], math.inf, 0.0), worst
             off = differences(here[0], there[0])
             if formula.kind == "bias" or formula.id == "hidden-rows":
                 # differences of hidden entries are NaN, and so are undeclared values
@@ -129,7 +131,9 @@ class Look:
             if bool((off > allowed).any()):
                 at = place_of_largest(beyond)
                 both = float(here[0][at]), float(there[0][at])
-                return Apart(told, at, both[0], both[1], float(off[at]), float(allowed[at])), worst
+                return Difference(
+                    told, at, both[0], both[1], float(off[at]), float(allowed[at])
+                ), worst
             near = (off / allowed.clamp(min=torch.finfo(torch.float64).tiny)).flatten()
             place = int(near.argmax())
             if float(near[place]) >= worst[0]:
@@ -141,7 +145,7 @@ class Look:
         return None, worst
 
 
-def of_side(side: Any) -> tuple[Tensor, Tensor]:
+def value_and_bound(side: Any) -> tuple[Tensor, Tensor]:
     """Return a side and its error bound, in float64."""
     if isinstance(side, Rounded):
         return side.value, side.error().expand(side.shape)
@@ -155,7 +159,7 @@ def letters_of(formula: Formula, lengths: Mapping[str, int]) -> dict[str, int]:
     return {c: n for c, n in lengths.items() if c in used}
 
 
-def lengths_now(formula: Formula, values: Values, lengths: Mapping[str, int]) -> dict[str, int]:
+def updated_lengths(formula: Formula, values: Values, lengths: Mapping[str, int]) -> dict[str, int]:
     """Return ``lengths``, updated by those of the given values."""
     found = dict(lengths)
     for name, told in formula.given.items():
@@ -168,17 +172,21 @@ def lengths_now(formula: Formula, values: Values, lengths: Mapping[str, int]) ->
 SHRUNK = "BAcnrm"  # letters whose lengths a witness may shrink
 LINEAR = 32  # lengths up to this shrink by one at a time
 NO_PART = 1e-15  # share of a difference below which its rounding is not mentioned
-SHOWN = 8  # numbers of an input that a witness lists
+MAX_SHOWN = 8  # numbers of an input that a witness lists
 
 
-def accused(
-    look: Look, formula: Formula, values: Values, found: Apart, lengths: Mapping[str, int]
+def shrunk_witness(
+    comparison: Comparison,
+    formula: Formula,
+    values: Values,
+    found: Difference,
+    lengths: Mapping[str, int],
 ) -> Outcome:
     """Return the broken outcome: the smallest inputs found, the place, and the difference."""
-    values, found = _shrunk(look, formula, values, found)
-    told = {name: shown(value) for name, value in values.items()}
-    if isinstance(look.subject, Attention | Layer):  # tested in float64 first
-        told |= {"seed": look.draw.seed, "format": look.draw.format}
+    values, found = _shrunk(comparison, formula, values, found)
+    told = {name: witness_value(value) for name, value in values.items()}
+    if isinstance(comparison.subject, Attention | Layer):  # tested in float64 first
+        told |= {"seed": comparison.draw.seed, "format": comparison.draw.format}
     if formula.of_sizes:  # only the lengths of inputs matter
         told = {"tokens": sum(len(v) if v.dim() == 1 else v.shape[1] for v in _tensors(values))}
     told |= place_of(formula, found)
@@ -190,7 +198,7 @@ def accused(
         if kind.split()[0] in ("position", "place", "shift", "step")
         and torch.as_tensor(values[name]).numel() <= 4
     ]
-    now = letters_of(formula, lengths_now(formula, values, lengths))
+    now = letters_of(formula, updated_lengths(formula, values, lengths))
     why = ", ".join((_apart(found, formula, now.get("r", 0), now.get("n", 0)), *where))
     if math.isfinite(found.off) and found.allowed > NO_PART * found.off:
         why += f"; rounding explains {found.allowed:.2g}"
@@ -212,7 +220,7 @@ PLACES = {
 }
 
 
-def place_of(formula: Formula, found: Apart) -> dict[str, int]:
+def place_of(formula: Formula, found: Difference) -> dict[str, int]:
     """Return the place of the difference, by the names of the axes of a side."""
     axes: tuple[str, ...] = PLACES.get(formula.kind, TOKENS)
     if formula.call in SEEN:
@@ -222,7 +230,7 @@ def place_of(formula: Formula, found: Apart) -> dict[str, int]:
     return dict(zip(axes, found.at, strict=True)) if len(axes) == len(found.at) else {}
 
 
-def _apart(found: Apart, formula: Formula, queries: int = 0, keys: int = 0) -> str:
+def _apart(found: Difference, formula: Formula, queries: int = 0, keys: int = 0) -> str:
     """Say that two sides differ, by how much and where; ``queries`` and ``keys`` if known."""
     (one, here), (other, there) = zip(found.names, (found.here, found.there), strict=True)
     at = ", ".join(f"{axis} {n}" for axis, n in place_of(formula, found).items())
@@ -232,8 +240,8 @@ def _apart(found: Apart, formula: Formula, queries: int = 0, keys: int = 0) -> s
         key = f"key {found.at[-1]}"
         if 0 < queries < keys:  # the last query is at the last key
             query, key = f"{query} of {queries}", f"{key} of {keys}"
-        sees = f"{query} sees {key}, and should not"
-        return sees if found.here else f"{query} does not see {key}, and should"
+        sees = f"{query} sees {key}, but should not"
+        return sees if found.here else f"{query} does not see {key}, but should"
     if math.isfinite(found.off):
         return f"{one} and {other} differ by {found.off:.3g}{where}"
     if not found.at:
@@ -251,12 +259,14 @@ def _apart(found: Apart, formula: Formula, queries: int = 0, keys: int = 0) -> s
     return f"{bad} has {kind}{where}, where {good:.3g} is wanted"
 
 
-def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple[Values, Apart]:
+def _shrunk(
+    comparison: Comparison, formula: Formula, values: Values, found: Difference
+) -> tuple[Values, Difference]:
     """Shrink each letter as long as the sides differ."""
     for letter in SHRUNK:
-        most = lengths_now(formula, values, {}).get(letter, 1)
+        most = updated_lengths(formula, values, {}).get(letter, 1)
         while True:
-            length = lengths_now(formula, values, {}).get(letter, 1)
+            length = updated_lengths(formula, values, {}).get(letter, 1)
             if length < 2:
                 break
             half, most = (length + 1) // 2, max(1, min(most, length // 4))
@@ -271,7 +281,7 @@ def _shrunk(look: Look, formula: Formula, values: Values, found: Apart) -> tuple
                 if _of_padding_alone(formula, fewer) or _before_all_keys(formula, fewer):
                     continue
                 try:
-                    now, _ = look.differ(formula, fewer)
+                    now, _ = comparison.differ(formula, fewer)
                 except Exception:  # noqa: BLE001 (code may raise anything at other lengths)
                     continue
                 if now is not None and now.at:
@@ -295,7 +305,7 @@ def _of_padding_alone(formula: Formula, values: Values) -> bool:
 
 def _before_all_keys(formula: Formula, values: Values) -> bool:
     """Whether there are more queries than keys, so that the first precede every key."""
-    now = lengths_now(formula, values, {})
+    now = updated_lengths(formula, values, {})
     return formula.call in SEEN and now.get("r", 0) > now.get("n", math.inf)
 
 
@@ -313,7 +323,7 @@ def _part(formula: Formula, values: Values, letter: str, part: slice) -> Values:
     return found
 
 
-def shown(value: Any) -> Any:
+def witness_value(value: Any) -> Any:
     """Return plain data for a witness: few numbers, or a shape."""
     x = value.value if isinstance(value, Rounded) else value
     if not isinstance(x, Tensor):
@@ -321,10 +331,10 @@ def shown(value: Any) -> Any:
     if x.numel() == 1:
         return as_lists(x.reshape(()))
     if x.dim() == 4 and x.shape[1] > 1 and bool((x == x[:, :1]).all()):
-        return shown(x[:, 0])  # the same in every head
+        return witness_value(x[:, 0])  # the same in every head
     line = x.double().flatten().sort().values
     unit = x.dtype != torch.bool and float(line[-1]) == 1 and not bool(line[:-1].any())
     if unit and x.numel() == x.shape[-1]:
         return unit_words(int(x.flatten().argmax()), x.shape[-1])
-    few = x.numel() <= SHOWN
+    few = x.numel() <= MAX_SHOWN
     return as_lists(x.reshape([n for n in x.shape if n > 1])) if few else f"shape {list(x.shape)}"

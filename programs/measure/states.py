@@ -20,14 +20,33 @@ from ..identify.calls import set_dropout
 from ..response import differences, gap, place_of_largest
 from ..running import in_a_line
 from ..subjects import Additive, Attention, Bias, Mask, Rotary, Subject
-from .base import ALL, CAST, Outcome, broken, compared, formatted, held, not_asked, probe, undecided
-from .calls import Inputs, Way, allowed_of, shown, under_masks, watched, ways_of
+from .base import (
+    ALL_KINDS,
+    CAST,
+    Outcome,
+    broken,
+    compare,
+    formatted,
+    holds,
+    not_asked,
+    probe,
+    undecided,
+)
+from .calls import (
+    Inputs,
+    Way,
+    allowed_difference,
+    run_recorded,
+    under_masks,
+    ways_of,
+    witness_inputs,
+)
 
 SETTINGS: dict[str, tuple[Any, ...]] = {"base": (777.0,), "heads": (2, 4, 3), "width": (4, 6)}
 Earlier = Iterator[tuple[str, Callable[[int], Any]]]
 
 
-def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
+def fresh_instance(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
     """Return a fresh instance, its weights in the dtype of the draw."""
     made = fresh(subject, **settings)
     if isinstance(made, CAST) and made.module is not None:
@@ -37,7 +56,7 @@ def another(subject: Subject, draw: Draw, **settings: Any) -> Subject | None:
     return made
 
 
-def before_calls(
+def earlier_calls(
     subject: Subject, way: Way, draw: Draw, sizes: tuple[int, int]
 ) -> Iterator[tuple[str, list[tuple[Callable[..., Tensor] | None, Inputs]]]]:
     """Yield what may have been called before, in words, and the calls.
@@ -46,25 +65,28 @@ def before_calls(
     """
     b, t = sizes
     short = _short(draw)
-    yield "nothing but itself", [(None, way.given(draw, b, t, 0))]
-    yield "another start of the same length", [(None, way.given(draw, b, t, 9))]
-    yield "a longer one", [(None, way.given(draw, b, 2 * t + 3, 0))]
-    yield "a longer one from another start", [(None, way.given(draw, b, 2 * t + 3, 5))]
-    yield "a shorter one", [(None, way.given(draw, b, max(1, t // 2), 0))]
-    yield "one token", [(None, way.given(draw, b + 1, 1, 4))]
-    yield "one of more rows", [(None, way.given(draw, b + 2, t, 0))]
-    yield f"one on data in {short.format}", [(None, way.given(short, b, t, 0))]
+    yield "the same call", [(None, way.make_inputs(draw, b, t, 0))]
+    yield "a call of the same length from another start", [(None, way.make_inputs(draw, b, t, 9))]
+    yield "a longer call", [(None, way.make_inputs(draw, b, 2 * t + 3, 0))]
+    yield "a longer call from another start", [(None, way.make_inputs(draw, b, 2 * t + 3, 5))]
+    yield "a shorter call", [(None, way.make_inputs(draw, b, max(1, t // 2), 0))]
+    yield "a call with one token", [(None, way.make_inputs(draw, b + 1, 1, 4))]
+    yield "a call with more rows", [(None, way.make_inputs(draw, b + 2, t, 0))]
+    yield f"a call on data in {short.format}", [(None, way.make_inputs(short, b, t, 0))]
     if way.attribute in ("bias", "mask"):
-        queries, keys = way.given(draw, b, t, 0)
-        yield "one of fewer queries and as many keys", [(None, (max(1, queries // 2), keys))]
-        yield "one of as many queries as keys", [(None, (keys, keys))]
+        queries, keys = way.make_inputs(draw, b, t, 0)
+        yield "a call with fewer queries and as many keys", [(None, (max(1, queries // 2), keys))]
+        yield "a call with as many queries as keys", [(None, (keys, keys))]
     for told, other in _others(subject, draw):
         own = next((w for w in ways_of(other) if w.attribute == way.attribute), None)
         if own is not None:
-            same = (own.call, own.given(draw, b, t, 0))
-            yield told, [same, (own.call, own.given(draw, b, 2 * t + 3, 5))]
-            between = (None, way.given(draw, b, t + 1, 2))
-            yield f"{told}, in turns", [(own.call, own.given(draw, b, t, 9)), between, same]
+            same = (own.call, own.make_inputs(draw, b, t, 0))
+            yield told, [same, (own.call, own.make_inputs(draw, b, 2 * t + 3, 5))]
+            between = (None, way.make_inputs(draw, b, t + 1, 2))
+            yield (
+                f"{told}, called in turn",
+                [(own.call, own.make_inputs(draw, b, t, 9)), between, same],
+            )
 
 
 def _short(draw: Draw) -> Draw:
@@ -75,8 +97,8 @@ def _short(draw: Draw) -> Draw:
 def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
     """Yield calls of one length that may leave a table to the next call of that length."""
     short = _short(draw)
-    yield f"one of the same length on data in {short.format}", partial(_called, way, short, 0)
-    yield "another start of the same length", partial(_called, way, draw, 9)
+    yield f"a call of the same length on data in {short.format}", partial(_called, way, short, 0)
+    yield "a call of the same length from another start", partial(_called, way, draw, 9)
     for told, other in _others(subject, draw):
         for own in ways_of(other):
             if own.attribute == way.attribute:
@@ -84,25 +106,25 @@ def _earlier(subject: Subject, way: Way, draw: Draw) -> Earlier:
 
 
 def _called(way: Way, draw: Draw, start: int, length: int) -> Tensor:
-    return seeded_call(way.call, *way.given(draw, 1, length, start))
+    return seeded_call(way.call, *way.make_inputs(draw, 1, length, start))
 
 
 def _others(subject: Subject, draw: Draw) -> list[tuple[str, Subject]]:
     """Return another instance, and those that can be built with one setting changed."""
-    others = [("another instance", another(subject, draw))]
+    others = [("another instance", fresh_instance(subject, draw))]
     for name, settings in SETTINGS.items():
         if hasattr(subject, name) or name == "base":
             current = getattr(subject, name, None)
             value = next(v for v in settings if v != current)
             try:
-                made = another(subject, draw, **{name: value})
+                made = fresh_instance(subject, draw, **{name: value})
             except Exception:  # noqa: BLE001 (code may refuse settings)
                 continue
             others.append((f"another instance with {name} {value}", made))
     return [(told, other) for told, other in others if other is not None]
 
 
-@probe("stateless", ALL)
+@probe("stateless", ALL_KINDS)
 @formatted
 def stateless(subject: Subject, draw: Draw) -> Outcome:
     """Compare a call, after each of several others, with the same call of a fresh instance."""
@@ -111,27 +133,27 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
         for way in ways_of(subject):
             # Caches that grew earlier may stay: these calls are longer than most.
             small = (2, 4) if not isinstance(subject, Bias | Mask) else (3, 33 + draw.seed % 8)
-            target = way.given(draw, *small, 0)
-            made = another(subject, draw)
-            first, dtype = watched(way.of(made or subject), target, draw.dtype)
+            target = way.make_inputs(draw, *small, 0)
+            made = fresh_instance(subject, draw)
+            first, dtype = run_recorded(way.on(made or subject), target, draw.dtype)
             coarse = draw.cast(dtype) if isinstance(subject, CAST) else draw
-            bound = allowed_of(subject, coarse, target, first)
-            for told, calls in before_calls(subject, way, draw, small):
-                actor = another(subject, draw) or subject
+            bound = allowed_difference(subject, coarse, target, first)
+            for told, calls in earlier_calls(subject, way, draw, small):
+                actor = fresh_instance(subject, draw) or subject
                 did = 0
                 for kind, given in calls:
-                    call = way.of(actor) if kind is None else kind
+                    call = way.on(actor) if kind is None else kind
                     try:
                         seeded_call(call, *given)
                         did += 1
                     except Exception:  # noqa: BLE001 (code may refuse a call)
                         continue
                 try:
-                    again = seeded_call(way.of(actor), *target)
+                    again = seeded_call(way.on(actor), *target)
                 except Exception as error:  # noqa: BLE001 (any code may raise anything)
                     return broken(
                         f"after {told} a call raises an error that it did not raise before",
-                        {"before": told, "call": way.attribute, "inputs": shown(target)},
+                        {"before": told, "call": way.attribute, "inputs": witness_inputs(target)},
                         ("after it", in_a_line(error, 160)),
                         ("of a fresh one", f"{tuple(first.shape)}"),
                         float("inf"),
@@ -152,7 +174,7 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                         {
                             "before": told,
                             "call": way.attribute,
-                            "inputs": shown(target),
+                            "inputs": witness_inputs(target),
                             "place": [int(i) for i in place] if place is not None else [],
                         },
                         (f"after {told}", here),
@@ -162,20 +184,20 @@ def stateless(subject: Subject, draw: Draw) -> Outcome:
                         B=small[0],
                         T=small[1],
                     )
-            kept = kept_under_less(subject, way, draw, _earlier(subject, way, draw))
+            kept = cached_by_length(subject, way, draw, _earlier(subject, way, draw))
             if kept is not None:
                 return kept
     if not count:
-        return undecided("no call before it could be made")
-    return held(
-        f"a call gives the same after {count} others: longer, shorter, from another start, "
+        return undecided("no earlier call was possible")
+    return holds(
+        f"a call gives the same result after {count} others: longer, shorter, from another start, "
         "in another dtype, of another instance",
         worst,
         bound,
     )
 
 
-@probe("no-mutation", ALL)
+@probe("no-mutation", ALL_KINDS)
 @formatted
 def no_mutation(subject: Subject, draw: Draw) -> Outcome:
     """Compare every input tensor before and after a call, with a mask and without."""
@@ -183,7 +205,7 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
     with evaluating(subject):
         for way in (*plain, *under_masks(subject)):
             for b, t in ((1, 1), (2, 3)):
-                given = way.given(draw, b, t, 1)
+                given = way.make_inputs(draw, b, t, 1)
                 before = [x.clone() if isinstance(x, Tensor) else x for x in given]
                 try:
                     seeded_call(way.call, *given, copied=False)
@@ -199,12 +221,12 @@ def no_mutation(subject: Subject, draw: Draw) -> Outcome:
                     at = {"call": way.attribute, "B": b, "T": t, "input": i + 1}
                     if changed := _changed(told, at, now, then, B=b, T=t):
                         return changed
-        written = _weights_written(another(subject, draw) or subject, draw)
+        written = _weights_written(fresh_instance(subject, draw) or subject, draw)
         if written is not None:
             return written
     if not count:
         return not_asked("its inputs are numbers")
-    return held(f"{count} inputs are unchanged", 0.0, 0.0)
+    return holds(f"{count} inputs are unchanged", 0.0, 0.0)
 
 
 def _changed(
@@ -225,7 +247,7 @@ def _changed(
     )
 
 
-WRITTEN = 24  # tokens of a call that may write to the rows of a table
+TOKENS_WRITTEN = 24  # tokens of a call that may write to the rows of a table
 
 
 def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
@@ -240,13 +262,12 @@ def _weights_written(subject: Subject, draw: Draw) -> Outcome | None:
     }
     for way in ways_of(subject):
         with evaluating(subject), suppress(Exception):  # code may refuse so many tokens
-            seeded_call(
-                way.call, *way.given(draw, 2, min(WRITTEN, getattr(subject, "most", WRITTEN)), 0)
-            )
+            tokens = min(TOKENS_WRITTEN, getattr(subject, "most", TOKENS_WRITTEN))
+            seeded_call(way.call, *way.make_inputs(draw, 2, tokens, 0))
         for name, (weight, before) in held.items():
             told = f"a call in evaluation changes its weights: {name}"
-            at = {"call": way.attribute, "T": WRITTEN, "weights": name}
-            if changed := _changed(told, at, weight, before, T=WRITTEN):
+            at = {"call": way.attribute, "T": TOKENS_WRITTEN, "weights": name}
+            if changed := _changed(told, at, weight, before, T=TOKENS_WRITTEN):
                 return changed
     return None
 
@@ -256,7 +277,7 @@ _LENGTHS = count(FIRST, 2)
 TWICE = 2.0  # both sides are rounded, each with its own table
 
 
-def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
+def cached_by_length(subject: Subject, way: Way, draw: Draw, earlier: Earlier) -> Outcome | None:
     """Return a broken outcome if a call of a new length differs after another call of that length.
 
     A table shared by all instances, cached under an incomplete key, is invisible in a fresh
@@ -284,7 +305,7 @@ def kept_under_less(subject: Subject, way: Way, draw: Draw, earlier: Earlier) ->
                 f"after {told} a call raises an error that it did not raise before"
                 if raises
                 else f"a call gives a different result after {told}",
-                {"before": told, "call": way.attribute, "inputs": shown(given)},
+                {"before": told, "call": way.attribute, "inputs": witness_inputs(given)},
                 (f"after {told}", sides[0]),
                 ("the same tokens at the beginning of a longer call", sides[1]),
                 off,
@@ -305,16 +326,16 @@ def _of_functions(subject: Subject, way: Way, draw: Draw) -> Earlier:
         return
 
     def narrow(n: int) -> Any:
-        x, *rest = way.given(draw, 1, n, 0)
+        x, *rest = way.make_inputs(draw, 1, n, 0)
         return way.call(x[..., : x.shape[-1] // 4 * 2], *rest)
 
     def meta(n: int) -> None:
         with suppress(Exception):  # a result on meta has no numbers
-            way.call(*(x.to("meta") for x in way.given(draw, 1, n, 0)))
+            way.call(*(x.to("meta") for x in way.make_inputs(draw, 1, n, 0)))
 
-    if way.given(draw, 1, 1, 0)[0].shape[-1] >= 4:
-        yield "one of the same length on fewer channels", narrow
-    yield "one of the same length on another device (meta)", meta
+    if way.make_inputs(draw, 1, 1, 0)[0].shape[-1] >= 4:
+        yield "a call of the same length on fewer channels", narrow
+    yield "a call of the same length on another device (meta)", meta
 
 
 def _gap(
@@ -322,7 +343,7 @@ def _gap(
 ) -> tuple[float, float, Inputs, tuple[float | str, float | str]]:
     """Return how far a call, after another, is from the start of a longer one, and the details."""
     n = FIRST + (next(_LENGTHS) - FIRST) % (SPAN - 2)
-    longer = way.given(draw, 1, n + 1, 0)
+    longer = way.make_inputs(draw, 1, n + 1, 0)
     given = tuple(x.narrow(axis if k == 0 else 1, 0, n).contiguous() for k, x in enumerate(longer))
     try:
         before(n)
@@ -338,14 +359,14 @@ def _gap(
     first = whole.narrow(axis, 0, n)
     off = differences(after, first)
     place = place_of_largest(off)
-    bound = TWICE * allowed_of(subject, draw, longer, whole)
+    bound = TWICE * allowed_difference(subject, draw, longer, whole)
     return float(off.max()), bound, given, (float(after[place]), float(first[place]))
 
 
 DROPOUT = 0.3
 CALLS = ((1, 2), (3, 6), (5, 5))  # rows and tokens, small first
 SELDOM = 100  # further calls, to notice a dropout that drops one number in a thousand
-MANY = 24  # calls; a single number has the same fate in all of them once in 5000 draws
+MANY_CALLS = 24  # calls; a single number has the same fate in all of them once in 5000 draws
 
 
 @probe("evaluation-repeats", "layer attention")
@@ -355,7 +376,7 @@ def evaluation_repeats(subject: Any, draw: Draw) -> Outcome:
     Code may choose its path by its dropout when it is built: a difference with dropout that was set
     later counts only if it also occurs with the dropout it was built with.
     """
-    seen = held("two calls in evaluation gave the same")
+    seen = holds("two calls in evaluation gave the same result")
     for one in _with_dropout(subject):
         if one is not subject and one.module is None:
             continue  # a function has no evaluation mode
@@ -374,8 +395,8 @@ def _evaluated_twice(one: Any, draw: Draw) -> Outcome:
     if built.witness is not None:
         return built
     return undecided(
-        f"with dropout set to {DROPOUT} two calls in evaluation differ, but not with that which it "
-        "was built with: code may choose by it when it is built; --set tells another"
+        f"with dropout set to {DROPOUT} two calls in evaluation differ, but not with the dropout "
+        "that the code was built with, which may decide how it is built; try another with --set"
     )
 
 
@@ -395,7 +416,7 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
                 more = (call(b, t).detach().double().cpu() for _ in range(SELDOM))
                 second = next((x for x in more if not torch.equal(x, first)), second)
             at = {"B": b, "T": t, "dropout": DROPOUT, "seed": draw.seed}
-            seen = compared(
+            seen = compare(
                 second,
                 first,
                 _repeats(first, draw),
@@ -404,7 +425,7 @@ def _called_twice(one: Any, draw: Draw, dropout: float | None) -> Outcome:
                     {**at, "place": list(place)},
                     "the second of two equal calls",
                 ),
-                "two calls in evaluation gave the same",
+                "two calls in evaluation gave the same result",
                 there="the first",
                 B=b,
                 T=t,
@@ -424,7 +445,7 @@ def _repeats(output: Tensor, draw: Draw) -> float:
 @probe("training-returns", "layer attention")
 def training_returns(subject: Any, draw: Draw) -> Outcome:
     """Check that training still drops at random after a call in evaluation."""
-    found: Outcome = not_asked("two calls in training give the same: nothing is dropped")
+    found: Outcome = not_asked("two calls in training give the same result: nothing is dropped")
     for one in _with_dropout(subject):
         if one.module is None:
             continue
@@ -461,14 +482,14 @@ def training_returns(subject: Any, draw: Draw) -> Outcome:
                 seen,
                 sizes={"B": b, "T": t},
             )
-        found = held("dropout is random again in training after an evaluation", B=b, T=t)
+        found = holds("dropout is random again in training after an evaluation", B=b, T=t)
     return found
 
 
 def _varies(call: Callable[[int, int], Tensor], b: int, t: int) -> float:
     """Return how far a repeated call is from the first; 0 if many calls agree."""
     first = call(b, t)
-    return next((far for _ in range(MANY) if (far := gap(call(b, t), first)) > 0), 0.0)
+    return next((far for _ in range(MANY_CALLS) if (far := gap(call(b, t), first)) > 0), 0.0)
 
 
 def _with_dropout(subject: Any) -> list[Any]:

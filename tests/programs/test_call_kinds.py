@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from attnproof.programs import token_forms
 from attnproof.programs.constructors import SIZES
 from attnproof.programs.grammar import parse
-from attnproof.programs.masks import handed
+from attnproof.programs.masks import mask_argument
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, subject_of
@@ -255,7 +255,9 @@ def test_a_mask_that_is_asserted_is_given_and_shows_all() -> None:
 
 def test_a_mask_may_have_keys_before_queries() -> None:
     seen = torch.ones(1, 2, 3, dtype=torch.bool).tril()
-    given = handed(seen, parse("m: B n 1 r keep -> 1").arrays[0], {"B": 1}, torch.zeros(1), LOW)
+    given = mask_argument(
+        seen, parse("m: B n 1 r keep -> 1").arrays[0], {"B": 1}, torch.zeros(1), LOW
+    )
     assert torch.equal(given, seen.mT[:, :, None])
     made = subject_of(ColumnAttention, COLUMNS)
     assert isinstance(made, Attention)

@@ -16,7 +16,7 @@ from attnproof.programs.measure.examine import examine
 from attnproof.programs.no_adapter import NoAdapter
 from attnproof.programs.prove import prove
 from attnproof.programs.signature import Signature
-from attnproof.programs.subject import _GUESSED, adapted_as
+from attnproof.programs.subject import _FROM_GUESS, adapted_as
 from attnproof.programs.subjects import Attention, Rotary
 
 from . import called_code as code
@@ -185,6 +185,6 @@ def sized(call: Signature) -> int:
 
 
 def test_a_fault_of_ours_in_a_guess_is_told_as_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_GUESSED, "rotary", lambda _: sized(parse("x: B n E -> x")))
+    monkeypatch.setitem(_FROM_GUESS, "rotary", lambda _: sized(parse("x: B n E -> x")))
     with pytest.raises(NoAdapter, match="a fault of attnproof, please report it: KeyError"):
         adapted_as(lambda q, position_ids: q * position_ids, name="rope", kind="rotary")

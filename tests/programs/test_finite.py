@@ -17,7 +17,7 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.finding import NOT_MEASURED, Finding
 from attnproof.programs.finite import NotFinite, watching
 from attnproof.programs.identify import identify
-from attnproof.programs.measure.base import Outcome, Probe, held
+from attnproof.programs.measure.base import Outcome, Probe, holds
 from attnproof.programs.measure.examine import examine, run_probe
 from attnproof.programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.words import exit_code
@@ -206,7 +206,7 @@ def test_a_table_that_is_nan_in_one_row() -> None:
 def test_no_law_holds_by_an_error_that_is_no_number() -> None:
     def look(subject: Subject, draw: Draw) -> Outcome:
         del subject, draw
-        return held("it holds", math.nan, 1e-6)
+        return holds("it holds", math.nan, 1e-6)
 
     right = rotary(lambda y, p: y + 0 * p.sum())
     (found,) = run_probe(Probe("norm", "rotary", look), right, Draw())

@@ -12,7 +12,7 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.grammar import parse
 from attnproof.programs.identify import identify
 from attnproof.programs.measure.examine import examine
-from attnproof.programs.no_adapter import NoAdapter, suggested
+from attnproof.programs.no_adapter import NoAdapter, suggested_call
 from attnproof.programs.prove.proving import prove
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as
@@ -304,8 +304,8 @@ def test_a_refusal_shows_a_line_of_its_own_parameters() -> None:
 def test_a_line_to_correct_is_of_the_kind(kind: str, line: str) -> None:
     def rotate(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, style: str) -> None: ...
 
-    assert suggested(rotate, kind) == line
-    assert suggested(lambda: None, kind) == ""
+    assert suggested_call(rotate, kind) == line
+    assert suggested_call(lambda: None, kind) == ""
 
 
 def test_a_table_with_a_number_for_each_channel_is_not_one_for_each_pair() -> None:
