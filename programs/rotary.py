@@ -174,7 +174,9 @@ class Rotating:
         # An ignored key may rotate differently: it must come back.
         found = [one for one in found if one.name in back or role(one) == "key"] or found
         if not found:
-            raise SignatureError(f"wanted an array that is rotated, such as x: B H n D, in {self.signature}")
+            raise SignatureError(
+                f"wanted an array that is rotated, such as x: B H n D, in {self.signature}"
+            )
         return tuple(found[:3])
 
     @cached_property

@@ -194,8 +194,8 @@ def limited(seconds: float) -> Iterator[None]:
         if error.limit is not limit:
             raise
         raise CodeFault(
-            f"The code did not finish within {seconds:g} s.  Give it smaller sizes, or more time, or "
-            "look for a loop over positions that can be one operation on tensors."
+            f"The code did not finish within {seconds:g} s.  Give it smaller sizes or more time, "
+            "or look for a loop over positions that could be one operation on tensors."
         ) from None
     finally:
         _CLOCK.leave(limit)

@@ -88,9 +88,7 @@ def image_layout(signature: Signature) -> dict[str, str]:
     arrays = (*signature.arrays, *(one for one in signature.results if one.axes is not None))
     there = any("h" in one.letters for one in arrays)
     return (
-        {"image": "tokens fill an image row by row, as nearly square as possible"}
-        if there
-        else {}
+        {"image": "tokens fill an image row by row, as nearly square as possible"} if there else {}
     )
 
 

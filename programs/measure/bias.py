@@ -200,7 +200,10 @@ def _rows_read(
     if float(apart.max()) <= allowed:
         return None, ", and each reads its row of the table"
     if not float(off(number.flip(0))[1].max()) <= allowed:
-        return None, "; it is not read from its table alone, so the sign of offsets was not compared"
+        return (
+            None,
+            "; it is not read from its table alone, so the sign of offsets was not compared",
+        )
     h, place = divmod(int(apart.argmax()), apart.shape[1])
     offset, keys = place - middle, middle + 1
     why = (

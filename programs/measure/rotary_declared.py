@@ -248,9 +248,7 @@ def compare_ladder(subject: Rotary, declared: DeclaredRotary, found: Rotation) -
         if len(one) == pairs
     }
     if not ladders:
-        return undecided(
-            f"{pairs} pairs rotate, and the declared ladder has another length"
-        )
+        return undecided(f"{pairs} pairs rotate, and the declared ladder has another length")
     misses = {name: mismatch(made, one, unit) for name, one in ladders.items()}
     for name, omega in ladders.items():
         if misses[name] is None:

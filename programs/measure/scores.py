@@ -255,12 +255,13 @@ def on_a_line(scene: Scene) -> Outcome:
     allowed = sum(end() for end in ends)
     bent = max(gap(first + second, 2 * middle), gap(more + less, 2 * first))
     if bent > 2 * allowed:
-        return not_asked("the output for a single token is not linear in it: its values cannot be read")
+        return not_asked(
+            "the output for a single token is not linear in it: its values cannot be read"
+        )
     target = (first - second).double().flatten()
     if float(target.norm()) <= 2 * allowed * math.sqrt(target.numel()):
         return undecided(
-            "the output for a single token does not depend on the token: "
-            "its values cannot be read"
+            "the output for a single token does not depend on the token: its values cannot be read"
         )
     rows, off = [d.double().flatten(), (x - y).double().flatten()], allowed
     many = _most(lambda n: call(x.expand(-1, n, -1)), one.embed + 2)

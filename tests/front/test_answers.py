@@ -285,6 +285,6 @@ def test_a_library_that_is_being_loaded_is_not_broken_off(
             while True:
                 pass
 
-    with pytest.raises(CodeFault, match=r"did not end within 0\.2 s"):
+    with pytest.raises(CodeFault, match=r"did not finish within 0\.2 s"):
         loads()
     assert sys.modules.pop("slow").whole == 1

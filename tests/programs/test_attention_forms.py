@@ -371,5 +371,5 @@ def test_what_a_mask_means_is_seen_where_it_must_be_given(
     told = adapted_as(Padded, kind="attention", settings=settings)
     word = "keep" if keeps else "hide"
     assert told.line == f"x: B n E, key_padding_mask: B n {word} -> B n E"
-    with pytest.raises(NoAdapter, match="what that means is not seen"):
+    with pytest.raises(NoAdapter, match="whose meaning is not known"):
         adapted_as(Unread, kind="attention", settings=settings)

@@ -313,7 +313,7 @@ def test_the_command_takes_a_call(tmp_path: Path, capsys: pytest.CaptureFixture[
     given = ["check", f"{file}::rotate", "--law", "norm", "--call"]
     assert main([*given, call]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert f"rotate called as told: {call}" in told
+    assert f"rotate called as given: {call}" in told
     assert "✓ norm" in told
     assert main([*given, call.replace("c: n", "d: n")]) == 2
     assert "rotate has no parameter 'd'; nearest: " in capsys.readouterr().out

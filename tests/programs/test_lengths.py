@@ -65,7 +65,7 @@ LINES: dict[str, tuple[Any, str, str]] = {
     "a memory": (
         OfMemory,
         "q: B r 8, k: B 5 8, v: B 5 8 -> B r 8",
-        "its context has 5 tokens, and no other number",
+        "its context has exactly 5 tokens",
     ),
     "a grid": (OfGrid, "x: B 3 5 24 -> B 3 5 8", "tokens fill a grid of 3 by 5 row by row"),
 }

@@ -224,7 +224,7 @@ def test_a_witness_has_no_query_before_all_keys() -> None:
 
 def test_nan_in_hidden_values_is_told() -> None:
     one = found(code(declared=FULL), "hidden-keys-do-nothing")
-    assert "NaN in a hidden value comes through" in one.why
+    assert "NaN in a hidden value leaks" in one.why
 
 
 def square(t: int, s: int) -> Tensor:

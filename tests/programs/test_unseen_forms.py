@@ -288,7 +288,7 @@ def test_a_refusal_shows_a_line_of_its_own_parameters() -> None:
     with pytest.raises(NoAdapter) as refused:
         adapted_as(strange, kind="attention")
     line = "tokens: B n E, colour = ?, seq_len = n, num_heads = H, causal = False -> B n E"
-    assert f"--call '{line}', with what it is for each ?" in refused.value.on_command_line
+    assert f"--call '{line}', with its meaning in place of each ?" in refused.value.on_command_line
     with pytest.raises(SignatureError, match="wanted what colour is"):
         parse(line)
     assert str(parse(line.replace("colour = ?", "colour: B n"))).startswith("tokens: B n E, colour")
@@ -382,7 +382,7 @@ def pooled_by(target_item: Tensor, history: Tensor) -> Tensor:
 
 
 def test_one_token_back_is_not_as_many_as_go_in() -> None:
-    with pytest.raises(SignatureError, match="wanted a token back for each that goes in"):
+    with pytest.raises(SignatureError, match="wanted one token back for each input token"):
         adapted_as(
             pooled_by, "target_item: B E constant, history: B n E tokens -> B E", kind="attention"
         )
