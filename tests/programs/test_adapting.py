@@ -149,7 +149,7 @@ def test_code_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> N
         while True:
             x = x + 1
 
-    with pytest.raises(CodeFault, match="did not end"):
+    with pytest.raises(CodeFault, match="did not finish"):
         adapted_as(forever)
 
 
