@@ -48,7 +48,7 @@ class Arithmetic(Moves):
         self.profile, self.spreads = profile, spreads
         self.least = torch.tensor(profile.least, dtype=torch.float64)
         self.overflowed = False
-        """Whether some exact value came near the largest number of its dtype, or beyond it."""
+        """Whether an exact value came close to the largest number of its dtype, or exceeded it."""
 
     def rounded(
         self, value: Tensor, radius: Tensor | None, unit: float, *, exact: bool = False

@@ -129,7 +129,7 @@ UNCHANGED = "these distributions change nothing in this statement"
 EAGER = Implementation("eager")
 
 Asked = tuple[str, Statement, Sequence[Implementation]]
-"""A claim of a statement, by its words, and the implementations it is measured in."""
+"""The words of a claim, its statement, and the implementations in which it is measured."""
 
 
 @dataclass

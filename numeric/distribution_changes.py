@@ -29,7 +29,7 @@ from .scale import Scale, terms_of, tokens
 # The roles of givens in attention, found by walking the terms
 
 BESIDE = ("broadcast", "add", "mul", "where", "maximum", "gather", "permute", "pick", "new axis")
-"""What is done to scores entry by entry, or only moves them."""
+"""Operations that act on scores entry by entry or only move them."""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def number_array(value: Any) -> Tensor:
 # Changing values so that they satisfy the hypotheses
 
 CELLS = 1 << 22
-"""The largest matrix of derivatives, in entries."""
+"""The largest Jacobian, in entries."""
 STEPS, HALVINGS = 25, 8
 
 

@@ -325,7 +325,7 @@ def place_of(place: tuple[int, ...], where: Where) -> tuple[int, ...]:
 
 
 HEADS = 2
-"""The heads of which more than the worst case is followed: each reads all keys once more."""
+"""The heads whose rows are also judged by the other policies; each reads all keys again."""
 FEWEST = 4  # rows of each other head
 SHARE = 0.1  # of the rows, for a fault whose detection probability is printed
 

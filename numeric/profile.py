@@ -107,7 +107,7 @@ class Profile:
 
 
 FULL_BLOCK = 32
-"""Blocks of queries were measured at multiples of this."""
+"""Full blocks of queries were measured at multiples of this number."""
 
 
 def _two(u: float) -> str:

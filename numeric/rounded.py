@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LARGEST = 256
 """The largest width at which the norm of a matrix is computed."""
 KEPT = 1 << 22
-"""Arrays with as many entries are not kept beside what they are computed of, for their memory."""
+"""Results with at least this many entries are not cached, to save memory."""
 
 
 def spectral(matrix: Tensor) -> float:

@@ -17,7 +17,7 @@ from attnproof.symbolic.terms import Term, free, postorder
 from .distributions import NORMAL, Distribution
 
 GIVEN_ENTRIES = 1 << 27
-"""The largest given that is drawn, in entries: 1 GiB in float64."""
+"""The largest array drawn for a given, in entries: 1 GiB in float64."""
 
 
 class UnknownScale(ValueError):

@@ -84,7 +84,7 @@ class Task:
     stored: dict[tuple[int, torch.dtype], Stored] = field(default_factory=dict)
     nearby: dict[int, Moved] = field(default_factory=dict)
     computed: dict[tuple[int, torch.dtype, Term, Where], torch.Tensor] = field(default_factory=dict)
-    """Sides that no implementation has code for, as each would compute them anew."""
+    """Sides for which no implementation has code, shared since each would compute the same."""
 
     @cached_property
     def roles(self) -> dict[str, str]:
@@ -242,9 +242,9 @@ def _code(replaced: Mapping[str, Replacement]) -> Hashable:
 # The separately measured parts of a statement: claims, with sizes and values
 
 WORK = 1 << 27
-"""The entries computed for some rows of one side, 256 multiplications counted as one."""
+"""The most entries computed for some rows of one side; 256 multiplications count as one entry."""
 PRODUCTS = 1 << 31
-"""The multiplications in one product of matrices where every entry of it is needed."""
+"""The most multiplications in one matrix product of which every entry is needed."""
 FEW_STEPS = 4  # if an equation involves stacks: for deeper ones it is hardly ever solved
 
 

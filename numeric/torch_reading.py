@@ -147,9 +147,9 @@ class TorchReading(NumberedReading):
 
 
 CACHED = 1 << 16
-"""The largest array of which a radius should be computed at once, in entries."""
+"""The largest array whose radii are computed at once, in entries."""
 FEWEST = 16
-"""Rows that are read together all the same: products of fewer are summed in another order."""
+"""At least this many rows are read together: products of fewer are summed in another order."""
 
 
 class BoundReading(NumberedReading):

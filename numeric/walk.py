@@ -22,9 +22,9 @@ from attnproof.symbolic.evaluate import Evaluator
 from attnproof.symbolic.terms import Term
 
 ENTRIES = 1 << 20
-"""The largest intermediate that is held at once, in entries."""
+"""The largest intermediate in memory at once, in entries."""
 PASSES = 1 << 31
-"""The largest intermediate that is walked through in pieces, in entries."""
+"""The largest intermediate that is evaluated in pieces, in entries."""
 
 Lengths = tuple[int, ...]
 
@@ -90,7 +90,7 @@ class Moves(ABC):
     """Operations that only move entries of any array, by :meth:`moved` and :meth:`joined`."""
 
     spreads = False
-    """Whether it matters that entries are repeated."""
+    """Whether arrays carry the spread of independent errors, for which repeated entries matter."""
 
     def moved(self, x: Any, how: Callable[[Tensor], Tensor], *, again: bool = False) -> Any:
         """Move entries of a tensor or of an array of ours; ``again``: some occur more than once."""
@@ -181,9 +181,9 @@ class RowWalk(Evaluator, ABC):
         self.composed: dict[tuple[Term, Rows | None], Rows] = {}
         self.cut: dict[tuple[Rows, int], Sequence[Rows]] = {}
         self.passing: list[dict[Any, Any]] = [self.composed]
-        """Tables that forget what they were given for pieces of a whole."""
+        """Tables that discard entries added while a term is evaluated in pieces."""
         self.partly: set[str] = set()
-        """The replaced definitions that were run for the selected rows only."""
+        """The replaced definitions that ran for the selected rows only."""
         self._peaks: dict[Term, tuple[int, tuple[Term, ...]]] = {}
 
     @abstractmethod

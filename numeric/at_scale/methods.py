@@ -42,9 +42,9 @@ WAYS = {
 }
 USUAL = ("sampled", "clustered", "alone")
 PAIRS = 1 << 34
-"""The most scores a whole forward may have: 45,000 tokens in 8 heads, half a minute of 2 cores."""
+"""The most scores of a whole forward pass: 45,000 tokens in 8 heads, half a minute on 2 cores."""
 HELD_PAIRS = 1 << 28
-"""The same for a kernel that holds them all."""
+"""The same for a kernel that keeps all scores in memory."""
 COPIES = 6  # of one input: inputs drawn and permuted, the output, and float64 pieces of it
 
 

@@ -26,11 +26,11 @@ from .record import FunctionRecord, KernelRecord, least_of, normal_of
 # Errors of elementary functions in a dtype, against float64
 
 MARGIN = 1.25
-"""Over the largest error of a sample; where every number was tried it is 1."""
+"""Factor on the largest error of a sample; 1 if every number of the dtype was tried."""
 DRAWS, BALLS, ROWS, PRECISION = 1 << 18, 3_000, 1 << 12, 120
 Softmax = Callable[[Tensor, int], Tensor]
 USELESS = 2.0**60
-"""In the place of an infinite error, which a record cannot hold."""
+"""Recorded instead of an infinite error, which JSON cannot represent."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def function_errors(
 # Attention kernels, end to end: the error of a weight, the order of the sum, what is stored
 
 Kernel = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(1, heads, r, ℓ), (1, heads, n, ℓ), (1, heads, n, d) to (1, heads, r, d)."""
+"""Maps (1, heads, r, ℓ), (1, heads, n, ℓ), (1, heads, n, d) to (1, heads, r, d)."""
 WIDTH, COLUMNS, KEYS = 16, 64, 64
 FAR = 0.25  # of a roundoff: storing a number causes a much larger difference
 

@@ -31,7 +31,7 @@ from .record import ATTENTION, FULL, PRODUCT, SUM, bits_of
 # The order in which an operation sums
 
 Summed = Callable[[Tensor], Tensor]
-"""Sums over the last axis of (cases, n)."""
+"""A sum over the last axis of an array (cases, n)."""
 HELD = 1 << 25
 MANY = 20_000
 HALVES = 96
@@ -171,9 +171,9 @@ def softmax_depth(
 
 WIDTHS = (1, 8, 16, 33, 64)
 QUERIES = ((1, 0), (33, 0), (33, 32))
-"""Numbers of queries, and the one that is looked at; the last of 33 may be alone in its block."""
+"""Number of queries and the row that is examined; the last of 33 may be alone in its block."""
 FULL_QUERIES = ((32, 0), (288, 287), (800, 799))
-"""Multiples of 32, with every size of block of queries that the kernels of torch choose by them."""
+"""The same for multiples of 32, which cover every query block size that torch's kernels choose."""
 
 
 def sums() -> Iterator[tuple[str, Summed]]:

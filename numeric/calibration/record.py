@@ -188,7 +188,7 @@ def _processor() -> tuple[str, tuple[str, ...]]:
 # The record of a calibration: what was measured, and the constants that follow from it
 
 FORMAT: Final = 1
-"""Goes up with every change of what is measured or how: older files are then measured again."""
+"""Increased whenever the measurements change, so that older files are measured again."""
 
 
 class FunctionRecord(Record):
@@ -298,7 +298,7 @@ class Calibration(Record):
 # The constants of rounding bounds that follow from the measurements
 
 SUM, SOFTMAX, PRODUCT, ATTENTION = "sum", "softmax", "product", "attention"
-"""With these words the operations of order records begin."""
+"""The first word of the operation in an order record."""
 FULL, WEIGHTS = "full blocks", "the sum of weights"
 
 

@@ -25,12 +25,12 @@ ROW_AXIS = {
 }
 NOT_KERNELS = ("ERROR", "OVERRIDEABLE")
 HELD_PAIRS = 1 << 25
-"""The most scores or mask entries that are held at once."""
+"""The most scores or mask entries in memory at once."""
 WALKED_PAIRS = 1 << 33
-"""The most scores a fused kernel is asked to walk through: one head of 65,536 tokens twice."""
+"""The most scores that a fused kernel is called for: two heads of 65,536 tokens."""
 REFUSALS = ("No available kernel", "No viable backend")
 _CHOSEN = threading.Lock()
-"""torch keeps one choice of backends for all threads: one call at a time has its own."""
+"""The choice of backends in torch is shared by all threads, so calls are made one at a time."""
 
 
 class Backend(NamedTuple):

@@ -56,10 +56,10 @@ from .weights import Attended, attended, eager_kernel, in_every_kernel, kernel_o
 LIMIT = 5.3
 KEY_LIMIT = 7.0
 CANDIDATES = 3
-"""The keys whose deviation is computed in full: those that stand out most in a shorter one."""
+"""The number of keys whose deviation is computed in full, chosen by a partial deviation."""
 WORTH = 0.5  # of the limit: a partial deviation makes z larger, so smaller z need no more work
 NEGLIGIBLE = 1e-60
-"""A weight so small is left out of the direction of its key: nothing could tell it from 0."""
+"""Smaller weights are omitted from the direction of their key: they are zero for every test."""
 
 
 @dataclass(frozen=True)
@@ -336,7 +336,7 @@ def standing_out(
 
 CPU = torch.device("cpu")
 LARGEST = 1 << 24
-"""The most weights that are held at once; of more, the first rows are looked at."""
+"""The most weights in memory at once; if there are more, only the first rows are tested."""
 BASE_STEP, POSITION_STEP = 1e-7, 1e-4
 
 
@@ -395,7 +395,7 @@ class Moved:
     sample: Sample
     readings: dict[tuple[str, ...], TorchReading] = field(default_factory=dict)
     known: dict[tuple[object, ...], Tensor] = field(default_factory=dict)
-    """The changes that were computed so far."""
+    """The changes computed so far."""
 
     def names(self, kind: str, *terms: Term) -> tuple[str, ...]:
         """The givens of a kind that terms read."""

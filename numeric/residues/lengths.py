@@ -20,17 +20,17 @@ from .towers import Tower
 # The work for some rows of a term: computed entries, and matrix products
 
 BUDGET = 1 << 22
-"""The entries of one side; some 10 ns each on one core."""
+"""The most entries computed for one side, at about 10 ns each on one core."""
 MULTIPLIED = 256
-"""The multiplications of a product of matrices that take as long as one entry."""
+"""The multiplications in a matrix product that take as long as one entry."""
 
 ROTATED, RAISED, REFLECTED = 32, 16, 64
-"""What a multiple of an angle, an unknown function and a reflected matrix cost in entries."""
+"""The costs, in entries, of an angle multiple, an unknown function and a reflected matrix."""
 DEPTH = 12
-"""What a natural number or an index counts for, as a depth."""
+"""The number of steps that a natural number or an index counts as when it is a depth."""
 
 Wanted = tuple[int | None, ...]
-"""How many places of every axis are wanted; None is all."""
+"""The number of places wanted on each axis; None means all."""
 
 
 def work(term: Term, sizes: Mapping[str, int], wanted: Wanted) -> int:

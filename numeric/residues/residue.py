@@ -55,7 +55,7 @@ CONSTANT = Degree(0, 0)
 
 EXACT = 2**53
 ONCE = 2**50
-"""The largest numbers that one reduction takes between −p/2 and p/2; see ``arithmetic``."""
+"""The largest numbers that one reduction brings between −p/2 and p/2; see ``arithmetic``."""
 
 
 def _either(a: Tensor | None, b: Tensor | None) -> Tensor | None:

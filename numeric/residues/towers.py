@@ -24,7 +24,7 @@ from .residue import ONCE, Degree, FieldArithmetic, NoResidue, Residue, common
 # Angles as points of the circle c² + s² = 1 modulo a prime: adding angles multiplies points
 
 Circle = tuple[Tensor, Tensor]
-"""Cosines and sines, as whole numbers in float64."""
+"""Cosines and sines, as integers in float64."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,4 +8,4 @@ held as DTensors, operation by operation.
 __all__ = ["SIDES_DIFFER"]
 
 SIDES_DIFFER = "the sides differ"
-"""The reason of a violated equation whose sides are both what their definitions say."""
+"""The reason for a violated equation whose sides both agree with their definitions."""

@@ -31,7 +31,7 @@ from ..devices import called, synchronize
 # Queries, keys and values distributed over processes, as DTensors
 
 BLOCK = 32
-"""Queries in whole blocks of so many are computed alike, whatever stands beside them."""
+"""Whole blocks of this many queries give the same bits whatever the other queries are."""
 
 
 class CannotShare(ValueError):

@@ -50,11 +50,11 @@ from ..walk import Replacement, TooLarge, Where
 # Evaluation of a term on distributed arrays, or on gathered ones if DTensor has no rule
 
 PLACES = {torch.index_select, torch.take_along_dim, torch.gather}
-"""They pick places of an axis, of which each process has a part."""
+"""Functions that select places of an axis, of which each process holds a part."""
 
 PRODUCTS = ("matmul", "__matmul__", "__rmatmul__")
 NO_RULE = ("does not have a sharding strategy", "unevenly sharded tensor")
-"""What DTensor says where it has no rule; it tells so from shapes, in every process alike."""
+"""DTensor's errors if it has no rule; they depend on shapes only, so all processes raise them."""
 
 
 class SharedReading(TorchReading):

@@ -65,4 +65,4 @@ READERS = {
     "mask": "masks",
     "layer": "influence",
 }
-"""The module that reads each kind of code."""
+"""The module that identifies each kind of code."""

@@ -507,4 +507,4 @@ RULES: dict[str, Callable[[Any, dict[str, Part], Suggestions], Iterator[Remark]]
     "mask": _mask,
     "layer": _mask,
 }
-"""The remarks on each kind of code."""
+"""The function that yields the remarks on each kind of code."""
