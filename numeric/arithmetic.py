@@ -76,7 +76,7 @@ class Arithmetic(Moves):
             radius = torch.where(value.isinf(), 0.0, radius)
         result = Rounded(self, value, radius, unit)
         if own is not None and self.spreads:
-            result.knows("storing", unit, own)
+            result.remember("storing", unit, own)
         return result
 
     def storing(self, value: Tensor, unit: float) -> Tensor:
@@ -125,7 +125,7 @@ class Arithmetic(Moves):
     def stored(self, x: Rounded, unit: float) -> Rounded:
         """Store x in a narrower dtype."""
         result = self.rounded(x.value, x.radius, unit)
-        return result.settled([(x, None)], result.storing(unit)) if self.spreads else result
+        return result.set_errors([(x, None)], result.storing(unit)) if self.spreads else result
 
     def _function(
         self,
@@ -142,7 +142,7 @@ class Arithmetic(Moves):
         value = how(x.value)
         own = self.profile.function_error * self.inner(x.unit) * value.abs()
         result = self.rounded(value, spread(value, x.error()) + own, x.unit)
-        return result.sloped(x, slope, self.profile.function_error)
+        return result.set_errors_of_function(x, slope, self.profile.function_error)
 
     def exp(self, x: Rounded) -> Rounded:
         """exp, for which exp(x ± r) is within exp(x)·(exp(r) − 1) of exp(x)."""
@@ -188,7 +188,7 @@ class Arithmetic(Moves):
     def abs(self, x: Rounded) -> Rounded:
         """The absolute value, exact; errors near 0 no longer have mean zero."""
         result = Rounded(self, x.value.abs(), x.radius, x.unit)
-        return self._kinked(result, x, lambda: x.value.abs() > x.likely())
+        return self._kinked(result, x, lambda: x.value.abs() > x.smallest_radius())
 
     def _kinked(
         self,
@@ -202,8 +202,8 @@ class Arithmetic(Moves):
             return result
         kept = smooth()
         bent = ~kept if rough is None else rough()
-        also = torch.where(bent, x.likely(), 0.0) if bool(bent.any()) else None
-        return result.settled([(x, kept.double())], None, also=also)
+        also = torch.where(bent, x.smallest_radius(), 0.0) if bool(bent.any()) else None
+        return result.set_errors([(x, kept.double())], None, also=also)
 
     def cos(self, x: Rounded) -> Rounded:
         """cos, which keeps the absolute error of the angle and stores its result with the data."""
@@ -223,8 +223,8 @@ class Arithmetic(Moves):
         )
         if not self.spreads:
             return result
-        steep = (slope(x.value).abs() + x.likely()).clamp(max=1)
-        return result.settled([(x, steep)], result.storing(result.unit) + own)
+        steep = (slope(x.value).abs() + x.smallest_radius()).clamp(max=1)
+        return result.set_errors([(x, steep)], result.storing(result.unit) + own)
 
     def maximum(self, x: Any, y: Any) -> Rounded:
         """The larger value, with the larger radius."""
@@ -233,11 +233,12 @@ class Arithmetic(Moves):
         result = Rounded(self, torch.maximum(a.value, b.value), radius, unit)
         if not self.spreads:
             return result
-        certain = (a.value - b.value).abs() > a.likely() + b.likely()
-        if not b.is_off():
+        certain = (a.value - b.value).abs() > a.smallest_radius() + b.smallest_radius()
+        if not b.has_errors():
             return self._kinked(result, a, lambda: certain & (a.value > b.value), lambda: ~certain)
-        far = torch.maximum(a.likely(), b.likely())  # if the choice is uncertain, the larger error
-        result.shared, result.varied = far.expand(result.value.shape), False
+        # if the choice is uncertain, the larger error
+        far = torch.maximum(a.smallest_radius(), b.smallest_radius())
+        result.shared, result.distinct = far.expand(result.value.shape), False
         return result
 
     def where(self, condition: Tensor, x: Any, y: Any) -> Rounded:
@@ -252,7 +253,7 @@ class Arithmetic(Moves):
         if not self.spreads:
             return result
         taken = condition.double()
-        return result.settled([(a, taken), (b, 1 - taken)])
+        return result.set_errors([(a, taken), (b, 1 - taken)])
 
     # shape
 
@@ -296,7 +297,7 @@ class Arithmetic(Moves):
         far = [plus(radius_of(c), a.shared) for c, a in zip(common, arrays, strict=True)]
         if any(f is not None for f in far):
             result.shared = how([_filled(f, a) for f, a in zip(far, arrays, strict=True)])
-        result.varied = all(a.varied for a in arrays) and multiplicity(result.value) == 1
+        result.distinct = all(a.distinct for a in arrays) and multiplicity(result.value) == 1
         return result
 
     def sum(self, x: Rounded, axis: int) -> Rounded:

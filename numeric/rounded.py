@@ -71,7 +71,7 @@ def gamma(k: float, u: float) -> float:
     return k * u / (1 - k * u) if k * u < 1 else math.inf
 
 
-def _is_one_array(a: Tensor | None, b: Tensor | None) -> bool:
+def _is_same_array(a: Tensor | None, b: Tensor | None) -> bool:
     if a is None or b is None:
         return a is b
     return (a.data_ptr(), a.shape, a.stride()) == (b.data_ptr(), b.shape, b.stride())
@@ -115,10 +115,10 @@ class Rounded:
 
     __slots__ = (
         "__weakref__",
+        "_distinct",
         "_near",
         "_norm",
         "_once",
-        "_varied",
         "arithmetic",
         "met",
         "parts",
@@ -144,7 +144,7 @@ class Rounded:
         self._norm: float | None = None
         self.parts: tuple[Part, ...] = ()
         self.shared: Tensor | None = radius
-        self._varied: bool | None = None
+        self._distinct: bool | None = None
         self._near: tuple[Any, ...] = ()
         self._once: dict[object, tuple[object, Any]] = {}
         self.met: list[Scores] = []
@@ -175,7 +175,7 @@ class Rounded:
             return result
         shared = plus(radius_of(self.parts), self.shared) if again else self.shared
         result.shared = None if shared is None else how(shared.expand(self.value.shape))
-        result.varied = self.varied and not again
+        result.distinct = self.distinct and not again
         if not again:
             result.parts = tuple(
                 replace(p, view=object(), sigma=how(p.sigma.expand(self.value.shape)))
@@ -183,20 +183,20 @@ class Rounded:
             )
         return result
 
-    def is_one_with(self, other: Rounded) -> bool:
+    def equals_exactly(self, other: Rounded) -> bool:
         """Whether both are views of the same arrays with the same errors."""
         arrays = [[x.value, x.radius, x.shared, *(p.sigma for p in x.parts)] for x in (self, other)]
         return (
             self.unit == other.unit
             and [p.sources for p in self.parts] == [p.sources for p in other.parts]
             and [p.single for p in self.parts] == [p.single for p in other.parts]
-            and all(map(_is_one_array, *arrays))
+            and all(map(_is_same_array, *arrays))
         )
 
-    def anew(self) -> Rounded:
+    def with_fresh_errors(self) -> Rounded:
         """A copy with its own, independent roundings."""
         result = Rounded(self.arithmetic, self.value, self.radius, self.unit)
-        result.shared, result.total, result._varied = self.shared, self.total, self._varied
+        result.shared, result.total, result._distinct = self.shared, self.total, self._distinct
         result.parts = tuple(Part.fresh(p.sigma, single=p.single) for p in self.parts)
         return result
 
@@ -220,7 +220,7 @@ class Rounded:
         found: A = known[1]
         return found
 
-    def knows(self, what: object, of: object, found: Tensor) -> None:
+    def remember(self, what: object, of: object, found: Tensor) -> None:
         """Cache a result that is already known."""
         if self.value.numel() < KEPT:
             self._once[what] = (of, found)
@@ -249,17 +249,17 @@ class Rounded:
     # how errors spread
 
     @property
-    def varied(self) -> bool:
+    def distinct(self) -> bool:
         """Whether no absolute value is known to occur twice."""
-        if self._varied is None:
-            self._varied = multiplicity(self.value) == 1
-        return self._varied
+        if self._distinct is None:
+            self._distinct = multiplicity(self.value) == 1
+        return self._distinct
 
-    @varied.setter
-    def varied(self, known: bool) -> None:
-        self._varied = known
+    @distinct.setter
+    def distinct(self, known: bool) -> None:
+        self._distinct = known
 
-    def settled(
+    def set_errors(
         self,
         terms: Sequence[tuple[Rounded, Tensor | None]],
         fresh: Tensor | None = None,
@@ -268,46 +268,46 @@ class Rounded:
     ) -> Rounded:
         """Set the errors of Σ c·x, one rounding per entry, and further shared errors."""
         kept, shared = linear(self.value.shape, terms)
-        self.varied = any(x.varied for x, _ in terms if x.value.shape == self.value.shape)
-        return self.holding(kept, plus(shared, also), fresh)
+        self.distinct = any(x.distinct for x, _ in terms if x.value.shape == self.value.shape)
+        return self.set_parts(kept, plus(shared, also), fresh)
 
-    def holding(
+    def set_parts(
         self, kept: list[Part], shared: Tensor | None, fresh: Tensor | None, *more: Part
     ) -> Rounded:
         """Set these parts, one rounding per entry, and further independent parts."""
         new = more if fresh is None else (*more, Part.fresh(fresh, single=True))
-        self.parts, self.shared, self.varied = with_fresh(
-            self.value, kept, shared, new, varied=self.varied
+        self.parts, self.shared, self.distinct = with_fresh(
+            self.value, kept, shared, new, distinct=self.distinct
         )
         return self
 
-    def own(self) -> Tensor | None:
+    def sigma(self) -> Tensor | None:
         """The sub-Gaussian parameter of the errors that are independent between entries."""
         if len(self.parts) < 2:
             return root(self.parts)
         return self.once("own", self.parts, lambda: cast("Tensor", root(self.parts)))
 
-    def own_square(self) -> Tensor | None:
+    def sigma_square(self) -> Tensor | None:
         """The square of :meth:`own`, expanded to the shape."""
-        own = self.own()
+        own = self.sigma()
         if own is None:
             return None
         return self.once("own square", self.parts, lambda: own.expand(self.value.shape).square())
 
-    def probable(self) -> Tensor:
+    def probable_radius(self) -> Tensor:
         """The radius that independent errors of mean zero hardly ever exceed."""
         found = plus(radius_of(self.parts), self.shared)
         if found is None:
             return torch.zeros_like(self.value)
         return found.nan_to_num(nan=math.inf).expand(self.value.shape)
 
-    def likely(self) -> Tensor:
-        """The probable radius, or the deterministic one if that is smaller."""
+    def smallest_radius(self) -> Tensor:
+        """The probable or the deterministic radius, whichever is smaller, entry by entry."""
         if not self.arithmetic.spreads:
             return self.error()
         state = (self.parts, self.shared, self.radius)
         if len(self._near) != 4 or any(a is not b for a, b in zip(self._near, state, strict=False)):
-            self._near = (*state, torch.minimum(self.probable(), self.error()))
+            self._near = (*state, torch.minimum(self.probable_radius(), self.error()))
         near: Tensor = self._near[3]
         return near
 
@@ -319,17 +319,19 @@ class Rounded:
             return found
         return self.arithmetic.storing(self.value, unit)
 
-    def sloped(self, of: Rounded, slope: Callable[[Tensor], Tensor], units: float) -> Rounded:
+    def set_errors_of_function(
+        self, of: Rounded, slope: Callable[[Tensor], Tensor], units: float
+    ) -> Rounded:
         """Set the errors of a function of another array, given its slope within a radius.
 
         ``units``: the error of the function itself, in unit roundoffs.
         """
         if not self.arithmetic.spreads:
             return self
-        near = of.likely()
+        near = of.smallest_radius()
         steep = torch.where(near == 0, 0.0, slope(near))
         fresh = self.storing(self.unit + units * self.arithmetic.inner(of.unit))
-        return self.settled([(of, steep)], fresh)
+        return self.set_errors([(of, steep)], fresh)
 
     # operations
 
@@ -344,7 +346,7 @@ class Rounded:
             result.total = result.stored_total(a.total_error() + b.total_error())
         if not self.arithmetic.spreads:
             return result
-        return result.settled([(a, None), (b, None)], None if exact else result.storing(unit))
+        return result.set_errors([(a, None), (b, None)], None if exact else result.storing(unit))
 
     def __mul__(self, other: Any) -> Rounded:
         a, b, unit = self.arithmetic.pair(self, other)
@@ -359,11 +361,13 @@ class Rounded:
         if not self.arithmetic.spreads:
             return result
         exact = power_of_two or (number and abs(other) in (0, 1))
-        both = a.likely() * b.likely() if a.is_off() and b.is_off() else None
+        both = (
+            a.smallest_radius() * b.smallest_radius() if a.has_errors() and b.has_errors() else None
+        )
         fresh = None if exact else result.storing(unit)
-        return result.settled([(a, b.value), (b, a.value)], fresh, also=both)
+        return result.set_errors([(a, b.value), (b, a.value)], fresh, also=both)
 
-    def is_off(self) -> bool:
+    def has_errors(self) -> bool:
         """Whether any errors are known."""
         return bool(self.parts) or self.shared is not None
 
@@ -396,7 +400,7 @@ class Rounded:
             inverse = self.arithmetic.rounded(
                 1 / self.value, r / (size * (size - r).clamp(min=0)), self.unit
             )
-            return inverse.sloped(self, slope, 0.0)
+            return inverse.set_errors_of_function(self, slope, 0.0)
         units = self.arithmetic.profile.power_error
         if exponent == 2:  # (x + r)² − x² without cancellation
             value = power = self.square
@@ -406,7 +410,9 @@ class Rounded:
             spread = (size + r) ** exponent - power
         spread = spread.add_(power, alpha=units * self.arithmetic.inner(self.unit))
         result = self.arithmetic.rounded(value, spread, self.unit)
-        return result.sloped(self, lambda r: exponent * (size + r) ** (exponent - 1), units)
+        return result.set_errors_of_function(
+            self, lambda r: exponent * (size + r) ** (exponent - 1), units
+        )
 
     def sum(self, axis: int) -> Rounded:
         """The sum over an axis, in the measured order.
@@ -427,9 +433,9 @@ class Rounded:
             for p in self.parts
         ]
         shared = None if self.shared is None else self.shared.expand(shape).sum(axis)
-        result.varied = self.varied
+        result.distinct = self.distinct
         more = (Part.fresh(math.sqrt(terms) * u * size, single=False),) if shape[axis] > 1 else ()
-        return result.holding(kept, shared, result.storing(self.unit), *more)
+        return result.set_parts(kept, shared, result.storing(self.unit), *more)
 
     def __matmul__(self, other: Rounded) -> Rounded:
         rows = self.shape[-2] if self.ndim > 1 else 1
@@ -455,7 +461,7 @@ class Rounded:
 
     def selects(self, axis: int) -> tuple[Tensor, Tensor] | None:
         """Apply :func:`selection` to a matrix of exact numbers, such as that of a permutation."""
-        if self.ndim != 2 or self.radius is not None or self.is_off() or not self.value.numel():
+        if self.ndim != 2 or self.radius is not None or self.has_errors() or not self.value.numel():
             return None
         return self.once(("selects", axis), self.value, lambda: selection(self.value, axis))
 
@@ -549,7 +555,7 @@ class Rounded:
         """Set the spread of the errors of a product, in which each entry enters many results."""
         profile = self.arithmetic.profile
         size, other = self.size, b.size
-        mine, theirs = self.own_square(), b.own_square()
+        mine, theirs = self.sigma_square(), b.sigma_square()
         squares = [
             None if mine is None else times(mine, b.square),
             None if theirs is None else times(self.square, theirs),
@@ -568,7 +574,9 @@ class Rounded:
             None if spread is None else LAMBDA * spread,
             None if r is None else times(r.expand(size.shape), other),
             None if far is None else times(size, far.expand(other.shape)),
-            times(self.likely(), b.likely()) if self.is_off() and b.is_off() else None,
+            times(self.smallest_radius(), b.smallest_radius())
+            if self.has_errors() and b.has_errors()
+            else None,
         )
         left = self.lengths[..., None] if b.value.ndim > 1 else self.lengths
         right = b.once(
@@ -580,9 +588,9 @@ class Rounded:
             right = right.squeeze(-2)
             left = left if left.ndim == 0 else left.squeeze(-1)[..., None]
         summed = math.sqrt(terms + 1) * profile.product * (left * right)
-        product.varied = self.varied and b.varied
+        product.distinct = self.distinct and b.distinct
         whole = product.value.shape
-        product.holding([], shared, stored, Part.fresh(summed.expand(stored.shape), single=False))
+        product.set_parts([], shared, stored, Part.fresh(summed.expand(stored.shape), single=False))
         if stored.shape != whole:
             product.parts = tuple(replace(p, sigma=p.sigma.expand(whole)) for p in product.parts)
             product.shared = None if product.shared is None else product.shared.expand(whole)

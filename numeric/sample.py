@@ -97,8 +97,8 @@ class SmoothFunction:
         if not isinstance(x, Rounded):
             return x @ weight
         last = self.last.get(k)
-        if last is not None and last[0].is_one_with(x):
-            return last[1].anew()
+        if last is not None and last[0].equals_exactly(x):
+            return last[1].with_fresh_errors()
         found = x @ weight
         self.last[k] = (x, found)
         return found

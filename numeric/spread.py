@@ -43,8 +43,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     from .rounded import Rounded
 
-ALIKE = 8  # equal numbers in an array, beyond which its roundings are shared
-COUNTED = 1 << 13  # entries up to which equal numbers are counted in the whole array
+MOST_EQUAL = 8  # equal numbers of an array whose roundings still count as independent
+COUNTED_IN_FULL = 1 << 13  # entries up to which equal numbers are counted in the whole array
 
 
 def multiplicity(*parts: Tensor) -> int:
@@ -53,8 +53,8 @@ def multiplicity(*parts: Tensor) -> int:
     Equal sizes have equal roundings.  The array may come in parts, which are concatenated along the
     second last axis.
     """
-    if sum(part.numel() for part in parts) <= COUNTED:
-        return _most(torch.cat([part.reshape(-1) for part in parts]))
+    if sum(part.numel() for part in parts) <= COUNTED_IN_FULL:
+        return _multiplicity_of(torch.cat([part.reshape(-1) for part in parts]))
     shape = list(parts[0].shape)
     if len(parts) > 1:
         shape[-2] = sum(part.shape[-2] for part in parts)
@@ -63,7 +63,7 @@ def multiplicity(*parts: Tensor) -> int:
         for back in (2, 1) if length > 1 else ():
             at: list[Any] = [n // back - (back == 1) for n in shape]
             at[axis] = slice(None)
-            most = max(most, _most(_line(parts, at)))
+            most = max(most, _multiplicity_of(_line(parts, at)))
     return most
 
 
@@ -81,12 +81,12 @@ def _line(parts: Sequence[Tensor], at: list[Any]) -> Tensor:
     return part[(*at[:-2], row, at[-1])]
 
 
-def copies(value: Tensor) -> int:
+def whole_multiplicity(value: Tensor) -> int:
     """How often some absolute value occurs in the whole array."""
-    return _most(value.reshape(-1))
+    return _multiplicity_of(value.reshape(-1))
 
 
-def _most(line: Tensor) -> int:
+def _multiplicity_of(line: Tensor) -> int:
     sizes = line.abs().cpu().numpy()
     sizes = np.sort(sizes[(sizes > 0) & (sizes < math.inf)])
     ends = np.flatnonzero(sizes[1:] != sizes[:-1])
@@ -198,14 +198,14 @@ MOST_PARTS = 4
 
 
 def with_fresh(
-    value: Tensor, kept: list[Part], shared: Tensor | None, fresh: Sequence[Part], *, varied: bool
+    value: Tensor, kept: list[Part], shared: Tensor | None, fresh: Sequence[Part], *, distinct: bool
 ) -> tuple[tuple[Part, ...], Tensor | None, bool]:
     """Return parts and shared errors after adding fresh roundings, and whether the values vary.
 
-    ``varied``: no size is known to occur twice.
+    ``distinct``: no size is known to occur twice.
     """
-    alike = 1 if varied else multiplicity(value)
-    if alike <= ALIKE:
+    alike = 1 if distinct else multiplicity(value)
+    if alike <= MOST_EQUAL:
         grown = (replace(p, sigma=sqrt(alike) * p.sigma) for p in fresh)
         kept = [*kept, *(grown if alike > 1 else fresh)]
     else:

@@ -62,7 +62,7 @@ def probable(
     sides = wide(*computed)
     if unusable(sides, bounds) is not None:
         return None
-    radii = [bound.likely() for bound in bounds]
+    radii = [bound.smallest_radius() for bound in bounds]
     told = "the {} side is off its definition in float64 by more than its errors spread"
     found = each(sides, bounds, [radius * (1 + REFERENCE_SHARE) for radius in radii], told)
     if equal:

@@ -46,7 +46,7 @@ from ..implementations.scaled_dot_product import ROW_AXIS
 from ..reading import RowReading
 from ..rounded import Rounded
 from ..sample import Sample
-from ..spread import ALIKE, copies, multiplicity, sources
+from ..spread import MOST_EQUAL, multiplicity, sources, whole_multiplicity
 from ..torch_reading import BoundReading, TorchReading
 from ..walk import Rows, Where, forgetting
 from .weights import Attended, attended, eager_kernel, in_every_kernel, kernel_of, size_square
@@ -157,7 +157,7 @@ class Seen:
         inputs = {
             "query": (call.query, call.own_query),
             "key": (call.key, call.own_key),
-            "value": (call.value, _whole(call.value, call.value.own())),
+            "value": (call.value, _whole(call.value, call.value.sigma())),
         }
         sigmas, fixed = [], 0.0
         for name, (x, own) in inputs.items():
@@ -254,7 +254,7 @@ class Generic:
     @cached_property
     def alike(self) -> int:
         """How often one number occurs anywhere, as a difference does along every diagonal."""
-        return max(1, copies(self.bound.value))
+        return max(1, whole_multiplicity(self.bound.value))
 
     def on(self, name: str) -> Projected:
         """The projection on a direction by its name."""
@@ -262,7 +262,7 @@ class Generic:
 
     def along(self, direction: Tensor) -> Projected:
         """The projection, adding independent errors in quadrature and the others linearly."""
-        own, shared = _whole(self.bound, self.bound.own()), _whole(self.bound, self.bound.shared)
+        own, shared = _whole(self.bound, self.bound.sigma()), _whole(self.bound, self.bound.shared)
         variance = 0.0 if own is None else self.alike * float((own * direction).square().sum())
         fixed = 0.0 if shared is None else float((shared * direction.abs()).nan_to_num().sum())
         return Projected(float((self.error * direction).sum()), variance, fixed)
@@ -451,7 +451,7 @@ def seen(
     inside = _inside_call(reading, moved, side, where, error, implementation)
     if inside:
         alike = _alike([one.call.scores for one in inside])
-        if alike <= ALIKE:
+        if alike <= MOST_EQUAL:
             return [replace(one, alike=alike) for one in inside]
     return (Generic(bound, error, _whole_side(moved, side, where, bound)),)
 

@@ -155,7 +155,7 @@ class Attended:
     def bias(self) -> Tensor | None:
         """The likely error of a bias."""
         bias = self.scores.bias
-        return None if bias is None else bias.likely()
+        return None if bias is None else bias.smallest_radius()
 
     @property
     def scale_error(self) -> float:
@@ -239,7 +239,7 @@ def squared(x: Scores) -> Tensor:
 
 def _read(x: Rounded, unit: float) -> Tensor | None:
     """The independent errors after a factor is read, or stored, with this roundoff."""
-    own = x.own()
+    own = x.sigma()
     own = None if own is None else own.expand(x.value.shape)
     if not unit:
         return own
@@ -252,7 +252,7 @@ def _read(x: Rounded, unit: float) -> Tensor | None:
 
 def _read_square(x: Rounded, unit: float) -> Tensor | None:
     """The square of the result of :func:`_read`."""
-    own = x.own_square()
+    own = x.sigma_square()
     if not unit:
         return own
     return x.once(
@@ -321,7 +321,7 @@ def attention_spread(
     if call.stored_weight:
         square = square + call.stored_weight**2 * squared(x)
     square = square + call.sums.square()
-    own = value.own_square()
+    own = value.sigma_square()
     theirs = None
     if own is not None:
         theirs = x.once("values", lambda: p.square() @ own)
@@ -337,7 +337,7 @@ def attention_spread(
     if call.flushed is not None:
         shared = shared + call.flushed @ v.size
     shared = torch.where(left > 0, shared / left, inf)
-    return result.settled([], call.stored, also=shared)
+    return result.set_errors([], call.stored, also=shared)
 
 
 def softmax_spread(s: Rounded) -> Rounded:
@@ -360,10 +360,10 @@ def softmax_spread(s: Rounded) -> Rounded:
     factor = e.div_(far.clamp(min=1e-300)).div_(left).masked_fill_(~(left > 0), inf)
     weight = factor.mul_(p).masked_fill_(unseen, 0.0)
     kept = [Part(x.sources, x.view, weight * x.sigma, x.single) for x in parts]
-    result.varied = s.varied
+    result.distinct = s.distinct
     also = weight * (rows if shared is None else shared + rows)
     also.masked_fill_(unseen, 0.0)
-    return result.holding(kept, also, result.storing(result.unit))
+    return result.set_parts(kept, also, result.storing(result.unit))
 
 
 def probable(replaced: Replacement) -> Replacement:

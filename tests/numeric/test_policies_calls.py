@@ -69,7 +69,7 @@ def test_only_what_no_replaced_definition_has_a_part_in_is_shared(name: str) -> 
     one, alone = reading(plain, **other), reading(**other)
     found, wanted = one.read(side, AT), alone.read(side, AT)
     assert torch.allclose(found.value, wanted.value, rtol=0, atol=1e-12)
-    assert torch.allclose(found.likely(), wanted.likely(), rtol=1e-6)
+    assert torch.allclose(found.smallest_radius(), wanted.smallest_radius(), rtol=1e-6)
     assert one.is_plain(side) == (name != "rotate_half")
     assert torch.equal(plain.read(side, AT).value, found.value) == (name != "rotate_half")
 
@@ -110,7 +110,7 @@ def test_what_implementations_have_in_common_is_computed_once(
     assert (len(rotated), len(scored)) == (2 * before[0], 2 * before[1])
     for ours, theirs in zip(found, wanted, strict=True):
         assert torch.equal(ours.value, theirs.value)
-        assert torch.equal(ours.likely(), theirs.likely())
+        assert torch.equal(ours.smallest_radius(), theirs.smallest_radius())
 
 
 @pytest.mark.parametrize("replaced", [{}, attention_of("flash")])
@@ -125,7 +125,10 @@ def test_rows_in_pieces_have_the_bounds_of_rows_at_once(
     assert [len(rows.places) for rows, _ in cut.pieces(side, where) if rows] == [FEWEST] * 3
     found = cut.read(side, where)
     assert torch.allclose(found.value, wanted.value, rtol=0, atol=1e-12)
-    for ours, theirs in ((found.error(), wanted.error()), (found.likely(), wanted.likely())):
+    for ours, theirs in (
+        (found.error(), wanted.error()),
+        (found.smallest_radius(), wanted.smallest_radius()),
+    ):
         assert torch.allclose(ours, theirs, rtol=1e-6)
 
 

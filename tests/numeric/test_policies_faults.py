@@ -257,7 +257,7 @@ def test_values_that_are_keys_too_have_the_errors_of_the_keys() -> None:
     )
     query = numbers.exact(torch.ones(1, 1, dtype=torch.float64))
     same, other = (
-        float(attention_spread(AttentionBound(), query, once, value).probable())
+        float(attention_spread(AttentionBound(), query, once, value).probable_radius())
         for value in (once, twice)
     )
     assert same > other
@@ -288,4 +288,6 @@ def test_an_angle_is_off_alike_in_its_cosine_and_sine() -> None:
     x, w = (torch.rand(shape, generator=generator).double() for shape in ((2, 8), (4,)))
     p = torch.tensor([1e5, 1e6]).double()
     rotated = llama_rotary._bound(*map(numbers.exact, (x, p, w)))
-    assert bool((rotated.likely() < 0.99 * rotated.error()).all())  # |sin| + |cos| is below 2
+    assert bool(
+        (rotated.smallest_radius() < 0.99 * rotated.error()).all()
+    )  # |sin| + |cos| is below 2
