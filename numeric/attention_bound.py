@@ -71,10 +71,10 @@ class Scores:
 
     ``dots`` are the scores without mask and bias, ``scores`` the final ones, ``norms`` are ‖q‖/√ℓ
     and ‖k‖, ``bias`` is the bias as stored, ``rises`` the number of left-to-right maxima of a row,
-    and ``asked`` a cache of further results.
+    and ``cache`` holds further results.
     """
 
-    asker: ReferenceType[Rounded]
+    query_reference: ReferenceType[Rounded]
     key: Rounded
     value: Rounded
     mask: Tensor | Rounded | None
@@ -85,19 +85,19 @@ class Scores:
     top: Tensor
     rises: Tensor
     weights: Tensor
-    asked: dict[object, Any] = field(default_factory=dict)
+    cache: dict[object, Any] = field(default_factory=dict)
 
     def once(self, what: object, compute: Callable[[], A]) -> A:
         """Cache a result that does not depend on the kernel."""
-        if what not in self.asked:
-            self.asked[what] = compute()
-        found: A = self.asked[what]
+        if what not in self.cache:
+            self.cache[what] = compute()
+        found: A = self.cache[what]
         return found
 
     @property
     def query(self) -> Rounded:
         """The queries, referenced weakly because they keep the calls."""
-        query = self.asker()
+        query = self.query_reference()
         assert query is not None
         return query
 
@@ -147,7 +147,9 @@ class Scores:
             total.add_(self.sizes, alpha=u)
         return total
 
-    def weighed(self, of_norms: float, of_scores: float) -> tuple[Tensor, Tensor, Tensor | None]:
+    def weighted_errors(
+        self, of_norms: float, of_scores: float
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Σ p e, Σ p e² and Σ p (1 + e) Δv with these factors of A and |s| in η, and c = 0."""
 
         def compute() -> tuple[Tensor, Tensor, Tensor | None]:
@@ -181,9 +183,9 @@ def scores_of(
     ``mask`` is a mask, or a bias on the scores.  Queries keep their calls, so that kernels share
     the exact results.
     """
-    for met in query.met:
-        if met.key is key and met.value is value and met.mask is mask:
-            return met
+    for call in query.calls:
+        if call.key is key and call.value is value and call.mask is mask:
+            return call
     scale = 1 / math.sqrt(query.shape[-1])
     q, k = query.value, key.value
     dots = q @ k.mT * scale
@@ -200,7 +202,7 @@ def scores_of(
         torch.softmax(scores, -1),
     )
     found = Scores(ref(query), key, value, mask, dots, norms, scores, bias, top, rises, weights)
-    query.met.append(found)
+    query.calls.append(found)
     return found
 
 
@@ -228,7 +230,7 @@ class AttentionBound:
     def of(self, x: Scores) -> Rounded:
         """Return the exact attention and its radius, given the scores."""
         profile, u = x.profile, x.profile.accumulate
-        first, second, moved = x.weighed(*weight_error(self, profile, x.query.shape[-1]))
+        first, second, moved = x.weighted_errors(*weight_error(self, profile, x.query.shape[-1]))
         one = Sums(x.top, torch.ones_like(x.top), first, second, x.rises, x.output, x.squares)
         grown = profile.kernel(self.kernel).exponential_error * u * (1 + x.rises)
         one.errors_grow(grown)

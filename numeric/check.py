@@ -18,14 +18,14 @@ from attnproof.symbolic.claim import Claim
 from attnproof.symbolic.statement import Statement
 
 from .devices import chosen, dtype_named, dtypes_on, matrix_units, tf32
-from .distribution_changes import read_as
+from .distribution_changes import attention_inputs
 from .distributions import NORMAL, Distribution, distributions_named
 from .hypotheses import Unsatisfiable, spot_of
 from .implementations import DoesNotFit, Implementation, named
 from .measurement import Measurement
 from .run import FEWEST, informative, one_thread, run, search
 from .scale import Scale, scale_named, sizes_of
-from .task import Task, again, definitions_of, drawn, parts_of
+from .task import Task, definitions_of, drawn, drawn_again, parts_of
 from .walk import TooLarge
 
 # Several input distributions of one measurement, merged into one result
@@ -111,7 +111,7 @@ def merged(found: Sequence[Measurement], *, first_stands: bool) -> Measurement:
     )
 
 
-def able_for(claim: Claim, every: Sequence[Implementation]) -> list[Implementation]:
+def implementations_for(claim: Claim, every: Sequence[Implementation]) -> list[Implementation]:
     """The implementations that replace what a claim contains, or replace nothing."""
     served = definitions_of(claim.at_witness())
     return [one for one in every if not one.replaced or one.serves(served)]
@@ -120,15 +120,17 @@ def able_for(claim: Claim, every: Sequence[Implementation]) -> list[Implementati
 # The measurements of one statement: its tasks in each distribution, and their results
 
 REDRAWS = 16  # most draws of an inequality that should be refuted
-CALMER = 4  # divides the spread of tokens after an overflow
-OVERFLOW = f"a number overflowed; the tokens were drawn once more, spread 1/{CALMER} as wide"
-NEAR = 16  # bounds positions if calmer tokens overflow too, as exp of a position may
-OVERFLOWED_AFAR = f"a number overflowed; positions were drawn once more, below {NEAR}"
+SPREAD_DIVISOR = 4  # divides the spread of tokens after an overflow
+REDRAWN_NARROWER = (
+    f"a number overflowed; the tokens were drawn once more, spread 1/{SPREAD_DIVISOR} as wide"
+)
+NEAR_POSITIONS = 16  # bounds positions if calmer tokens overflow too, as exp of a position may
+REDRAWN_NEARER = f"a number overflowed; positions were drawn once more, below {NEAR_POSITIONS}"
 RARELY_EQUAL = "the sides differ in this draw; that they are equal somewhere, no draw can show"
 UNCHANGED = "these distributions change nothing in this statement"
 EAGER = Implementation("eager")
 
-Asked = tuple[str, Statement, Sequence[Implementation]]
+Conclusion = tuple[str, Statement, Sequence[Implementation]]
 """The words of a claim, its statement, and the implementations in which it is measured."""
 
 
@@ -136,8 +138,8 @@ Asked = tuple[str, Statement, Sequence[Implementation]]
 class Measuring:
     """The tasks of a statement, one for each set of givens, and the measurements so far.
 
-    ``everywhere``: every distribution runs at the full scale; otherwise only the normal one does,
-    and the others run in float32 and below at small sizes.
+    ``at_full_scale``: every distribution runs at the full scale; otherwise only the normal one
+    does, and the others run in float32 and below at small sizes.
     """
 
     scale: Scale
@@ -146,15 +148,15 @@ class Measuring:
     expected: str
     deadline: float | None
     distributions: Sequence[Distribution] = (NORMAL,)
-    everywhere: bool = False
+    at_full_scale: bool = False
     results: list[Measurement] = field(default_factory=list)
     failed: list[tuple[str, Exception]] = field(default_factory=list)
-    made: dict[int, Task] = field(default_factory=dict)
+    tasks: dict[int, Task] = field(default_factory=dict)
     unsatisfiable: Unsatisfiable | None = None
-    others: dict[tuple[int, int, float, int], Task] = field(default_factory=dict)
-    tried: dict[int, list[Task]] = field(default_factory=dict)
+    redraws: dict[tuple[int, int, float, int], Task] = field(default_factory=dict)
+    other_tasks: dict[int, list[Task]] = field(default_factory=dict)
 
-    def claims(self, asked: Sequence[Asked], wanted: Sequence[torch.dtype]) -> None:
+    def claims(self, asked: Sequence[Conclusion], wanted: Sequence[torch.dtype]) -> None:
         """Measure claims dtype by dtype, so that all implementations share the exact values."""
         found: dict[tuple[int, int, int], Measurement] = {}
         begun: list[tuple[int, Task]] = []
@@ -168,7 +170,7 @@ class Measuring:
                 begun.append((at, made))
             else:
                 found[at, 0, 0] = made
-        further = _further(wanted)
+        further = _dtypes_of_distributions(wanted)
         for (order, dtype), (at, task) in product(enumerate(wanted), begun):
             says, _, able = asked[at]
             task.forget_rows()
@@ -207,29 +209,29 @@ class Measuring:
         """
         if self.unsatisfiable is not None:
             raise self.unsatisfiable
-        if id(part) not in self.made:
+        if id(part) not in self.tasks:
             try:
                 task = drawn(part, self.scale, self.device, self.seed)
             except Unsatisfiable as error:
                 self.unsatisfiable = error
                 raise
-            self.made[id(part)] = informative(task, self.run, again)
-        return self.made[id(part)]
+            self.tasks[id(part)] = informative(task, self.run, drawn_again)
+        return self.tasks[id(part)]
 
-    def others_of(self, task: Task) -> list[Task]:
+    def in_other_distributions(self, task: Task) -> list[Task]:
         """The task in the other distributions: at small sizes and few steps, or at its own."""
-        if id(task) not in self.tried:
-            self.tried[id(task)] = []
+        if id(task) not in self.other_tasks:
+            self.other_tasks[id(task)] = []
             distributions = [
                 distribution for distribution in self.distributions if distribution != NORMAL
             ]
-            if distributions and read_as(task.statement):
+            if distributions and attention_inputs(task.statement):
                 try:
-                    base = task if self.everywhere else self.small(task.statement)
+                    base = task if self.at_full_scale else self.small(task.statement)
                 except Unsatisfiable:  # with so few steps
                     return []
-                self.tried[id(task)] = list(tasks_of(base, distributions))
-        return self.tried[id(task)]
+                self.other_tasks[id(task)] = list(tasks_of(base, distributions))
+        return self.other_tasks[id(task)]
 
     def small(self, part: Statement) -> Task:
         """The task of a statement at small sizes and few steps."""
@@ -254,14 +256,14 @@ class Measuring:
             task.runs[key] = replace(found, distribution=name, distributions=(name,))
         return task.runs[key]
 
-    def other(self, task: Task, seed: int, spread: float, positions: int | None = None) -> Task:
+    def redrawn(self, task: Task, seed: int, spread: float, positions: int | None = None) -> Task:
         """The task with another seed, spread of tokens or largest position, drawn at most once."""
         below = task.scale.positions if positions is None else positions
         key = (id(task), seed, spread, below)
-        if key not in self.others:
+        if key not in self.redraws:
             scale = replace(task.scale, spread=spread, positions=below)
-            self.others[key] = Task(task.statement, scale, task.sizes, task.device, seed)
-        return self.others[key]
+            self.redraws[key] = Task(task.statement, scale, task.sizes, task.device, seed)
+        return self.redraws[key]
 
     def in_distributions(
         self,
@@ -281,8 +283,8 @@ class Measuring:
         found: list[Measurement] = []
         if NORMAL in self.distributions:
             found.append(self.normal(task, says, implementation, dtype))
-        if more or refuted or self.everywhere:
-            for other in self.others_of(task):
+        if more or refuted or self.at_full_scale:
+            for other in self.in_other_distributions(task):
                 if refuted and any(map(contradicted, found)):
                     break
                 found.append(self.in_distribution(other, says, implementation, dtype))
@@ -290,7 +292,7 @@ class Measuring:
             return task.skipped(says, implementation, dtype, UNCHANGED)
         if refuted and not any(map(contradicted, found)):
             return found[0]
-        return merged(found, first_stands=NORMAL in self.distributions and not self.everywhere)
+        return merged(found, first_stands=NORMAL in self.distributions and not self.at_full_scale)
 
     def in_distribution(
         self, task: Task, says: str, implementation: Implementation, dtype: torch.dtype
@@ -323,8 +325,8 @@ class Measuring:
         found = self.run(task, says, implementation, dtype)
         spread = task.scale.spread
         if found.status == "non-finite" and self.expected == "proved":
-            for positions, told in ((None, OVERFLOW), (NEAR, OVERFLOWED_AFAR)):
-                calmer = self.other(task, task.seed, spread / CALMER, positions)
+            for positions, told in ((None, REDRAWN_NARROWER), (NEAR_POSITIONS, REDRAWN_NEARER)):
+                calmer = self.redrawn(task, task.seed, spread / SPREAD_DIVISOR, positions)
                 calm = self.run(calmer, says, implementation, dtype)
                 if calm.status != "non-finite":
                     return replace(calm, reason=" ".join(filter(None, (calm.reason, told))))
@@ -334,7 +336,7 @@ class Measuring:
         if relation == "!=":
             return replace(found, status="skipped", reason=RARELY_EQUAL)
         for k in range(1, REDRAWS):
-            one = self.other(task, task.seed + k, spread)
+            one = self.redrawn(task, task.seed + k, spread)
             found_again = self.run(one, says, implementation, dtype)
             if contradicted(found_again):
                 return found_again
@@ -342,7 +344,7 @@ class Measuring:
         return replace(found, status="skipped", reason=reason)
 
 
-def _further(wanted: Sequence[torch.dtype]) -> set[torch.dtype]:
+def _dtypes_of_distributions(wanted: Sequence[torch.dtype]) -> set[torch.dtype]:
     """The dtypes for the other distributions: all but float64, unless it is the only one."""
     return {dtype for dtype in wanted if dtype != torch.float64} or set(wanted)
 
@@ -434,15 +436,20 @@ def measure(
     wanted = [dtype_named(d) for d in dtypes] if dtypes is not None else list(dtypes_on(where))
     every = named(implementations, where)
     deadline = None if limit_seconds is None else perf_counter() + limit_seconds
-    tried, everywhere = distributions_named(distributions), distributions != "auto"
+    chosen_distributions, at_full_scale = (
+        distributions_named(distributions),
+        distributions != "auto",
+    )
     results: list[Measurement] = []
     failed: list[tuple[str, Exception]] = []
     for units in matrix_units(where):
         kinds = [d for d in wanted if d == torch.float32] if units else wanted
-        tasks = Measuring(size, where, seed, expected, deadline, tried, everywhere)
+        tasks = Measuring(
+            size, where, seed, expected, deadline, chosen_distributions, at_full_scale
+        )
         with tf32(units):
             asked = [
-                (says, part, able_for(claim, every))
+                (says, part, implementations_for(claim, every))
                 for says, claim, part in (parts_of(statement) if kinds else ())
             ]
             tasks.claims(asked, kinds)

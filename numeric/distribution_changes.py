@@ -28,12 +28,12 @@ from .scale import Scale, terms_of, tokens
 
 # The roles of givens in attention, found by walking the terms
 
-BESIDE = ("broadcast", "add", "mul", "where", "maximum", "gather", "permute", "pick", "new axis")
+ENTRYWISE = ("broadcast", "add", "mul", "where", "maximum", "gather", "permute", "pick", "new axis")
 """Operations that act on scores entry by entry or only move them."""
 
 
 @dataclass(frozen=True)
-class Read:
+class AttentionInput:
     """A real given that holds tokens: the axis they run over, and its roles.
 
     ``roles`` are some of "query", "key", "value" and "score"; for a score, the axis is that of the
@@ -45,7 +45,7 @@ class Read:
     roles: frozenset[str]
 
 
-def read_as(statement: Statement) -> dict[str, Read]:
+def attention_inputs(statement: Statement) -> dict[str, AttentionInput]:
     """Return the real givens with tokens that attention reads, by name; all without attention."""
     walk = _Walk(list(terms_of(statement)))
     roles: dict[str, set[str]] = {}
@@ -61,7 +61,9 @@ def read_as(statement: Statement) -> dict[str, Read]:
     for name, given in statement.givens.items():
         over = [k for k, n in enumerate(given.shape) if tokens(n)]
         if given.kind == "real" and over and name in (roles or seen):
-            found[name] = Read(name, axes.get(name, over[0]), frozenset(roles.get(name, ())))
+            found[name] = AttentionInput(
+                name, axes.get(name, over[0]), frozenset(roles.get(name, ()))
+            )
     return found
 
 
@@ -165,7 +167,7 @@ def _beside(scores: Term, axis: int) -> Iterator[tuple[Term, int]]:
     data: Any = scores.data
     if scores.op == "named":
         yield scores.args[0], axis
-    if scores.op not in BESIDE:
+    if scores.op not in ENTRYWISE:
         return
     inner = {"where": scores.args[1:], "gather": scores.args[:1], "pick": scores.args[:1]}
     for part in inner.get(scores.op, scores.args):
@@ -199,7 +201,7 @@ class _Tokens:
     """The token arrays of a statement, with the axis of tokens first, and their settings."""
 
     arrays: Mapping[str, Tensor]
-    read: Mapping[str, Read]
+    read: Mapping[str, AttentionInput]
     spread: float
     seed: int
     masked: bool
@@ -250,14 +252,16 @@ def in_distribution(
     change = _CHANGES.get(scale.distribution.name)
     if change is None:
         return dict(values)
-    read = {k: r for k, r in read_as(statement).items() if _enough(values.get(k), r)}
+    read = {
+        k: r for k, r in attention_inputs(statement).items() if _has_enough_tokens(values.get(k), r)
+    }
     arrays = {k: values[k].movedim(r.axis, 0) for k, r in read.items()}
     masked = any(p.op == "minus infinity" for t in terms_of(statement) for p in postorder(t))
     changed = change(_Tokens(arrays, read, scale.spread, seed, masked))
     return dict(values) | {k: x.movedim(0, read[k].axis).contiguous() for k, x in changed.items()}
 
 
-def _enough(value: Any, read: Read) -> bool:
+def _has_enough_tokens(value: Any, read: AttentionInput) -> bool:
     return isinstance(value, Tensor) and value.is_floating_point() and value.shape[read.axis] > 1
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Two computed sides and the reference of each: the worst entry
 
 SIDES = ("left", "right")
-NOTHING_TOLD = "the rounding bound is as large as the values: nothing could be told apart"
+BOUND_TOO_LARGE = "the rounding bound is as large as the values: nothing could be told apart"
 SMALL = 2.0**-10
 REFERENCE_SHARE = 2.0**-12  # float64 errors are 2^-29 of those of float32, with a wide margin
 
@@ -89,8 +89,8 @@ def compared(
         found = _least(relation, gap, radius.expand(gap.shape))
         hidden = bool((gap <= radius).all())
     found = found if wrong is None else worse(found, wrong)
-    if found.status == "held" and hidden and says_nothing(radius, *(b.value for b in bounds)):
-        return Comparison(0.0, 0.0, found.place, "skipped", NOTHING_TOLD)
+    if found.status == "held" and hidden and is_uninformative(radius, *(b.value for b in bounds)):
+        return Comparison(0.0, 0.0, found.place, "skipped", BOUND_TOO_LARGE)
     return found
 
 
@@ -160,7 +160,7 @@ def place_in(array: Tensor, flat: int) -> tuple[int, ...]:
     return tuple(reversed(places))
 
 
-def says_nothing(tolerance: Tensor, left: Tensor, right: Tensor) -> bool:
+def is_uninformative(tolerance: Tensor, left: Tensor, right: Tensor) -> bool:
     """Whether the entries that make up half of the squared norm of an array are within tolerance.
 
     For arrays that should be 0, whether the tolerance is large relative to the inputs, whose size
@@ -330,12 +330,12 @@ FEWEST = 4  # rows of each other head
 SHARE = 0.1  # of the rows, for a fault whose detection probability is printed
 
 
-def escapes(rows: int, heads: int = 1, share: float = SHARE) -> float:
+def miss_probability(rows: int, heads: int = 1, share: float = SHARE) -> float:
     """The probability that a fault in this share of the rows is in none of those compared.
 
     Both ends are always compared, so only the others are random: (1 − e)^m for m random rows.
 
-    >>> f"{escapes(64):.1e}"
+    >>> f"{miss_probability(64):.1e}"
     '1.5e-03'
     """
     return float((1 - share) ** (heads * max(0, rows - 2)))
@@ -362,7 +362,7 @@ def sampled(
             counts = [len(at.places) for where in looked if (at := where[axis]) is not None]
             many = " or ".join(str(n) for n in dict.fromkeys(counts))
             text = f"{many} of {length:,} places on axis {axis}, both ends among them"
-            missed = prod(map(escapes, counts))
+            missed = prod(map(miss_probability, counts))
     if heads > 1:
         text += f", in each of {heads} heads drawn one by one (the first index of the place)"
     if missed < 1:

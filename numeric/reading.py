@@ -23,7 +23,7 @@ from .walk import Replacement, Rows, RowWalk, Where
 
 # Elementwise operations on plain numbers
 
-_OF_NUMBERS: dict[str, Callable[..., float]] = {
+NUMBER_FUNCTIONS: dict[str, Callable[..., float]] = {
     "exp": math.exp,
     "log": math.log,
     "cos": math.cos,
@@ -61,7 +61,7 @@ def may_round(t: Term) -> bool:
     return counts or any(part.op == "pi" for part in postorder(t))
 
 
-MOST = 1 << 63
+INTEGER_LIMIT = 1 << 63
 
 
 # The operations at selected rows
@@ -99,7 +99,11 @@ class RowReading(RowWalk):
 
         Integers beyond 2⁶³ become floats, since no tensor can hold them.
         """
-        whole = isinstance(value, int | Fraction) and value == int(value) and -MOST < value < MOST
+        whole = (
+            isinstance(value, int | Fraction)
+            and value == int(value)
+            and -INTEGER_LIMIT < value < INTEGER_LIMIT
+        )
         return int(value) if whole else float(value)
 
     def op_index(self, t: Term) -> Any:
@@ -142,8 +146,8 @@ class RowReading(RowWalk):
             return _divided(op, *args)
         if op == "indicator":
             return self.truth(args[0])
-        if plain and op in _OF_NUMBERS:
-            return _OF_NUMBERS[op](*args)
+        if plain and op in NUMBER_FUNCTIONS:
+            return NUMBER_FUNCTIONS[op](*args)
         if plain and op == "power" and data < 0 and args[0] == 0:
             return 0.0
         if op == "maximum" and is_number(args[0]):

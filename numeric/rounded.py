@@ -109,8 +109,8 @@ class Rounded:
     errors together, if that is known to be less than the radii imply.
 
     If spread is tracked, ``parts`` are errors that are independent between entries, and ``shared``
-    is a radius of all other errors, by default of all.  ``met`` lists the attention calls of which
-    the array is the query.
+    is a radius of all other errors, by default of all.  ``calls`` lists the attention calls whose
+    query is this array.
     """
 
     __slots__ = (
@@ -120,7 +120,7 @@ class Rounded:
         "_norm",
         "_once",
         "arithmetic",
-        "met",
+        "calls",
         "parts",
         "radius",
         "shared",
@@ -147,7 +147,7 @@ class Rounded:
         self._distinct: bool | None = None
         self._near: tuple[Any, ...] = ()
         self._once: dict[object, tuple[object, Any]] = {}
-        self.met: list[Scores] = []
+        self.calls: list[Scores] = []
 
     def __array_namespace__(self, api_version: str | None = None) -> Arithmetic:
         return self.arithmetic

@@ -32,7 +32,7 @@ from .hypotheses import number_array
 from .implementations import DoesNotFit, Implementation
 from .implementations.eager import SOFTMAX
 from .measurement import (
-    NOTHING_TOLD,
+    BOUND_TOO_LARGE,
     Comparison,
     Judged,
     Measurement,
@@ -46,7 +46,7 @@ from .measurement import (
     sampled,
     worse,
 )
-from .policies.judging import Judging, answers_each_alone, reads_as_given
+from .policies.judging import Judging, queries_are_given, rows_are_independent
 from .profile import FULL_BLOCK, Profile, profile_of
 from .sample import Sample, draw
 from .scale import Scale
@@ -120,7 +120,7 @@ LARGEST = 1e30  # within the range of float32 and bfloat16, with a margin
 Run = Callable[[Task, str, Implementation, torch.dtype], Measurement]
 
 
-def informative(task: Task, run: Run, again: Callable[[Task], Task]) -> Task:
+def informative(task: Task, run: Run, redraw: Callable[[Task], Task]) -> Task:
     """Return the task with the most steps, up to its own, that float64 can follow in all claims."""
     most = max(counted(task).values(), default=0)
     if most <= FEWEST:
@@ -129,16 +129,16 @@ def informative(task: Task, run: Run, again: Callable[[Task], Task]) -> Task:
     def with_steps(steps: int) -> Task:
         if steps >= most:
             return task
-        return again(replace(task, scale=replace(task.scale, steps=steps)))
+        return redraw(replace(task, scale=replace(task.scale, steps=steps)))
 
     steps = FIRST
     best = with_steps(steps)
-    if not _tells(best, run):
+    if not _is_informative(best, run):
         return with_steps(FEWEST)
     while steps < most:
         steps *= 2
         more = with_steps(steps)
-        if not _tells(more, run):
+        if not _is_informative(more, run):
             break
         best = more
     return best
@@ -152,14 +152,14 @@ def one_thread(task: Task) -> Iterator[None]:
         yield
 
 
-def _tells(task: Task, run: Run) -> bool:
+def _is_informative(task: Task, run: Run) -> bool:
     eager = Implementation("eager")
     for says in task.statement.claims:
         try:
             found = run(task, says, eager, torch.float64)
         except (DoesNotFit, TooLarge):
             continue
-        if found.status == "non-finite" or found.reason == NOTHING_TOLD:
+        if found.status == "non-finite" or found.reason == BOUND_TOO_LARGE:
             return False
     sides = (bound.value for bound in task.bounds.values())
     return all(bool((side.abs() < LARGEST)[side.isfinite()].all()) for side in sides)
@@ -280,7 +280,7 @@ def run(
             computed, again, partly, codes = _computed(
                 task, claim, implementation, dtype, where, head
             )
-            spread = judging.follows(head) and task.columns(claim.left, where, head) is where
+            spread = judging.tracks_spread(head) and task.columns(claim.left, where, head) is where
             bounds = [
                 task.bound(side, where, head, profile, code.bounds, spread=spread)
                 for side, code in zip(claim.sides, codes, strict=False)
@@ -290,14 +290,14 @@ def run(
                 one = positive(computed[0], bounds[0])
             else:
                 one = compared(claim.relation, computed, bounds, own, every_entry=not any(where))
-            judging.meet(head, computed, bounds, where, again, codes, own)
+            judging.add_head(head, computed, bounds, where, again, codes, own)
         looked.append(where)
         place = place_of(one.place, where)
         one = replace(one, place=(head, *place) if heads > 1 else place)
         found = one if found is None else worse(found, one)
     assert found is not None
     judged = judging.judged(found)
-    found = _spoken(found, judging, judged)
+    found = _with_policies(found, judging, judged)
     return Measurement(
         says,
         implementation.name,
@@ -325,7 +325,7 @@ def run(
     )
 
 
-def _spoken(certain: Comparison, judging: Judging, judged: Sequence[Judged]) -> Comparison:
+def _with_policies(certain: Comparison, judging: Judging, judged: Sequence[Judged]) -> Comparison:
     """The final comparison: violated if any policy fails."""
     against = next((j for j in judged[1:] if j.status == "violated"), None)
     if against is None or certain.status in ("violated", "non-finite"):
@@ -381,7 +381,7 @@ def _computed(
     if claim.right is not None:
         computed.append(value(alone, claim.right))
     again = None
-    asked = answers_each_alone(implementation, task.device) and reads_as_given(claim.left)
+    asked = rows_are_independent(implementation, task.device) and queries_are_given(claim.left)
     if alone is not whole and not partly and asked:
         again = number_array(alone.read(claim.left, where))
     made = calls if alone is not whole else (calls[0], calls[0])

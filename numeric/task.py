@@ -23,8 +23,8 @@ from .hypotheses import Unsatisfiable
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX_BOUND
 from .measurement import Measurement
-from .policies.residual import Moved
-from .policies.weights import probable
+from .policies.residual import Perturbed
+from .policies.weights import with_spread
 from .profile import Profile
 from .residues.lengths import unselected, work
 from .rounded import Rounded
@@ -82,7 +82,7 @@ class Task:
     broken: dict[torch.dtype, str | None] = field(default_factory=dict)
     runs: dict[tuple[str, str, torch.dtype], Measurement] = field(default_factory=dict)
     stored: dict[tuple[int, torch.dtype], Stored] = field(default_factory=dict)
-    nearby: dict[int, Moved] = field(default_factory=dict)
+    perturbations: dict[int, Perturbed] = field(default_factory=dict)
     computed: dict[tuple[int, torch.dtype, Term, Where], torch.Tensor] = field(default_factory=dict)
     """Sides for which no implementation has code, shared since each would compute the same."""
 
@@ -164,7 +164,7 @@ class Task:
             sample, arithmetic = self.sample(head), Arithmetic(profile, spreads=spread)
             bounds = {**SOFTMAX_BOUND, **replaced}
             if spread:
-                bounds = {name: probable(bound) for name, bound in bounds.items()}
+                bounds = {name: with_spread(bound) for name, bound in bounds.items()}
             plain = self.reading(head, profile, {}, spread=spread) if replaced else None
             values = sample.with_radii(arithmetic, self.device) if plain is None else plain.givens
             self.readings[whose] = BoundReading(sample.sizes, values, arithmetic, bounds, plain)
@@ -197,11 +197,11 @@ class Task:
             self.bounds[whose] = found
         return self.bounds[whose]
 
-    def moved(self, head: int) -> Moved:
+    def perturbed(self, head: int) -> Perturbed:
         """The exact values with frequencies and positions slightly moved."""
-        if head not in self.nearby:
-            self.nearby[head] = Moved(self.sample(head))
-        return self.nearby[head]
+        if head not in self.perturbations:
+            self.perturbations[head] = Perturbed(self.sample(head))
+        return self.perturbations[head]
 
     def unrounded(self, dtype: torch.dtype) -> str | None:
         """Return why the values cannot be represented in this dtype, or None.
@@ -275,7 +275,7 @@ def drawn(statement: Statement, scale: Scale, device: torch.device, seed: int) -
     """
     if depths(replace(statement, claims={})):
         scale = replace(scale, steps=min(scale.steps, FEW_STEPS))
-    sizes = sizes_of(statement, scale, lambda sizes: _walks_too_much(statement, sizes, scale))
+    sizes = sizes_of(statement, scale, lambda sizes: _exceeds_work(statement, sizes, scale))
     task = Task(statement, scale, sizes, device, seed)
     try:
         task.sample(0)
@@ -286,12 +286,12 @@ def drawn(statement: Statement, scale: Scale, device: torch.device, seed: int) -
     return task
 
 
-def again(task: Task) -> Task:
+def drawn_again(task: Task) -> Task:
     """Draw the task again, at its current scale."""
     return drawn(task.statement, task.scale, task.device, task.seed)
 
 
-def _walks_too_much(statement: Statement, sizes: dict[str, int], scale: Scale) -> bool:
+def _exceeds_work(statement: Statement, sizes: dict[str, int], scale: Scale) -> bool:
     """Whether some claim needs too much of a large intermediate, sampled or not."""
     reading = TorchReading(sizes, {}, torch.float64, torch.device("cpu"))
     for claim in map(Claim.at_witness, statement.claims.values()):

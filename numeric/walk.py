@@ -23,7 +23,7 @@ from attnproof.symbolic.terms import Term
 
 ENTRIES = 1 << 20
 """The largest intermediate in memory at once, in entries."""
-PASSES = 1 << 31
+PIECEWISE_ENTRIES = 1 << 31
 """The largest intermediate that is evaluated in pieces, in entries."""
 
 Lengths = tuple[int, ...]
@@ -291,7 +291,7 @@ class RowWalk(Evaluator, ABC):
 
     def _in_pieces(self, term: Term, axis: int) -> Any:
         peak, length = self.peak(term), self.length(term.shape[axis])
-        if peak > PASSES:
+        if peak > PIECEWISE_ENTRIES:
             raise TooLarge(
                 f"all {length} rows of an intermediate with {peak:.1e} entries would be needed"
             )

@@ -319,7 +319,7 @@ class Shared:
 
     def __call__(self, statement: Statement, cell: Cell) -> Sequence[Measurement]:
         """Measure one cell.  Raises ``ReadingError`` if a reading failed."""
-        from ..numeric.check import ReadingError, able_for
+        from ..numeric.check import ReadingError, implementations_for
         from ..numeric.devices import dtype_named
         from ..numeric.implementations import named
         from ..numeric.task import parts_of
@@ -329,7 +329,7 @@ class Shared:
         parts, measuring = self.kept
         measuring.results, measuring.failed = [], []
         (one,) = named([cell.implementation], measuring.device)
-        asked = [(says, part, able_for(claim, [one])) for says, claim, part in parts]
+        asked = [(says, part, implementations_for(claim, [one])) for says, claim, part in parts]
         measuring.claims([claim for claim in asked if claim[2]], [dtype_named(cell.dtype)])
         if measuring.failed:
             says, cause = measuring.failed[0]

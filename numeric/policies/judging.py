@@ -43,7 +43,7 @@ from ..profile import FULL_BLOCK, Profile
 from ..rounded import Rounded
 from ..spread import LAMBDA
 from ..walk import Where
-from .residual import Generic, Seen, Strongest, seen, spoken
+from .residual import CallErrors, SideErrors, Strongest, errors_of_side, strongest_test
 
 if TYPE_CHECKING:
     from ..task import Task
@@ -87,24 +87,24 @@ def chance(entries: int) -> float:
 Compared = tuple[str, Tensor, Tensor, Where]
 
 
-def answers_each_alone(implementation: Implementation, device: torch.device) -> bool:
+def rows_are_independent(implementation: Implementation, device: torch.device) -> bool:
     """Whether the rows of a kernel are independent of each other: the fused kernel of a CPU."""
     name = implementation.name.startswith("scaled_dot_product_attention")
     return device.type == "cpu" and implementation.fused and name
 
 
-def none_is_alone(queries: int, dtype: torch.dtype = torch.float32) -> bool:
+def blocks_are_whole(queries: int, dtype: torch.dtype = torch.float32) -> bool:
     """Whether every block of queries is whole; a single block may be short except in float64."""
     single = dtype != torch.float64 and queries < FULL_BLOCK
     return queries > 0 and (single or queries % FULL_BLOCK == 0)
 
 
-def reads_as_given(side: Term) -> bool:
+def queries_are_given(side: Term) -> bool:
     """Whether a side is one call whose queries are given rather than computed.
 
     Matrix products and functions may round a row differently depending on the other rows.
     """
-    found = _by_query(side)
+    found = _call_by_query(side)
     return found is not None and all(
         part[0].op == "var"
         for part, axis in zip(found[1:], ROW_AXIS[found[0]], strict=True)
@@ -112,15 +112,15 @@ def reads_as_given(side: Term) -> bool:
     )
 
 
-def queries_moved(claim: Claim) -> bool:
+def queries_are_permuted(claim: Claim) -> bool:
     """Whether call(Q[τ], K, V, ..) = call(Q, K, V, ..)[τ], or the other way round."""
     if claim.relation != "=" or claim.right is None:
         return False
-    left, right = _by_query(claim.left), _by_query(claim.right)
-    return left is not None and left == right and reads_as_given(claim.left)
+    left, right = _call_by_query(claim.left), _call_by_query(claim.right)
+    return left is not None and left == right and queries_are_given(claim.left)
 
 
-def _by_query(side: Term) -> tuple[Any, ...] | None:
+def _call_by_query(side: Term) -> tuple[Any, ...] | None:
     """A call, with the gathers of its rows attributed to each argument that has rows."""
     t, outer = side, list[Term]()
     while t.op == "gather" and t.data == t.ndim - 2:
@@ -139,7 +139,7 @@ def _by_query(side: Term) -> tuple[Any, ...] | None:
     return tuple(parts)
 
 
-def judged_bits(found: list[Compared], why: str) -> Judged:
+def judge_bits(found: list[Compared], why: str) -> Judged:
     """Compare pairs of tensors bit for bit; without any, say why."""
     if not found:
         return Judged("bitwise", "skipped", 0.0, why)
@@ -156,7 +156,7 @@ def judged_bits(found: list[Compared], why: str) -> Judged:
 # All policies on one measurement, head by head
 
 
-def not_independent(task: Task, dtype: torch.dtype) -> str | None:
+def why_not_independent(task: Task, dtype: torch.dtype) -> str | None:
     """Return why errors are not independent, or as large as those of the reference, or None."""
     if dtype == torch.float64:
         return "the reference is in float64 itself, and its errors are as large"
@@ -177,22 +177,22 @@ class Judging:
     nearest: float = 0.0
     likely: Comparison | None = None
     entries: int = 0
-    looked: dict[str, list[Seen | Generic]] = field(default_factory=dict)
+    looked: dict[str, list[CallErrors | SideErrors]] = field(default_factory=dict)
     bits: list[Compared] = field(default_factory=list)
-    broken: str = ""
+    why_unusable: str = ""
 
     @property
     def alone(self) -> bool:
         """Whether rows computed alone must equal those of the whole bit for bit."""
-        return answers_each_alone(self.implementation, self.task.device)
+        return rows_are_independent(self.implementation, self.task.device)
 
-    def follows(self, head: int) -> bool:
+    def tracks_spread(self, head: int) -> bool:
         """Whether the spread of independent errors is tracked in a head."""
-        if head >= HEADS or self._signs():
+        if head >= HEADS or self._is_sign_claim():
             return False
-        return not_independent(self.task, self.profile.dtype) is None
+        return why_not_independent(self.task, self.profile.dtype) is None
 
-    def meet(
+    def add_head(
         self,
         head: int,
         computed: Sequence[Tensor],
@@ -210,21 +210,21 @@ class Judging:
         side = self.claim.left
         whole = length_value(side.shape[-2], self.task.sizes) if side.ndim > 1 else 1
         alone = computed[0].shape[-2] if side.ndim > 1 else 1
-        regular = all(none_is_alone(count, self.profile.dtype) for count in (whole, alone))
-        if again is not None and regular and reads_as_given(side):
+        regular = all(blocks_are_whole(count, self.profile.dtype) for count in (whole, alone))
+        if again is not None and regular and queries_are_given(side):
             self.bits.append(("rows computed alone and in the whole", computed[0], again, where))
-        if self.alone and regular and len(computed) == 2 and queries_moved(self.claim):
+        if self.alone and regular and len(computed) == 2 and queries_are_permuted(self.claim):
             self.bits.append(("queries in another order", computed[0], computed[1], where))
-        if self._signs():
+        if self._is_sign_claim():
             return
         for k, (values, bound) in enumerate(zip(wide(*computed), bounds, strict=True)):
             allowed = of_definition(bound, None if own is None else own[k])
             error, tolerance, _ = worst(values, bound.value, allowed)
             self.nearest = max(self.nearest, error / tolerance if tolerance else 0.0)
-        if self.follows(head):
-            self._follow(head, computed, bounds, where, codes)
+        if self.tracks_spread(head):
+            self._add_spread(head, computed, bounds, where, codes)
 
-    def _follow(
+    def _add_spread(
         self,
         head: int,
         computed: Sequence[Tensor],
@@ -244,11 +244,11 @@ class Judging:
             ]
             where = few
         if any(b.arithmetic.overflowed and bool(b.error().isinf().any()) for b in bounds):
-            self.broken = "a number may have left the range of the dtype on the way"
+            self.why_unusable = "a number may have left the range of the dtype on the way"
             return
         one = probable(computed, bounds, equal=self.claim.relation == "=")
         if one is None:
-            self.broken = "a side is not a number"
+            self.why_unusable = "a side is not a number"
             return
         place = place_of(one.place, where)
         one = Comparison(
@@ -256,15 +256,15 @@ class Judging:
         )
         self.likely = one if self.likely is None else worse(self.likely, one)
         self.entries += sum(side.numel() for side in computed)
-        moved = self.task.moved(head)
+        moved = self.task.perturbed(head)
         sides = zip(SIDES, self.claim.sides, computed, bounds, codes, strict=False)
         for name, side, values, bound, code in sides:
             reading = self.task.reading(head, self.profile, code.bounds, spread=True)
-            found = seen(reading, moved, side, where, values, bound, code)
+            found = errors_of_side(reading, moved, side, where, values, bound, code)
             if found:
                 self.looked.setdefault(name, []).extend(found)
 
-    def _signs(self) -> bool:
+    def _is_sign_claim(self) -> bool:
         return self.claim.right is None
 
     def judged(self, certain: Comparison) -> tuple[Judged, ...]:
@@ -275,9 +275,9 @@ class Judging:
         return (first, self._probabilistic(), self._residual(), self._bitwise())
 
     def _why_not(self) -> str:
-        if self._signs():
+        if self._is_sign_claim():
             return "a sign alone is claimed"
-        return not_independent(self.task, self.profile.dtype) or self.broken
+        return why_not_independent(self.task, self.profile.dtype) or self.why_unusable
 
     def _probabilistic(self) -> Judged:
         why, one = self._why_not(), self.likely
@@ -291,7 +291,7 @@ class Judging:
         why = self._why_not()
         if why or not self.looked:
             return Judged("residual", "skipped", 0.0, why or "no side of which the spread is known")
-        found: Strongest = spoken(self.looked)
+        found: Strongest = strongest_test(self.looked)
         status = "violated" if found.ratio > 1 else "held"
         return Judged("residual", status, found.ratio, found.told)
 
@@ -299,4 +299,4 @@ class Judging:
         why = "the same code for the same queries is not promised to round alike"
         if self.alone:
             why = "no rows were computed both ways"
-        return judged_bits(self.bits, why)
+        return judge_bits(self.bits, why)

@@ -100,20 +100,20 @@ class Adjoint:
         self.weights = (values - self.middle).mul_(p)
         self.stored = _square(values.mul_(p))
         self.dots = abs(_dot(self.weights, x.dots))
-        self.of_inputs: dict[str, Tensor] = {}
+        self.input_effects: dict[str, Tensor] = {}
         self.square = self.weights.square().sum(-1, keepdim=True)
         self.size = self.weights.abs().sum(-1, keepdim=True)
 
-    def over(self, what: object, squares: Tensor) -> tuple[float, float]:
+    def weighted_squares(self, what: object, squares: Tensor) -> tuple[float, float]:
         """Σ w² σ² and Σ |w| σ² for the squares of this name, of every score."""
         if what not in self.known:
             w = self.weights
             self.known[what] = _dot(w.square(), squares), _dot(w.abs(), squares)
         return self.known[what]
 
-    def of_input(self, name: str, x: Scores) -> Tensor:
+    def input_effect(self, name: str, x: Scores) -> Tensor:
         """The effect of a unit error of the query, key or value on the projection."""
-        if name not in self.of_inputs:
+        if name not in self.input_effects:
             w = self.weights
             if name == "value":
                 found = x.weights.mT @ self.direction
@@ -121,12 +121,12 @@ class Adjoint:
                 found = x.scale * (w @ x.key.value)
             else:
                 found = x.scale * (w.mT @ x.query.value)
-            self.of_inputs[name] = found
-        return self.of_inputs[name]
+            self.input_effects[name] = found
+        return self.input_effects[name]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class CallErrors:
     """One call of attention at some rows: its errors, and the directions to test."""
 
     call: Attended
@@ -134,23 +134,23 @@ class Seen:
     directions: Mapping[str, Adjoint]
     alike: int = 1
 
-    def on(self, name: str) -> Projected:
+    def projection_on(self, name: str) -> Projected:
         """The projection on a direction by its name."""
-        return self.along(self.directions[name])
+        return self.projection_along(self.directions[name])
 
-    def along(self, to: Adjoint) -> Projected:
+    def projection_along(self, to: Adjoint) -> Projected:
         """The projection on one direction, with the deviation given by its adjoint."""
         call, g = self.call, to.direction
-        variance, second_order = to.over("every kernel", in_every_kernel(call.scores))
+        variance, second_order = to.weighted_squares("every kernel", in_every_kernel(call.scores))
         variance += _dot(call.rows, to.square)
         second_order += _dot(call.rows, to.size)
         if call.stored_score:
-            stored, also = to.over("stored", size_square(call.scores))
+            stored, also = to.weighted_squares("stored", size_square(call.scores))
             variance += call.stored_score * stored
             second_order += call.stored_score * also
         for name, more in (("keys", call.of_keys), ("queries", call.of_queries)):
             if more is not None:
-                second_order += to.over((name, call.read), more)[1]
+                second_order += to.weighted_squares((name, call.read), more)[1]
         variance += _square(g * call.spacing) + _square(g * call.sums)
         variance += call.stored_weight**2 * to.stored
         variance += _square(to.middle * call.denominator)
@@ -162,10 +162,10 @@ class Seen:
         sigmas, fixed = [], 0.0
         for name, (x, own) in inputs.items():
             if own is not None:
-                sigmas.append(float((own * to.of_input(name, call.scores)).norm()))
+                sigmas.append(float((own * to.input_effect(name, call.scores)).norm()))
             if x.shared is not None:
-                fixed += _dot(x.shared.expand(x.shape), to.of_input(name, call.scores).abs())
-        together = sum(sigmas) ** 2 if _meet(call) else sum(s * s for s in sigmas)
+                fixed += _dot(x.shared.expand(x.shape), to.input_effect(name, call.scores).abs())
+        together = sum(sigmas) ** 2 if _have_common_sources(call) else sum(s * s for s in sigmas)
         fixed += call.scale_error * to.dots
         fixed += 1.5 * second_order
         if call.bias is not None:
@@ -177,7 +177,7 @@ class Seen:
     def keys(self) -> tuple[Tensor, Tensor]:
         """N for every key, and a partial variance: storing, sums and its own weight."""
         call, e = self.call, self.error
-        p, v, o = self.told_apart, call.value.value, call.output
+        p, v, o = self.separable_weights, call.value.value, call.output
         lost = p.mT @ torch.cat((e, (o * e).sum(-1, keepdim=True)), -1)
         sums = (lost[..., :-1] * v).sum(-1) - lost[..., -1]
         tau = call.spacing.square() + call.sums.square()
@@ -197,7 +197,7 @@ class Seen:
         return sums, self.alike * variance
 
     @property
-    def told_apart(self) -> Tensor:
+    def separable_weights(self) -> Tensor:
         """The weights without those whose squares would underflow in float64."""
         p = self.call.weights
         return self.call.scores.once("told apart", lambda: torch.where(p < NEGLIGIBLE, 0.0, p))
@@ -205,7 +205,9 @@ class Seen:
     def key_direction(self, key: int) -> Adjoint:
         """The effect of losing one key."""
         x = self.call.scores
-        lost = self.told_apart[..., key, None] * (x.value.value[..., key, None, :] - x.output)
+        lost = self.separable_weights[..., key, None] * (
+            x.value.value[..., key, None, :] - x.output
+        )
         return Adjoint(x, lost)
 
 
@@ -231,7 +233,7 @@ def _whole(x: Rounded, errors: Tensor | None) -> Tensor | None:
     return None if errors is None else errors.expand(x.value.shape)
 
 
-def _meet(call: Attended) -> bool:
+def _have_common_sources(call: Attended) -> bool:
     """Whether queries, keys or values have errors from a common source."""
     each = [sources(x) for x in (call.query, call.key, call.value)]
     return sum(map(len, each)) != len(frozenset[int]().union(*each))
@@ -244,7 +246,7 @@ def scores_moved(weights: Tensor, values: Tensor, change: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Generic:
+class SideErrors:
     """Any side: its error, its directions, and the spread of its entries."""
 
     bound: Rounded
@@ -256,11 +258,11 @@ class Generic:
         """How often one number occurs anywhere, as a difference does along every diagonal."""
         return max(1, whole_multiplicity(self.bound.value))
 
-    def on(self, name: str) -> Projected:
+    def projection_on(self, name: str) -> Projected:
         """The projection on a direction by its name."""
-        return self.along(self.directions[name])
+        return self.projection_along(self.directions[name])
 
-    def along(self, direction: Tensor) -> Projected:
+    def projection_along(self, direction: Tensor) -> Projected:
         """The projection, adding independent errors in quadrature and the others linearly."""
         own, shared = _whole(self.bound, self.bound.sigma()), _whole(self.bound, self.bound.shared)
         variance = 0.0 if own is None else self.alike * float((own * direction).square().sum())
@@ -276,7 +278,7 @@ class Strongest:
     told: str = ""
     applied: list[str] = field(default_factory=list)
 
-    def meet(self, name: str, z: float, limit: float, sign: str = "=") -> None:
+    def add(self, name: str, z: float, limit: float, sign: str = "=") -> None:
         """Add a test; z may be only a bound."""
         if name not in self.applied:
             self.applied.append(name)
@@ -285,22 +287,22 @@ class Strongest:
             self.told = f"|z| {sign} {z:.3g} along {name}, limit {limit:g}"
 
 
-def spoken(sides: Mapping[str, Sequence[Seen | Generic]]) -> Strongest:
+def strongest_test(sides: Mapping[str, Sequence[CallErrors | SideErrors]]) -> Strongest:
     """Run all tests of all sides, with the heads of each side combined."""
     found = Strongest()
     for side, heads in sides.items():
         names = dict.fromkeys(name for head in heads for name in head.directions)
         for name in names:
-            parts = (head.on(name) for head in heads if name in head.directions)
+            parts = (head.projection_on(name) for head in heads if name in head.directions)
             z = reduce(add, parts, Projected()).z(LIMIT)
-            found.meet(f"{name} of the {side} side", z, LIMIT)
-        seen = [head for head in heads if isinstance(head, Seen)]
+            found.add(f"{name} of the {side} side", z, LIMIT)
+        seen = [head for head in heads if isinstance(head, CallErrors)]
         if seen and seen[0].call.value.ndim == 2:
             _keys(found, side, seen)
     return found
 
 
-def _keys(found: Strongest, side: str, heads: Sequence[Seen]) -> None:
+def _keys(found: Strongest, side: str, heads: Sequence[CallErrors]) -> None:
     """Test every key of one side, with the full deviation for those that stand out."""
     sums: Tensor | float = 0.0
     variance: Tensor | float = 0.0
@@ -309,9 +311,11 @@ def _keys(found: Strongest, side: str, heads: Sequence[Seen]) -> None:
         sums, variance = sums + one, variance + square
     assert isinstance(sums, Tensor)
     assert isinstance(variance, Tensor)
-    whole = (lambda key, head=head: head.along(head.key_direction(key)) for head in heads)
+    whole = (
+        lambda key, head=head: head.projection_along(head.key_direction(key)) for head in heads
+    )
     for key, z, sign in standing_out(sums, variance, list(whole)):
-        found.meet(f"key {key:,} of the {side} side", z, KEY_LIMIT, sign)
+        found.add(f"key {key:,} of the {side} side", z, KEY_LIMIT, sign)
 
 
 def standing_out(
@@ -386,7 +390,7 @@ def call_of(reading: RowReading, side: Term, where: Where) -> Call | None:
 
 
 @dataclass
-class Moved:
+class Perturbed:
     """One sample in float64 with some givens slightly moved.
 
     A direction need not be exact, so all dtypes and implementations share it.
@@ -435,41 +439,41 @@ class Moved:
         return self.known[key]
 
 
-def seen(
+def errors_of_side(
     reading: BoundReading,
-    moved: Moved,
+    moved: Perturbed,
     side: Term,
     where: Where,
     computed: Tensor,
     bound: Rounded,
     implementation: Implementation,
-) -> Sequence[Seen | Generic]:
+) -> Sequence[CallErrors | SideErrors]:
     """The side with its error and its directions, in pieces; nothing if its spread is unknown."""
     if not bound.arithmetic.spreads or not bool(bound.value.isfinite().all()):
         return ()
     error = computed.detach().to(CPU, torch.float64) - bound.value
-    inside = _inside_call(reading, moved, side, where, error, implementation)
+    inside = _calls_of_side(reading, moved, side, where, error, implementation)
     if inside:
-        alike = _alike([one.call.scores for one in inside])
+        alike = _repeats([one.call.scores for one in inside])
         if alike <= MOST_EQUAL:
             return [replace(one, alike=alike) for one in inside]
-    return (Generic(bound, error, _whole_side(moved, side, where, bound)),)
+    return (SideErrors(bound, error, _whole_side(moved, side, where, bound)),)
 
 
-def _inside_call(
+def _calls_of_side(
     reading: BoundReading,
-    moved: Moved,
+    moved: Perturbed,
     side: Term,
     where: Where,
     error: Tensor,
     implementation: Implementation,
-) -> list[Seen]:
+) -> list[CallErrors]:
     """The attention call that a side is, or whose rows it contains, in the pieces read."""
-    found: list[Seen] = []
+    found: list[CallErrors] = []
     begin = 0
     for part in reading.pieces(side, where):
         call = call_of(reading, side, part)
-        how = False if call is None else _known(call.name, implementation)
+        how = False if call is None else _bound_of(call.name, implementation)
         if call is None or not how:
             return []
         first = max(1, LARGEST // max(1, reading.length(call.term.args[2].shape[-2]))) - begin
@@ -482,12 +486,12 @@ def _inside_call(
         kernel = eager_kernel(query, key) if how is True else kernel_of(how, query, key)
         here = attended(scores_of(query, key, value, *mask), query, kernel)
         end = begin + query.shape[-2]
-        found.append(_inside(call, here, moved, error[..., begin:end, :], first))
+        found.append(_errors_of_call(call, here, moved, error[..., begin:end, :], first))
         begin = end
     return found
 
 
-def _alike(every: Sequence[Scores]) -> int:
+def _repeats(every: Sequence[Scores]) -> int:
     """How often a weight or an entry of the output occurs; a weight of 1 is never rounded."""
 
     def count() -> int:
@@ -497,7 +501,7 @@ def _alike(every: Sequence[Scores]) -> int:
     return every[0].once("alike", count)
 
 
-def _known(name: str, implementation: Implementation) -> AttentionBound | bool:
+def _bound_of(name: str, implementation: Implementation) -> AttentionBound | bool:
     """The bound of the code of a definition; True if it is not replaced, False if unknown."""
     if name not in implementation.replaced:
         return True
@@ -513,7 +517,9 @@ def _fits(arguments: list[Any]) -> bool:
     return bool(query.shape[:-2] == key.shape[:-2] == value.shape[:-2])
 
 
-def _inside(call: Call, found: Attended, moved: Moved, error: Tensor, first: int) -> Seen:
+def _errors_of_call(
+    call: Call, found: Attended, moved: Perturbed, error: Tensor, first: int
+) -> CallErrors:
     x = found.scores
 
     def moved_by(change: Tensor) -> Adjoint:
@@ -544,10 +550,10 @@ def _inside(call: Call, found: Attended, moved: Moved, error: Tensor, first: int
         places = b"" if call.rows is None else call.rows.places.numpy().tobytes()
         change = moved.change(kind, names, (call.term, places, first, both), scores)
         directions[label] = x.once(label, partial(moved_by, change.nan_to_num()))
-    return Seen(found, error, directions)
+    return CallErrors(found, error, directions)
 
 
-def _whole_side(moved: Moved, side: Term, where: Where, bound: Rounded) -> Mapping[str, Tensor]:
+def _whole_side(moved: Perturbed, side: Term, where: Where, bound: Rounded) -> Mapping[str, Tensor]:
     directions = {"size": bound.value}
     for label, kind in (("base", "frequency"), ("position", "position")):
         for name in moved.names(kind, side):

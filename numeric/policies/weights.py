@@ -366,7 +366,7 @@ def softmax_spread(s: Rounded) -> Rounded:
     return result.set_parts(kept, also, result.storing(result.unit))
 
 
-def probable(replaced: Replacement) -> Replacement:
+def with_spread(replaced: Replacement) -> Replacement:
     """Add the spread of errors to a bound, if a formula for it is known.
 
     Any other bound is returned unchanged, and its deterministic radius is then shared.

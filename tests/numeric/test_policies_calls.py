@@ -17,7 +17,7 @@ from attnproof.numeric.implementations import Implementation, named
 from attnproof.numeric.implementations.eager import SOFTMAX_BOUND
 from attnproof.numeric.implementations.llama_rotary import _bound
 from attnproof.numeric.implementations.scaled_dot_product import pairs
-from attnproof.numeric.measurement import escapes, of_definition, rows_of, worst
+from attnproof.numeric.measurement import miss_probability, of_definition, rows_of, worst
 from attnproof.numeric.policies.weights import probable
 from attnproof.numeric.profile import FULL_BLOCK, profile_of
 from attnproof.numeric.run import Calls, run
@@ -226,7 +226,7 @@ def test_rows_are_in_the_heads_that_all_policies_see() -> None:
     assert rows[:2] == [FULL_BLOCK, FULL_BLOCK]
     assert rows_of(0, 1, 64) == 64
     assert sum(count - 2 for count in rows) > 64
-    assert math.prod(map(escapes, rows)) < escapes(64)
+    assert math.prod(map(miss_probability, rows)) < miss_probability(64)
 
 
 DEFINED = stated(
