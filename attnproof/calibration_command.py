@@ -56,10 +56,10 @@ def calibrate(
 
 def _stored(device: torch.device) -> Calibration:
     from .numeric.calibration.record import backend_of
-    from .numeric.calibration.store import folder, stored
+    from .numeric.calibration.store import folder, stored_calibration
 
     backend = backend_of(device)
-    found = stored(backend)
+    found = stored_calibration(backend)
     if found is None:
         raise UsageError(
             f"wanted the calibration of {backend.label}, found none in {folder()} or in the "

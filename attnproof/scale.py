@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from .numeric.at_scale.comparison import Found
+    from .numeric.at_scale.comparison import KernelCheck
     from .numeric.measurement import Measurement
     from .records import ControlRecord, TheoremRecord
 
@@ -89,7 +89,7 @@ class ScaleRecord(Record):
 
 
 def scale_record(
-    found: Sequence[Found],
+    found: Sequence[KernelCheck],
     torch: str,
     threads: int,
     unfinished: Sequence[str] = (),

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from .evidence import InternalErrorEvidence
     from .numeric.at_scale.call import Call
-    from .numeric.at_scale.comparison import Found
+    from .numeric.at_scale.comparison import KernelCheck
     from .records import Expected
     from .scale import ScaleRecord
     from .sweeping.records import SweepRecord
@@ -213,20 +213,20 @@ def calls_of(
 
 def _found(
     calls: Sequence[Call], ways: Sequence[str]
-) -> tuple[list[Found], list[str], list[InternalErrorEvidence]]:
+) -> tuple[list[KernelCheck], list[str], list[InternalErrorEvidence]]:
     """Return what every way found, with a line of progress; the ways left out, and why."""
     from .evidence import InternalErrorEvidence
-    from .numeric.at_scale.methods import WAYS, check_at_scale, chosen_ways
+    from .numeric.at_scale.methods import METHODS, check_at_scale, default_methods
     from .symbolic.faults import fault_of
 
-    require_known(ways, tuple(WAYS), "a way to check", "`attnproof scale --help`")
-    wanted = [(call, way) for call in calls for way in ways or chosen_ways(call)]
-    found: list[Found] = []
+    require_known(ways, tuple(METHODS), "a way to check", "`attnproof scale --help`")
+    wanted = [(call, way) for call in calls for way in ways or default_methods(call)]
+    found: list[KernelCheck] = []
     with bar() as shown:
         task = shown.add_task("", total=len(wanted))
 
         def tell(way: str, _done: int, _all: int) -> None:
-            shown.update(task, description=WAYS[way])
+            shown.update(task, description=METHODS[way])
 
         try:
             for call in calls:
@@ -350,7 +350,7 @@ def _own(device: str) -> str:
 
 
 def _recorded(
-    found: Sequence[Found],
+    found: Sequence[KernelCheck],
     missing: Sequence[str] = (),
     errors: Sequence[InternalErrorEvidence] = (),
 ) -> ScaleRecord:

@@ -21,7 +21,7 @@ from .devices import chosen, dtype_named, dtypes_on, matrix_units, tf32
 from .distribution_changes import attention_inputs
 from .distributions import NORMAL, Distribution, distributions_named
 from .hypotheses import Unsatisfiable, spot_of
-from .implementations import DoesNotFit, Implementation, named
+from .implementations import DoesNotFit, Implementation, implementations_named
 from .measurement import Measurement
 from .run import FEWEST, informative, one_thread, run, search
 from .scale import Scale, scale_named, sizes_of
@@ -434,7 +434,7 @@ def measure(
     where = chosen(device)
     size = scale_named(scale)
     wanted = [dtype_named(d) for d in dtypes] if dtypes is not None else list(dtypes_on(where))
-    every = named(implementations, where)
+    every = implementations_named(implementations, where)
     deadline = None if limit_seconds is None else perf_counter() + limit_seconds
     chosen_distributions, at_full_scale = (
         distributions_named(distributions),

@@ -121,10 +121,10 @@ def dtypes_on(device: torch.device) -> tuple[torch.dtype, ...]:
     return low if device.type == "mps" else (torch.float64, *low)
 
 
-def called(device: torch.device) -> str:
+def device_label(device: torch.device) -> str:
     """The device as records name it: on CUDA including the name of the GPU.
 
-    >>> called(torch.device("cpu"))
+    >>> device_label(torch.device("cpu"))
     'cpu'
     """
     if device.type != "cuda":

@@ -27,7 +27,7 @@ from attnproof.symbolic.terms import Term
 from . import devices
 from .arithmetic import Arithmetic
 from .attention_bound import AttentionBound
-from .devices import DTYPES, called, name_of
+from .devices import DTYPES, device_label, name_of
 from .hypotheses import number_array
 from .implementations import DoesNotFit, Implementation
 from .implementations.eager import SOFTMAX
@@ -301,7 +301,7 @@ def run(
     return Measurement(
         says,
         implementation.name,
-        called(task.device),
+        device_label(task.device),
         name_of(dtype),
         task.sizes | ({"heads drawn": heads} if heads > 1 else {}),
         task.seed,

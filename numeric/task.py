@@ -18,7 +18,7 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, free, postorder
 
 from .arithmetic import Arithmetic
-from .devices import called, name_of
+from .devices import device_label, name_of
 from .hypotheses import Unsatisfiable
 from .implementations import Implementation
 from .implementations.eager import SOFTMAX_BOUND
@@ -220,7 +220,7 @@ class Task:
         return Measurement(
             says,
             implementation.name,
-            called(self.device),
+            device_label(self.device),
             name_of(dtype),
             self.sizes,
             self.seed,

@@ -86,13 +86,15 @@ def planned(entries: Iterable[Entry], asked: Asked) -> Plan:
 def _serving(statement: Statement, asked: Asked) -> list[str]:
     """Return the implementations that compute a definition in a statement, or are that."""
     from ..numeric.devices import chosen
-    from ..numeric.implementations import named
+    from ..numeric.implementations import implementations_named
     from ..numeric.task import definitions_of
 
     claims = statement.claims.values()
     used = {name for claim in claims for name in definitions_of(claim.at_witness())}
     wanted = asked.implementations or None
-    every = [i for device in asked.grid.devices for i in named(wanted, chosen(device))]
+    every = [
+        i for device in asked.grid.devices for i in implementations_named(wanted, chosen(device))
+    ]
     return list(dict.fromkeys(i.name for i in every if not i.replaced or i.serves(used)))
 
 

@@ -321,14 +321,14 @@ class Shared:
         """Measure one cell.  Raises ``ReadingError`` if a reading failed."""
         from ..numeric.check import ReadingError, implementations_for
         from ..numeric.devices import dtype_named
-        from ..numeric.implementations import named
+        from ..numeric.implementations import implementations_named
         from ..numeric.task import parts_of
 
         if self.kept is None:
             self.kept = list(parts_of(statement)), _measuring(cell)
         parts, measuring = self.kept
         measuring.results, measuring.failed = [], []
-        (one,) = named([cell.implementation], measuring.device)
+        (one,) = implementations_named([cell.implementation], measuring.device)
         asked = [(says, part, implementations_for(claim, [one])) for says, claim, part in parts]
         measuring.claims([claim for claim in asked if claim[2]], [dtype_named(cell.dtype)])
         if measuring.failed:

@@ -44,7 +44,7 @@ from torch import Tensor
 from ..attention_bound import Reference, Sums, closed, mapped, weight_error
 from ..measurement import Judged
 from .call import Call, Clusters
-from .comparison import Worst, against, worse
+from .comparison import Worst, compare, worse
 
 # The exact value of every row of attention over clustered keys, in time n · c · d
 
@@ -73,7 +73,7 @@ class Totals:
     number: Tensor
 
     @staticmethod
-    def of_none(x: Clusters) -> Totals:
+    def empty(x: Clusters) -> Totals:
         """The sums over no keys."""
         heads, count, width = x.centres.shape
         none = torch.zeros(heads, count, width, dtype=torch.float64, device=x.centres.device)
@@ -93,7 +93,7 @@ class Totals:
 
 def totals(x: Clusters) -> Totals:
     """The sums over all keys, in float64, in one pass."""
-    found = Totals.of_none(x)
+    found = Totals.empty(x)
     members_of = _Members(x)
     for a in range(0, len(x.label), KEYS):
         found.add(members_of(a, a + KEYS), x.arrays.value[:, a : a + KEYS].double())
@@ -138,7 +138,7 @@ def blocks(call: Call, x: Clusters, of: Totals) -> Iterator[Block]:
 
 
 def _causal(call: Call, x: Clusters) -> Iterator[Block]:
-    scores_of, members_of, before = _Scores(call, x), _Members(x), Totals.of_none(x)
+    scores_of, members_of, before = _Scores(call, x), _Members(x), Totals.empty(x)
     step = max(CAUSAL_ROWS, ENTRIES // (call.heads * call.width) // CAUSAL_ROWS * CAUSAL_ROWS)
     for a in range(0, call.tokens, step):
         b = min(call.tokens, a + step)
@@ -372,11 +372,11 @@ def check_every_row(call: Call, x: Clusters, output: Tensor) -> Checked:
 
 def _head(call: Call, x: Clusters, output: Tensor, head: int) -> Checked:
     worst: Worst | None = None
-    of = Totals.of_none(x) if call.causal else totals(x)  # causal blocks sum on their own
+    of = Totals.empty(x) if call.causal else totals(x)  # causal blocks sum on their own
     residuals = Residuals(call, x, of)
     for block in blocks(call, x, of):
         rows = output[:, block.a : block.b]
-        one = against(rows, block.reference, call.profile)
+        one = compare(rows, block.reference, call.profile)
         if worst is None or one.status != "held" or one.ratio > worst.ratio:
             _, row, column = one.place
             worst = worse(worst, replace(one, place=(head, block.a + row, column)))

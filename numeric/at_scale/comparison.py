@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from ..attention_bound import CHUNK, AttentionBound, Reference, mapped, stored_weight
-from ..devices import called, name_of
+from ..devices import device_label, name_of
 from ..measurement import RANK, REFERENCE_SHARE, STATUSES, Comparison, Judged, place_in
 from ..policies.residual import CANDIDATES, KEY_LIMIT, Projected, standing_out
 from ..policies.weights import SCALE_ERROR, spacing
@@ -47,7 +47,7 @@ SHARE = 0.1  # the fraction of wrong rows for which the probability is printed
 
 
 @dataclass(frozen=True)
-class Found:
+class KernelCheck:
     """The result of one method, on one kernel, device, dtype and size.
 
     ``error`` and ``tolerance`` are those of the entry ``worst`` = (head, row, column), where error
@@ -88,14 +88,14 @@ class Found:
             raise ValueError("a check that was skipped must say why")
 
 
-def chance(random: int, chosen: int = 0, wrong: str = "all rows is wrong") -> str:
+def sampling_words(random: int, chosen: int = 0, wrong: str = "all rows is wrong") -> str:
     """Say what a sample of rows can miss; ``wrong`` says which rows have which fault.
 
     m rows drawn without replacement all miss a set that holds a fraction e of the rows with
     probability at most (1−e)^m.  The same holds for m/H rows from each of H heads: the product of
     (1−e_h)^(m/H) is at most (1−e)^m for e the mean of the e_h, since log(1−e) is concave.
 
-    >>> chance(48)[:62]
+    >>> sampling_words(48)[:62]
     'if a fraction e of all rows is wrong, the 48 random rows miss '
     """
     text = (
@@ -156,7 +156,7 @@ def allowance(profile: Profile) -> float:
     return 2.0 if profile.dtype == torch.float64 else 1 + REFERENCE_SHARE
 
 
-def against(computed: Tensor, reference: Reference, profile: Profile) -> Worst:
+def compare(computed: Tensor, reference: Reference, profile: Profile) -> Worst:
     """Compare rows (heads, r, width) with their reference; the place refers to these rows."""
     error = (computed.double() - reference.output).abs_()
     tolerance = reference.radius
@@ -179,7 +179,7 @@ def against(computed: Tensor, reference: Reference, profile: Profile) -> Worst:
     return Worst(*found, "held")
 
 
-def judged(worst: Worst, told: str) -> Judged:
+def judge(worst: Worst, told: str) -> Judged:
     """The result of the deterministic bound."""
     relative = min(worst.ratio, torch.finfo(torch.float64).max)
     if worst.reason.startswith("residual: "):
@@ -189,14 +189,14 @@ def judged(worst: Worst, told: str) -> Judged:
     return Judged("deterministic", worst.status, relative, worst.reason or told)
 
 
-def found_of(
+def kernel_check(
     call: Call, way: str, worst: Worst, looked: str, misses: str, policies: tuple[Judged, ...]
-) -> Found:
+) -> KernelCheck:
     """Build the record of one method on a call; the caller adds its duration."""
-    return Found(
+    return KernelCheck(
         way,
         call.kernel.name,
-        called(call.device),
+        device_label(call.device),
         name_of(call.dtype),
         call.tokens,
         call.heads,
@@ -245,7 +245,7 @@ class _Head:
         return scores, weights
 
 
-def keys_judged(
+def judge_keys(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -276,7 +276,7 @@ def keys_judged(
         variance = sum(short[h] for h in group)
         assert isinstance(total, Tensor)
         assert isinstance(variance, Tensor)
-        one_head = partial(_along, profile=profile, bound=bound)
+        one_head = partial(_key_projection, profile=profile, bound=bound)
         whole = [partial(one_head, heads[h], least=least[h]) for h in group]
         many = CANDIDATES if len(group) == len(heads) else 1
         for place, one, sign in standing_out(total, variance, whole, many):
@@ -365,7 +365,7 @@ def _column_norms(heads: Sequence[_Head], profile: Profile) -> list[Tensor | Non
     return found
 
 
-def _along(
+def _key_projection(
     x: _Head, place: int, profile: Profile, bound: AttentionBound, least: Tensor | None
 ) -> Projected:
     """Project on the effect of one key, with its full deviation."""

@@ -38,7 +38,7 @@ from ..measurement import place_in
 from ..rounded import gamma
 from ..walk import ends_and_between
 from .call import Arrays, Call, arrays, available, generator, timed
-from .comparison import WRONG, Worst, against, chance, keys_judged, with_residual, worse
+from .comparison import WRONG, Worst, compare, judge_keys, sampling_words, with_residual, worse
 
 # Sampled rows: one forward over all rows, then some of them against float64
 
@@ -79,8 +79,8 @@ def _exactly(
     """Compare rows of calls with this number of queries with float64, and test their residuals."""
     bound = call.bound(queries)
     reference = streamed(*x, call.profile, bound, last)
-    residual = keys_judged(*x, rows, reference, call.profile, bound, last)
-    return with_residual(against(rows, reference, call.profile), residual)
+    residual = judge_keys(*x, rows, reference, call.profile, bound, last)
+    return with_residual(compare(rows, reference, call.profile), residual)
 
 
 def sampled(call: Call, x: Arrays, output: Tensor, rows: int = ROWS) -> tuple[Worst, str, str]:
@@ -93,17 +93,17 @@ def sampled(call: Call, x: Arrays, output: Tensor, rows: int = ROWS) -> tuple[Wo
     looked = f"{at.numel()} of {call.heads * call.tokens:,} rows against float64, both ends of each"
     looked += f" head and {each - ENDS} random rows of it; every row was computed"
     ends = ENDS * call.heads
-    return worst, looked, chance(at.numel() - ends, ends)
+    return worst, looked, sampling_words(at.numel() - ends, ends)
 
 
 # Reach: the kernel on a few rows, over more keys than a forward of all rows could handle
 
 REACH_ROWS = 64  # of each head
 CAUSAL_ROWS = 16  # each in its own call
-TAKEN = 0.6  # the share of free memory that keys and values may take
+MEMORY_SHARE = 0.6  # the share of free memory that keys and values may take
 
 
-class NoRoom(ValueError):
+class NoMemory(ValueError):
     """The keys and values of one head do not fit in memory."""
 
 
@@ -120,15 +120,15 @@ class Reached:
 def group_of_heads(call: Call, free: int | None) -> int:
     """The number of heads that fit at once.
 
-    Raises :class:`NoRoom`, with the bytes needed and free, if one head does not fit.
+    Raises :class:`NoMemory`, with the bytes needed and free, if one head does not fit.
     """
     item = torch.empty((), dtype=call.dtype).element_size()
     one = 2 * call.tokens * call.width * item
     if free is None:
         return call.heads
-    room = int(free * TAKEN)
+    room = int(free * MEMORY_SHARE)
     if one > room:
-        raise NoRoom(
+        raise NoMemory(
             f"wanted room for the keys and values of one head, {one / 2**30:.1f} GiB in "
             f"{str(call.dtype).removeprefix('torch.')}; {room / 2**30:.1f} GiB may be taken of "
             f"{free / 2**30:.1f} GiB that are free; ask for fewer tokens, or for bfloat16"
@@ -182,9 +182,9 @@ def _heads(call: Call, rows: int, heads: range) -> tuple[Worst, float, int]:
 # Equivariance under permuted keys: the kernel again on some rows, keys and values permuted
 
 SHARE = 16  # one row in this many
-LEAST = 16
+LEAST_ROWS = 16
 PIECE = 1_024
-FAILS = 1e-12  # the probability that some row rises more often
+RISES_FAILURE = 1e-12  # the probability that some row rises more often
 
 
 def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
@@ -197,7 +197,7 @@ def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, st
             "",
         )
     source = generator(call, 13)
-    places = torch.randperm(n, generator=source)[: min(n, max(LEAST, n // SHARE))]
+    places = torch.randperm(n, generator=source)[: min(n, max(LEAST_ROWS, n // SHARE))]
     order = torch.randperm(n, generator=source).to(call.device)
     here = places.to(call.device)
     again = call.run(x.query[:, here], x.key[:, order], x.value[:, order])
@@ -207,7 +207,7 @@ def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, st
         at = here[a : a + PIECE]
         rows = output[:, at]
         radius = 2 * _radius(call, x, x.query[:, at], rows, most, math.gcd(n, len(places)))
-        one = against(again[:, a : a + PIECE], Reference(rows.double(), radius), call.profile)
+        one = compare(again[:, a : a + PIECE], Reference(rows.double(), radius), call.profile)
         head, row, column = one.place
         place = (head, int(at[row]), column)
         reason = one.reason.replace(WRONG, "permuted keys give another value")
@@ -215,10 +215,10 @@ def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, st
         worst = one if worst is None or one.ratio > worst.ratio else worst
     assert worst is not None
     looked = f"{len(places):,} random rows of each of {call.heads} heads, run again with permuted"
-    return worst, f"{looked} keys and values", f"{chance(len(places))}; {SHARED}"
+    return worst, f"{looked} keys and values", f"{sampling_words(len(places))}; {SHARED_FAULTS}"
 
 
-SHARED = "a fault that permuted keys share, such as a wrong scale, is not seen"
+SHARED_FAULTS = "a fault that permuted keys share, such as a wrong scale, is not seen"
 
 
 def most_rises(n: int, rows: int) -> int:
@@ -229,7 +229,7 @@ def most_rises(n: int, rows: int) -> int:
     """
     mean = sum(1 / j for j in range(1, min(n, 1_000) + 1)) + max(0.0, math.log(n / 1_000))
     r = math.ceil(mean) + 1
-    while rows * math.exp(r - mean - r * math.log(r / mean)) > FAILS and r < n:
+    while rows * math.exp(r - mean - r * math.log(r / mean)) > RISES_FAILURE and r < n:
         r += 1
     return r
 
@@ -271,15 +271,15 @@ def _longest(key: Tensor) -> Tensor:
 
 QUERIES = 32  # a smaller block takes another path of the kernel
 BLOCK = 512
-ELSEWHERE = "that rows are equal to the last bit is known of the CPU's flash kernel alone"
-DIFFERS = "not the same bits as among all rows"
+ONLY_ON_CPU = "that rows are equal to the last bit is known of the CPU's flash kernel alone"
+OTHER_BITS = "not the same bits as among all rows"
 
 
 def alone(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
     """Run one row in 16 again, in random order; causal, the first quarter without the rest."""
     n = call.tokens
     if not call.kernel.blocks:
-        return _skipped(ELSEWHERE)
+        return _skipped(ONLY_ON_CPU)
     if call.causal:
         first = n // 4 // BLOCK * BLOCK
         if not first:
@@ -294,7 +294,7 @@ def alone(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
     worst = _equal(call.run(x.query[:, places], x.key, x.value), output, places)
     looked = f"{count:,} random rows, the same in each of {call.heads} heads, run alone"
     which = "all rows" if _in_blocks(n) == n else f"the first {_in_blocks(n):,} rows"
-    misses = chance(count, wrong=f"{which} has other bits than when run alone")
+    misses = sampling_words(count, wrong=f"{which} has other bits than when run alone")
     return worst, f"{looked}, bit for bit", misses
 
 
@@ -303,7 +303,7 @@ def queries_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str,
     if call.causal:
         return _skipped("a causal row moved to another place sees other keys")
     if not call.kernel.blocks:
-        return _skipped(ELSEWHERE)
+        return _skipped(ONLY_ON_CPU)
     n = call.tokens
     if n < QUERIES:
         return _skipped(f"{n} rows are fewer than a block of {QUERIES} queries")
@@ -335,5 +335,5 @@ def _equal(again: Tensor, output: Tensor, places: Tensor) -> Worst:
         largest = float(error.max())
         if math.isinf(largest):
             return Worst(largest, 0.0, place, "non-finite", "not a number there")
-        return Worst(largest, 0.0, place, "violated", DIFFERS)
+        return Worst(largest, 0.0, place, "violated", OTHER_BITS)
     return Worst(0.0, 0.0, (), "held")

@@ -43,12 +43,12 @@ from .record import (
 Tell = Callable[[str], None]
 Measured = TypeVar("Measured", FunctionRecord, OrderRecord | KernelRecord)
 LENGTHS = (64, 512, 2_048)
-LONGER = (64, 512, 4_096, 16_384, 65_536)
-LONG = ("threads: 1", "64 × k × 64")  # the operations measured up to those lengths
-SHORTER = (64, 512, 1_024)  # for kernels and 16-bit dtypes, whose sums are counted in parts
-MANY = 100  # queries from which on the first length is left out
+THOROUGH_LENGTHS = (64, 512, 4_096, 16_384, 65_536)
+MEASURED_LONGER = ("threads: 1", "64 × k × 64")  # the operations measured up to those lengths
+LOW_LENGTHS = (64, 512, 1_024)  # for kernels and 16-bit dtypes, whose sums are counted in parts
+SHORTENED_QUERIES = 100  # queries from which on the first length is left out
 SOFTMAX_LENGTHS = (64, 512, 4_096, 16_384)
-SOFTMAX_LONGER = (*SOFTMAX_LENGTHS, 65_536)
+THOROUGH_SOFTMAX_LENGTHS = (*SOFTMAX_LENGTHS, 65_536)
 
 
 def dtypes_measured(device: torch.device) -> tuple[torch.dtype, ...]:
@@ -69,8 +69,8 @@ def calibrated(
     backend, count = backend_of(device), torch.get_num_threads()
     dtypes = dtypes_measured(device)
     with torch.no_grad(), tf32(on=False):  # TF32 is a setting of the process, not of the backend
-        functions = _told(function_errors(dtypes, device), tell)
-        found = _told(_of_dtypes(dtypes, device, thorough=thorough), tell)
+        functions = _reported(function_errors(dtypes, device), tell)
+        found = _reported(_of_dtypes(dtypes, device, thorough=thorough), tell)
         operands = {name_of(d): operand_unit(d, device) for d in dtypes}
     orders = tuple(r for r in found if isinstance(r, OrderRecord))
     kernels = tuple(r for r in found if isinstance(r, KernelRecord))
@@ -90,7 +90,7 @@ def calibrated(
     )
 
 
-def _told(records: Iterable[Measured], tell: Tell | None) -> tuple[Measured, ...]:
+def _reported(records: Iterable[Measured], tell: Tell | None) -> tuple[Measured, ...]:
     found = []
     for record in records:
         found.append(record)
@@ -114,14 +114,19 @@ def _of_dtypes(
 
     for dtype in dtypes:
         low = torch.finfo(dtype).bits == 16
-        lengths: tuple[int, ...] = SHORTER if low else LENGTHS
+        lengths: tuple[int, ...] = LOW_LENGTHS if low else LENGTHS
         whole = thorough or dtype == torch.float32
         for operation, width, summed, count in _sums_and_products(device, dtype):
             with threads(count):
-                long = thorough and dtype == torch.float32 and operation.endswith(LONG)
+                long = thorough and dtype == torch.float32 and operation.endswith(MEASURED_LONGER)
                 if width is None or whole:
                     yield order_record(
-                        operation, summed, dtype, device, LONGER if long else lengths, width
+                        operation,
+                        summed,
+                        dtype,
+                        device,
+                        THOROUGH_LENGTHS if long else lengths,
+                        width,
                     )
                 else:
                     yield _digits_only(operation, summed, dtype, device, width)
@@ -132,7 +137,7 @@ def _of_dtypes(
                     _torch_softmax,
                     dtype,
                     device,
-                    SOFTMAX_LONGER if thorough else SOFTMAX_LENGTHS,
+                    THOROUGH_SOFTMAX_LENGTHS if thorough else SOFTMAX_LENGTHS,
                 )
             for name, kernel in kernels_of(device):
                 try:
@@ -169,7 +174,7 @@ def _orders_of_kernel(
     else:
         for operation, rows, summed in attention_sums(name, kernel, dtype, device):
             if whole or FULL in operation:
-                lengths = SHORTER if rows < MANY else SHORTER[1:]
+                lengths = LOW_LENGTHS if rows < SHORTENED_QUERIES else LOW_LENGTHS[1:]
                 yield order_record(operation, summed, dtype, device, lengths, leaves=2)
         if not whole:
             summed = summed_by(kernel, 1, 0, dtype, device)

@@ -32,8 +32,8 @@ from .record import ATTENTION, FULL, PRODUCT, SUM, bits_of
 
 Summed = Callable[[Tensor], Tensor]
 """A sum over the last axis of an array (cases, n)."""
-HELD = 1 << 25
-MANY = 20_000
+STORED_ENTRIES = 1 << 25
+PROBED_IN_FULL = 20_000
 HALVES = 96
 
 
@@ -55,7 +55,7 @@ def patterns(n: int, leaf: int, dtype: torch.dtype, device: torch.device) -> Ite
     part = chunks_of(n, dtype)
     places = torch.tensor([j for j in range(n) if j != leaf])
     starts = range(0, n, part)
-    for some in torch.split(places, max(1, HELD // (n * len(starts)))):
+    for some in torch.split(places, max(1, STORED_ENTRIES // (n * len(starts)))):
         cases = torch.zeros((len(some), len(starts), n), dtype=dtype, device=device)
         for k, start in enumerate(starts):
             cases[:, k, start : start + part] = one
@@ -85,7 +85,7 @@ def depth_of(summed: Summed, n: int, leaf: int, dtype: torch.dtype, device: torc
 
 def leaves_of(n: int) -> tuple[int, ...]:
     """The first term, which is deepest in sums from left to right, and others unless n is large."""
-    return (0,) if n > MANY else (0, n // 2, n - 1)
+    return (0,) if n > PROBED_IN_FULL else (0, n // 2, n - 1)
 
 
 def digits_kept(
@@ -159,7 +159,7 @@ def softmax_depth(
     half[:, leaf] = False
     scores = torch.where(half, log(u * (1 + 2.0**-12)), -float("inf")).to(dtype)
     scores[:, leaf] = 0
-    parts = torch.split(scores, HELD // n)
+    parts = torch.split(scores, STORED_ENTRIES // n)
     weight = torch.cat([softmax(part.to(device)).to("cpu", torch.float64) for part in parts])
     units = ((1 - weight) / weight / (2 * u)).round()
     odd = (2 * units - half.sum(1)).clamp(min=0)

@@ -78,7 +78,7 @@ def read(file: Path) -> Calibration:
     return found
 
 
-def stored(backend: Backend) -> Calibration | None:
+def stored_calibration(backend: Backend) -> Calibration | None:
     """The calibration of exactly this backend, or None; unusable files are reported on the way."""
     for file in _files(backend):
         try:
@@ -124,7 +124,7 @@ def calibration_of(device: torch.device) -> Calibration:
     Raises :class:`NotCalibrated` if there is none.
     """
     switch = os.environ.get(SWITCH, "auto")
-    return _found(backend_of(device), str(device), folder(), switch)
+    return _calibrate(backend_of(device), str(device), folder(), switch)
 
 
 def constants_for(dtype: torch.dtype, device: torch.device) -> tuple[Constants, str]:
@@ -151,9 +151,9 @@ def calibrate_missing(devices: Iterable[torch.device]) -> None:
 
 
 @cache
-def _found(backend: Backend, device: str, place: Path, switch: str) -> Calibration:
+def _calibrate(backend: Backend, device: str, place: Path, switch: str) -> Calibration:
     """Find the calibration once per process for all its dependencies; ``place`` is its folder."""
-    found = stored(backend)
+    found = stored_calibration(backend)
     if found is not None:
         return found
     run = f"run `attnproof calibrate --device {torch.device(device).type}`"

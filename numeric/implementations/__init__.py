@@ -16,7 +16,13 @@ import torch
 
 from ..walk import Replacement
 
-__all__ = ["DoesNotFit", "Implementation", "UnknownImplementation", "found", "named"]
+__all__ = [
+    "DoesNotFit",
+    "Implementation",
+    "UnknownImplementation",
+    "implementations_named",
+    "implementations_on",
+]
 
 
 class DoesNotFit(Exception):
@@ -46,7 +52,7 @@ class UnknownImplementation(ValueError):
     """No implementation has the requested name."""
 
 
-def found(device: torch.device) -> tuple[Implementation, ...]:
+def implementations_on(device: torch.device) -> tuple[Implementation, ...]:
     """All implementations for a device, grouped by file, in the order of the files."""
     every: list[Implementation] = []
     for module in sorted(iter_modules(__path__), key=lambda m: m.name):
@@ -56,14 +62,14 @@ def found(device: torch.device) -> tuple[Implementation, ...]:
     return tuple(every)
 
 
-def named(
+def implementations_named(
     wanted: Iterable[str | Implementation] | None, device: torch.device
 ) -> tuple[Implementation, ...]:
     """The requested implementations, or all if none are named.
 
     Raises :class:`UnknownImplementation`, naming all, for an unknown name.
     """
-    every = found(device)
+    every = implementations_on(device)
     if wanted is None:
         return every
     known = {implementation.name: implementation for implementation in every}

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ..attention_bound import AttentionBound
 from ..walk import Lengths
 from . import DoesNotFit, Implementation
-from .scaled_dot_product import HELD_PAIRS, WALKED_PAIRS, bounded, four_axes, pairs, replacing
+from .scaled_dot_product import FUSED_SCORES, STORED_SCORES, bounded, four_axes, pairs, replacing
 
 
 def implementations(_device: torch.device) -> Sequence[Implementation]:
@@ -21,7 +21,7 @@ def implementations(_device: torch.device) -> Sequence[Implementation]:
 
 def _whole(lengths: Sequence[Lengths]) -> bool:
     held = pairs(lengths) if len(lengths) > 3 else 0
-    return held <= HELD_PAIRS and pairs(lengths) <= WALKED_PAIRS
+    return held <= STORED_SCORES and pairs(lengths) <= FUSED_SCORES
 
 
 def _module(width: int, columns: int, like: Tensor) -> nn.MultiheadAttention:

@@ -24,12 +24,12 @@ ROW_AXIS = {
     "biased_attention": (-2, None, None, -2),
 }
 NOT_KERNELS = ("ERROR", "OVERRIDEABLE")
-HELD_PAIRS = 1 << 25
+STORED_SCORES = 1 << 25
 """The most scores or mask entries in memory at once."""
-WALKED_PAIRS = 1 << 33
+FUSED_SCORES = 1 << 33
 """The most scores that a fused kernel is called for: two heads of 65,536 tokens."""
 REFUSALS = ("No available kernel", "No viable backend")
-_CHOSEN = threading.Lock()
+_BACKEND_LOCK = threading.Lock()
 """The choice of backends in torch is shared by all threads, so calls are made one at a time."""
 
 
@@ -101,7 +101,7 @@ def pairs(lengths: Sequence[Lengths]) -> int:
 def _whole(quadratic: bool, lengths: Sequence[Lengths]) -> bool:
     """Compute all rows at once, unless the scores or the mask would not fit."""
     held = pairs(lengths) if quadratic or len(lengths) > 3 else 0
-    return held <= HELD_PAIRS and pairs(lengths) <= WALKED_PAIRS
+    return held <= STORED_SCORES and pairs(lengths) <= FUSED_SCORES
 
 
 def _call(
@@ -176,7 +176,7 @@ def with_backend(
             for x in (query, key, value)
         )
     try:
-        with _CHOSEN, sdpa_kernel(backend), warnings.catch_warnings(record=True) as told:
+        with _BACKEND_LOCK, sdpa_kernel(backend), warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             output = F.scaled_dot_product_attention(
                 query, key, value, attn_mask=mask, is_causal=causal, scale=1 / math.sqrt(width)

@@ -66,7 +66,7 @@ class Draws:
         """Draw all integer values, repeatedly for those in hypotheses until they obey them."""
         found: dict[str, Any] = {}
         broken: dict[str, str] = {}
-        spoken = None if self.hypotheses is None else self.hypotheses.whole_names
+        spoken = None if self.hypotheses is None else self.hypotheses.integer_names
         for k in range(TRIES):
             for name, given in self.givens.items():
                 if not k or (spoken and name in spoken):
@@ -74,7 +74,7 @@ class Draws:
                     found |= {} if value is None else {name: value}
             if not spoken or self.hypotheses is None:
                 return found
-            broken = self.hypotheses.breaks_whole(found, self.sizes)
+            broken = self.hypotheses.broken_integer_hypotheses(found, self.sizes)
             if not broken or self.hypotheses.too_large:
                 break
         if self.hypotheses is not None:

@@ -129,7 +129,11 @@ def _one_softmax(
         return Chance(None, f"no bound is known: a hypothesis speaks of {V.data[0]}")
     prime, name = read.arithmetic.prime, V.data[0]
     columns = 1 if factors else values[0].shape[-1]
-    share = Fraction(1 + _over(factors, read), prime) if factors else Fraction(1, prime**columns)
+    share = (
+        Fraction(1 + _product_degree(factors, read), prime)
+        if factors
+        else Fraction(1, prime**columns)
+    )
     said = f"{prime}^−{columns}" if not factors else f"{share.numerator}/{prime}"
     return Chance(
         Fraction(reached, pool) + share,
@@ -139,7 +143,7 @@ def _one_softmax(
     )
 
 
-def _over(factors: tuple[Term, ...], read: ResidueReading) -> int:
+def _product_degree(factors: tuple[Term, ...], read: ResidueReading) -> int:
     """The degree of a matrix product, including denominators."""
     return sum(sum(read.arithmetic.of(read(factor)).degree) for factor in factors)
 
@@ -196,7 +200,7 @@ def _values(t: Term) -> tuple[Term, tuple[Term, ...]] | None:
 
 # The check of one statement
 
-PLACES = (0, 1)  # two towers: an equation true by chance modulo one prime fails modulo another
+TOWERS = (0, 1)  # two towers: an equation true by chance modulo one prime fails modulo another
 
 
 @dataclass(frozen=True)
@@ -250,7 +254,7 @@ def exact(
     ['held', 'held']
     """
     found = []
-    begun: Begun = {}
+    readings: DrawnReadings = {}
     for says, claim, whole in parts_of(statement):
         start, asked_for = perf_counter(), claim.at_witness()
         why = _no_equation(asked_for)
@@ -259,15 +263,15 @@ def exact(
         if why:
             found.append(_skipped(says, lengths, seed, why, start))
             continue
-        for place in PLACES:
+        for place in TOWERS:
             try:
                 levels = tower(max(map(depth_of, _sides(told))), place)
-                how = (levels, place, seed, rows, device, unsure, begun)
+                how = (levels, place, seed, rows, device, unsure, readings)
                 try:
-                    one = checked(alone, says, told, lengths, *how)
+                    one = check_equation(alone, says, told, lengths, *how)
                 except TooLarge:
                     lengths = lengths_at(alone, told, scale_named("small"), rows)
-                    one = checked(alone, says, told, lengths, *how)
+                    one = check_equation(alone, says, told, lengths, *how)
             except (NoResidue, NoTower, TooLarge, TypeError) as reason:
                 one = _skipped(says, lengths, seed, str(reason), start)
             found.append(one)
@@ -276,11 +280,11 @@ def exact(
     return found
 
 
-Begun = dict[tuple[object, ...], tuple[Statement, ResidueReading]]
+DrawnReadings = dict[tuple[object, ...], tuple[Statement, ResidueReading]]
 
 
-def _begun(
-    kept: Begun,
+def _drawn_reading(
+    kept: DrawnReadings,
     statement: Statement,
     sizes: dict[str, int],
     levels: Tower,
@@ -305,7 +309,7 @@ def _begun(
     return kept[key][1].again()
 
 
-def checked(
+def check_equation(
     statement: Statement,
     says: str,
     claim: Claim,
@@ -316,18 +320,18 @@ def checked(
     rows: int = ROWS,
     device: str = "cpu",
     unsure: Sequence[str] = (),
-    begun: Begun | None = None,
+    readings: DrawnReadings | None = None,
 ) -> ExactCheck:
     """Check one equation in one tower.
 
-    ``unsure`` lists further hypotheses that are not known to be obeyed, ``begun`` caches readings
-    of other equations under the same hypotheses, whose values are drawn and obey them.  Raises
+    ``unsure`` lists further hypotheses that are not known to be obeyed.  ``readings`` is a cache of
+    readings with values drawn that obey the hypotheses, shared by equations under the same ones.  Raises
     :class:`NoResidue` for anything without a meaning there.
     """
     start, sides = perf_counter(), _sides(claim)
     sizes, rotated = with_roots(sides, lengths, levels), _rotated(sides)
-    read = _begun(
-        {} if begun is None else begun,
+    read = _drawn_reading(
+        {} if readings is None else readings,
         statement,
         sizes,
         levels,
@@ -352,7 +356,7 @@ def checked(
     if violated and known.unmet and known.too_large:
         raise TooLarge("values that obey the hypotheses are looked for at small sizes")
     if violated and known.unmet:
-        why = f"it does not hold without what is not known to be obeyed: {known.told()}"
+        why = f"it does not hold without what is not known to be obeyed: {known.unmet_words()}"
         return _skipped(says, sizes, seed, why, start)
     chance = chance_of(sides, (left, right), read)
     return ExactCheck(
@@ -364,7 +368,7 @@ def checked(
         compared,
         undefined,
         chance.error,
-        chance.argument + known.without(),
+        chance.argument + known.without_words(),
         tuple(int(k) for k in wrong.nonzero()[0]) if violated else (),
         perf_counter() - start,
     )

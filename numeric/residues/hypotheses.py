@@ -38,13 +38,14 @@ if TYPE_CHECKING:
 
 # Numbers of one field that obey equations
 
-DRAWN = ("real", *SIGNED)
+REAL_KINDS = ("real", *SIGNED)
 UNKNOWNS = 256  # at most, in a system of linear equations
-SOLVED, LOOKED = 12, 4  # points at which a law about all real numbers is solved, and checked
+SOLVED_POINTS = 12  # at which a law about all real numbers is solved
+CHECKED_POINTS = 4  # at which it is then checked
 TRIES = 40  # redraws of rows for which a quadratic equation has no root
 
 
-class Obeying:
+class LevelValues:
     """Values at one level of a tower.
 
     ``solved``: some are solutions of equations; ``too_large``: smaller systems of equations would
@@ -57,10 +58,10 @@ class Obeying:
         self.solved = self.too_large = False
         self.unsure: dict[str, str] = {}
 
-    def broken(self, h: Hypothesis, values: Mapping[str, Any]) -> str:
+    def why_broken(self, h: Hypothesis, values: Mapping[str, Any]) -> str:
         """Return why a hypothesis is not obeyed by these values, or ""."""
         try:
-            for at in self.places(h):
+            for at in self.variable_values(h):
                 left, right = self.sides(h, {**values, **at})
                 marks = [side.undefined for side in (left, right)]
                 if any(mark is not None and bool(mark.any()) for mark in marks):
@@ -74,14 +75,14 @@ class Obeying:
             return str(error)
         return ""
 
-    def places(self, h: Hypothesis, *, solving: bool = False) -> Iterator[dict[str, Any]]:
+    def variable_values(self, h: Hypothesis, *, solving: bool = False) -> Iterator[dict[str, Any]]:
         """The values of the variables of a law: random for real ones, all for indices."""
         variables = h.claim.variables
         if variables and any(depth_of(side) for side in h.claim.sides):
             raise NoResidue("a law about exponentials is not looked at")
         if all(given.kind == "index" for _, given in variables):
             return iter(index_values(h.claim, self.read.sizes))
-        strange = [name for name, given in variables if given.kind not in DRAWN]
+        strange = [name for name, given in variables if given.kind not in REAL_KINDS]
         if strange:
             raise NoResidue(f"it speaks of all {strange[0]}")
         drawn = self.read.draws.numbers
@@ -90,7 +91,7 @@ class Obeying:
                 name: drawn(self.read.arithmetic, f"{name} of a law {k} {solving}", given)
                 for name, given in variables
             }
-            for k in range(SOLVED if solving else LOOKED)
+            for k in range(SOLVED_POINTS if solving else CHECKED_POINTS)
         )
 
     def sides(self, h: Hypothesis, values: Mapping[str, Any]) -> tuple[Residue, Residue]:
@@ -100,13 +101,13 @@ class Obeying:
             return left, at.arithmetic.of(0)
         return left, at.arithmetic.of(_number(at(h.claim.right)))
 
-    def form(self, h: Hypothesis, values: dict[str, Any]) -> None:
+    def satisfy(self, h: Hypothesis, values: dict[str, Any]) -> None:
         """Satisfy one equation that states a product or a row."""
         if h.claim.variables:
             return
         left, right = h.claim.sides
         form = contraction(left, right)
-        if form is not None and form.first.data[1] in DRAWN:
+        if form is not None and form.first.data[1] in REAL_KINDS:
             self._product(form, values)
             return
         for target, source in ((left, right), (right, left)):
@@ -163,7 +164,7 @@ class Obeying:
     ) -> None:
         """Change one given, if that suffices, until all equations that contain it hold."""
         spoken = sorted(frozenset[str]().union(*(h.names for h in broken)))
-        spoken = [k for k in spoken if self.givens[k].kind in DRAWN]
+        spoken = [k for k in spoken if self.givens[k].kind in REAL_KINDS]
         for way in (self._linear, self._quadratic):
             for name in sorted(spoken, key=lambda k: (-len(values[k].shape), k)):
                 system = [h for h in equations if name in h.names]
@@ -177,12 +178,12 @@ class Obeying:
                 if changed is None:
                     continue
                 tried = {**values, name: changed}
-                if not any(self.broken(h, tried) for h in system):
+                if not any(self.why_broken(h, tried) for h in system):
                     values[name], self.solved = changed, True
                     self._changed(name)
                     if way == self._quadratic and not self._real(name, system[0], equations):
                         self.unsure[str(system[0])] = "its roots in a field need not be real"
-                    if not any(self.broken(h, values) for h in broken):
+                    if not any(self.why_broken(h, values) for h in broken):
                         return
 
     def _real(self, name: str, h: Hypothesis, equations: list[Hypothesis]) -> bool:
@@ -194,7 +195,7 @@ class Obeying:
     def _gaps(self, system: list[Hypothesis], values: Mapping[str, Any]) -> Tensor:
         gaps = []
         for h in system:
-            for at in self.places(h, solving=True):
+            for at in self.variable_values(h, solving=True):
                 left, right = self.sides(h, {**values, **at})
                 gap = left + right * -1
                 if gap.undefined is not None and bool(gap.undefined.any()):
@@ -313,26 +314,26 @@ class Hypotheses:
         """The givens in the hypotheses."""
         return frozenset[str]().union(*(h.names for h in self.all))
 
-    def told(self) -> str:
+    def unmet_words(self) -> str:
         """Say what is not known to be obeyed, and why."""
         whys = dict.fromkeys(self.unmet.values())
         groups = {why: [k for k, v in self.unmet.items() if v == why] for why in whys}
         return "; ".join(f"{', '.join(what)} ({why})" for why, what in groups.items())
 
-    def without(self) -> str:
+    def without_words(self) -> str:
         """Say that the claim held without some of them."""
         return f"; it holds without the hypothesis {' and '.join(self.unmet)}" if self.unmet else ""
 
-    def obeyed(self, read: ResidueReading) -> dict[str, Any]:
+    def obeying_values(self, read: ResidueReading) -> dict[str, Any]:
         """Return values of one level that obey the hypotheses, and record those they do not obey.
 
         Hypotheses that fail in the end do not influence the values.
         """
-        able = [h for h in self.all if not h.whole and not self._foreign(h)]
+        able = [h for h in self.all if not h.whole and not self._is_unsupported(h)]
         while True:
-            obeying = Obeying(read, self.statement.givens)
+            obeying = LevelValues(read, self.statement.givens)
             values = self._changed(able, obeying)
-            whys = {str(h): why for h in able if (why := obeying.broken(h, values))}
+            whys = {str(h): why for h in able if (why := obeying.why_broken(h, values))}
             self.solved |= obeying.solved
             self.too_large |= obeying.too_large
             if not whys:
@@ -342,18 +343,20 @@ class Hypotheses:
             self.partly = True
             able = [h for h in able if str(h) not in whys]
 
-    def _changed(self, able: list[Hypothesis], obeying: Obeying) -> dict[str, Any]:
+    def _changed(self, able: list[Hypothesis], obeying: LevelValues) -> dict[str, Any]:
         """The drawn values, changed so that these equations hold if possible."""
         values = dict(obeying.read.values)
         equations = [h for h in able if h.claim.relation == "="]
         for h in equations:
-            obeying.form(h, values)
-        broken = [h for h in equations if obeying.broken(h, values)]
+            obeying.satisfy(h, values)
+        broken = [h for h in equations if obeying.why_broken(h, values)]
         if broken:
             obeying.solve(broken, equations, values)
         return values
 
-    def breaks_whole(self, values: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, str]:
+    def broken_integer_hypotheses(
+        self, values: Mapping[str, Any], sizes: Mapping[str, int]
+    ) -> dict[str, str]:
         """The hypotheses about integers that these values do not obey, and why."""
         found = {}
         for h in (h for h in self.all if h.whole):
@@ -369,11 +372,11 @@ class Hypotheses:
         return found
 
     @property
-    def whole_names(self) -> frozenset[str]:
+    def integer_names(self) -> frozenset[str]:
         """The givens in hypotheses about integers."""
         return frozenset[str]().union(*(h.names for h in self.all if h.whole))
 
-    def _foreign(self, h: Hypothesis) -> bool:
+    def _is_unsupported(self, h: Hypothesis) -> bool:
         """Whether a hypothesis cannot be handled here."""
         kinds = {name: self.statement.givens[name].kind for name in h.names}
         why = ""

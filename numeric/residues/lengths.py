@@ -21,12 +21,12 @@ from .towers import Tower
 
 BUDGET = 1 << 22
 """The most entries computed for one side, at about 10 ns each on one core."""
-MULTIPLIED = 256
+MULTIPLICATIONS_PER_ENTRY = 256
 """The multiplications in a matrix product that take as long as one entry."""
 
-ROTATED, RAISED, REFLECTED = 32, 16, 64
+ROTATION_COST, FUNCTION_COST, REFLECTION_COST = 32, 16, 64
 """The costs, in entries, of an angle multiple, an unknown function and a reflected matrix."""
-DEPTH = 12
+ASSUMED_DEPTH = 12
 """The number of steps that a natural number or an index counts as when it is a depth."""
 
 Wanted = tuple[int | None, ...]
@@ -53,13 +53,13 @@ class _Work:
 
     def length(self, n: Term) -> int:
         if any(part.op == "entry" for part in postorder(n)):  # a depth read from an array
-            return DEPTH
+            return ASSUMED_DEPTH
         if n.loose:
             return 1
         try:
             return length_value(n, self.sizes)
         except (KeyError, TypeError):  # a depth computed from integers
-            return DEPTH
+            return ASSUMED_DEPTH
 
     def count(self, term: Term, wanted: Wanted) -> int:
         return prod(
@@ -73,21 +73,21 @@ class _Work:
         self.seen.add((t, wanted))
         if t.op in ("var", "index", "num", "size"):
             drawn = t.op == "var" and t.data[1] == "orthogonal"
-            return prod(self.length(n) for n in t.shape) * (REFLECTED if drawn else 1)
+            return prod(self.length(n) for n in t.shape) * (REFLECTION_COST if drawn else 1)
         moved = t.op in ("named", "broadcast", "permute", "new axis")
         own = 0 if moved else self.count(t, wanted)
         if wanted == (None,) * t.ndim and any(map(tokens, t.shape)):
             self.unselected = max(self.unselected, own)
         if t.op in ("cos", "sin"):
-            own *= ROTATED
+            own *= ROTATION_COST
         if t.op == "matmul":
-            own += own * self.length(t.args[0].shape[-1]) // MULTIPLIED
+            own += own * self.length(t.args[0].shape[-1]) // MULTIPLICATIONS_PER_ENTRY
         if t.op in ("tabulate", "iterate"):
             return own + self._repeated(t, wanted)
         if t.op == "call":
             read = sum(self._core(arg, t.data[1]) for arg in t.args)
             made = prod(self.length(n) for n in t.shape[t.data[1] :])
-            own = own * RAISED + read * made + own * read // MULTIPLIED
+            own = own * FUNCTION_COST + read * made + own * read // MULTIPLICATIONS_PER_ENTRY
         return own + sum(self.of(arg, at) for arg, at in self._inner(t, wanted))
 
     def _core(self, arg: Term, batch: int) -> int:
@@ -122,7 +122,7 @@ class _Work:
 
 ROWS = 64
 STEPS = 64  # at most, of a stack
-ABOVE = 1 << 15  # positions are below a quarter of it, and none aliases
+MOST_STEPS = 1 << 15  # positions are below a quarter of it, and none aliases
 
 
 def lengths_at(statement: Statement, claim: Claim, scale: Scale, rows: int) -> dict[str, int]:
@@ -136,15 +136,15 @@ def lengths_at(statement: Statement, claim: Claim, scale: Scale, rows: int) -> d
         if rows > ROWS or sizes == asked:
             return False
         asked.update(sizes)
-        return _heavy(statement, claim, sizes, rows)
+        return _is_too_much_work(statement, claim, sizes, rows)
 
     found = sizes_of(statement, scale, too_much)
-    if rows <= ROWS and scale.name != "small" and _heavy(statement, claim, found, rows):
+    if rows <= ROWS and scale.name != "small" and _is_too_much_work(statement, claim, found, rows):
         return lengths_at(statement, claim, scale_named("small"), rows)
     return found
 
 
-def _heavy(statement: Statement, claim: Claim, sizes: dict[str, int], rows: int) -> bool:
+def _is_too_much_work(statement: Statement, claim: Claim, sizes: dict[str, int], rows: int) -> bool:
     """Whether one side, of the claim or of a hypothesis, is too much work."""
     wanted = tuple(
         None if at is None else len(at.places) for at in rows_at(claim.left, sizes, rows, 0)
@@ -159,7 +159,7 @@ def steps_apart(sizes: dict[str, int], levels: Tower) -> int:
     needed, least = 2 * max(sizes.values(), default=1), levels.primes[0]
     if least <= needed:
         raise NoResidue(f"indices modulo {least}, where some would be the same")
-    return max(needed, min(ABOVE, least // 8))
+    return max(needed, min(MOST_STEPS, least // 8))
 
 
 def with_roots(sides: tuple[Term, ...], lengths: dict[str, int], levels: Tower) -> dict[str, int]:
@@ -169,14 +169,14 @@ def with_roots(sides: tuple[Term, ...], lengths: dict[str, int], levels: Tower) 
     sizes = dict(lengths)
     for root in sorted(roots, key=lambda x: x.key):
         names = sorted(str(v.data[0]) for v in free(root))
-        while names and not _settled(root, names[0], sizes, levels):
+        while names and not _root_exists(root, names[0], sizes, levels):
             sizes[names[0]] -= 1
             if sizes[names[0]] < 1:
                 raise NoResidue("no size has a root in these fields")
     return sizes
 
 
-def _settled(root: Term, name: str, sizes: dict[str, int], levels: Tower) -> bool:
+def _root_exists(root: Term, name: str, sizes: dict[str, int], levels: Tower) -> bool:
     """Whether the root exists at every level, and no other size is equal."""
     others = [n for other, n in sizes.items() if other != name]
     exists = all(has_root(length_value(root, sizes), p) for p in levels.primes)

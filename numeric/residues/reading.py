@@ -27,7 +27,7 @@ from .towers import Tower, power
 ENTRIES = 1 << 21  # a compromise: large pieces leave the cache, small ones repeat products
 COMPARED = ("equal", "less", "less_equal")
 DIVIDED = ("floor_divide", "remainder")
-OF_WHOLE = ("abs", "maximum", *DIVIDED)
+INTEGER_OPERATIONS = ("abs", "maximum", *DIVIDED)
 WHY_NOT = {
     "log": "a logarithm",
     "tanh": "a hyperbolic tangent",
@@ -59,7 +59,7 @@ class ResidueReading(RowReading):
         self._below: ResidueReading | None = None
         self.exponents: list[Degree] = []
         if values is None and draws.hypotheses is not None:
-            self.values.update(draws.hypotheses.obeyed(self))
+            self.values.update(draws.hypotheses.obeying_values(self))
 
     def at(self, values: Mapping[str, Any]) -> ResidueReading:
         """The reading of the same level at other values."""
@@ -164,8 +164,8 @@ class ResidueReading(RowReading):
     # elementwise
 
     def rows_elementwise(self, t: Term, where: Where) -> Any:
-        if t.op in COMPARED or (t.op in OF_WHOLE and whole(t)):
-            return self._of_whole(t, where)
+        if t.op in COMPARED or (t.op in INTEGER_OPERATIONS and whole(t)):
+            return self._integer_operation(t, where)
         if t.op == "exp":
             return self._exp(t, where)
         if t.op in ("cos", "sin"):
@@ -188,7 +188,7 @@ class ResidueReading(RowReading):
         truth = isinstance(value, Tensor) and value.dtype == torch.bool
         return value if truth else self.arithmetic.of(value)
 
-    def _of_whole(self, t: Term, where: Where) -> Any:
+    def _integer_operation(self, t: Term, where: Where) -> Any:
         if not all(whole(arg) for arg in t.args):
             raise NoResidue("a comparison of numbers that need not be whole: a field has no order")
         if t.op in DIVIDED and (found := positions_in(t)):

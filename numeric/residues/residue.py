@@ -54,7 +54,7 @@ CONSTANT = Degree(0, 0)
 
 
 EXACT = 2**53
-ONCE = 2**50
+REDUCED_LIMIT = 2**50
 """The largest numbers that one reduction brings between −p/2 and p/2; see ``arithmetic``."""
 
 
@@ -177,7 +177,7 @@ class Residue:
         b = self.arithmetic.of(other)
         undefined, hidden = self._spread(b, "undefined"), self._spread(b, "hidden")
         (x, most), (y, more) = (part.total() for part in (self, b))
-        if most + more > ONCE:
+        if most + more > REDUCED_LIMIT:
             x, y, most = self.value, b.value, self.arithmetic.prime
             more = 0
         degree = self.degree.plus(b.degree)
@@ -187,7 +187,7 @@ class Residue:
         """Entries that are equal modulo p, and their bound."""
         return self.unreduced() if self._rows is None else (self.value, self._bound)
 
-    def glance(self) -> tuple[Tensor, int]:
+    def total_once(self) -> tuple[Tensor, int]:
         """As :meth:`total`, for a single use: a matrix product is computed in scratch memory."""
         if self._factors is None or self._rows is not None:
             return self.total()
@@ -201,14 +201,14 @@ class Residue:
             raise NoResidue("a multiple of −inf has no meaning in a field")
         degree = self.degree.times(b.degree)
         for x, y in ((self, b), (b, self)):
-            if (late := x._late(y, degree)) is not None:
+            if (late := x._deferred_product(y, degree)) is not None:
                 return late
         product = self.arithmetic.reduced(self.value * b.value)
         return Residue(self.arithmetic, product, self._spread(b, "undefined"), None, degree)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def _late(self, b: Residue, degree: Degree) -> Residue | None:
+    def _deferred_product(self, b: Residue, degree: Degree) -> Residue | None:
         """The product with one number, or with one per row, if it can be deferred."""
         if not b.ndim and self._factors is not None and b.undefined is None:
             left = self.arithmetic.reduced(self._factors[0] * b.value)
@@ -324,7 +324,7 @@ def _shape_of(left: Tensor, right: Tensor) -> tuple[int, ...]:
 
 # The array API functions on residues
 
-FEW = 64  # numbers that are inverted individually
+INVERTED_SINGLY = 64  # numbers that are inverted individually
 
 
 class FieldArithmetic(Moves):
@@ -344,7 +344,7 @@ class FieldArithmetic(Moves):
             self._scratch[key] = torch.empty(key[1], dtype=dtype, device=self.device)
         return self._scratch[key].view(tuple(shape))
 
-    def reduced(self, x: Tensor, bound: int = ONCE) -> Tensor:
+    def reduced(self, x: Tensor, bound: int = REDUCED_LIMIT) -> Tensor:
         """Reduce integers to residues between −p/2 and p/2: x − p·round(x/p).
 
         x/p is computed with a relative error below 2^−52 (of 1/p, and of the product).  Its
@@ -354,7 +354,7 @@ class FieldArithmetic(Moves):
         """
         quotient = torch.mul(x, 1 / self.prime).round_()
         found = torch.sub(x, quotient, alpha=self.prime, out=quotient)
-        return found if bound <= ONCE else self.reduced(found)
+        return found if bound <= REDUCED_LIMIT else self.reduced(found)
 
     def product(self, left: Tensor, right: Tensor, out: Tensor | None = None) -> tuple[Tensor, int]:
         """A matrix product of residues, not reduced, and a bound on its entries.
@@ -377,7 +377,7 @@ class FieldArithmetic(Moves):
     def inverted(self, x: Tensor) -> Tensor:
         """1/x for nonzero residues: first 1/(x y), then y/(x y) and x/(x y)."""
         flat = x.reshape(-1)
-        if len(flat) <= FEW:
+        if len(flat) <= INVERTED_SINGLY:
             few = [float(pow(int(v), -1, self.prime)) for v in flat.tolist()]
             one = torch.tensor(few, dtype=torch.float64, device=x.device)
             return self.reduced(one).reshape(x.shape)

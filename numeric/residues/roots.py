@@ -157,7 +157,7 @@ def real_roots(
             generator = torch.Generator().manual_seed(1_000 * k + len(drawn))
             value = _number(givens[other], sizes, generator)
             drawn |= {} if value is None else {other: value}
-        if any(_there(h, name, {**drawn, name: drawn[name] * s}, sizes) for s in SCALES):
+        if any(_roots_exist(h, name, {**drawn, name: drawn[name] * s}, sizes) for s in SCALES):
             return True
     return False
 
@@ -173,7 +173,9 @@ def _number(given: Given, sizes: Mapping[str, int], generator: torch.Generator) 
     return value.abs() if given.kind in SIGNED else value
 
 
-def _there(h: Hypothesis, name: str, values: Mapping[str, Any], sizes: Mapping[str, int]) -> bool:
+def _roots_exist(
+    h: Hypothesis, name: str, values: Mapping[str, Any], sizes: Mapping[str, int]
+) -> bool:
     def gaps(first: float) -> Tensor:
         new = values[name].clone()
         new[place] = first

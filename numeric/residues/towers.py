@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .residue import ONCE, Degree, FieldArithmetic, NoResidue, Residue, common
+from .residue import REDUCED_LIMIT, Degree, FieldArithmetic, NoResidue, Residue, common
 
 # Angles as points of the circle c² + s² = 1 modulo a prime: adding angles multiplies points
 
@@ -183,7 +183,7 @@ def _coprime(n: int) -> int:
 
 # Towers of primes: fields between which an exponential maps
 
-TOP = 1 << 22  # products of two residues, and sums of 2,000 of them, stay far below 2^53
+LARGEST_PRIME = 1 << 22  # products of two residues, and sums of 2,000 of them, stay far below 2^53
 
 
 class NoTower(Exception):
@@ -218,13 +218,13 @@ class Tower:
 
 @cache
 def tower(depth: int, place: int = 0) -> Tower:
-    """The tower of this depth with the largest primes below ``TOP``, or one of the next.
+    """The tower of this depth with the largest primes below ``LARGEST_PRIME``, or one of the next.
 
     >>> tower(1).primes
     (2097143, 4194287)
     """
     found = 0
-    for first in range(TOP >> (depth + 2 * max(0, depth - 1)), 2, -1):
+    for first in range(LARGEST_PRIME >> (depth + 2 * max(0, depth - 1)), 2, -1):
         if first % 4 != 3 or not is_prime(first):
             continue
         primes = [first]
@@ -233,12 +233,14 @@ def tower(depth: int, place: int = 0) -> Tower:
                 p for k in count(1) if (p := 2 * k * primes[-1] + 1) % 4 == 3 and is_prime(p)
             )
             primes.append(above)
-        if primes[-1] >= TOP:
+        if primes[-1] >= LARGEST_PRIME:
             continue
         if found == place:
             return Tower(tuple(primes), tuple(map(_of_order, primes[:-1], primes[1:])))
         found += 1
-    raise NoTower(f"{depth} exponentials inside one another: no tower of primes below {TOP}")
+    raise NoTower(
+        f"{depth} exponentials inside one another: no tower of primes below {LARGEST_PRIME}"
+    )
 
 
 def _of_order(order: int, prime: int) -> int:
@@ -270,8 +272,8 @@ def power(x: Residue, base: int, prime: int) -> Tensor:
     """
     arithmetic = x.arithmetic
     order = arithmetic.prime
-    entries, bound = x.glance()
-    entries = x.value if bound > ONCE else entries
+    entries, bound = x.total_once()
+    entries = x.value if bound > REDUCED_LIMIT else entries
     found = torch.mul(entries, 1 / order).floor_()
     torch.sub(entries, found, alpha=order, out=found)
     places = arithmetic.scratch(torch.int32, found.shape).copy_(found).view(-1)

@@ -23,10 +23,18 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 from ..at_scale.call import Call, arrays
-from ..at_scale.comparison import Found, Worst, against, chance, found_of, judged, worse
+from ..at_scale.comparison import (
+    KernelCheck,
+    Worst,
+    compare,
+    judge,
+    kernel_check,
+    sampling_words,
+    worse,
+)
 from ..at_scale.sampled import ENDS, ROWS, places
 from ..attention_bound import Reference, streamed
-from ..devices import called, synchronize
+from ..devices import device_label, synchronize
 
 # Queries, keys and values distributed over processes, as DTensors
 
@@ -117,7 +125,7 @@ class _Part:
     kernel_seconds: float
 
 
-def check_sharded(call: Call, mesh: DeviceMesh, rows: int = ROWS) -> Found:
+def check_sharded(call: Call, mesh: DeviceMesh, rows: int = ROWS) -> KernelCheck:
     """Return the same record in every process; its reason names the process with the worst rows."""
     started = perf_counter()
     x = share(call, mesh)
@@ -132,7 +140,7 @@ def check_sharded(call: Call, mesh: DeviceMesh, rows: int = ROWS) -> Found:
     if tuple(output.shape) != wanted:
         raise ValueError(f"wanted shares of {wanted}, got {tuple(output.shape)} from the kernel")
     mine = _compared(call, x, output.to_local(), at)
-    part = _Part(*mine, called(call.device), seconds)
+    part = _Part(*mine, device_label(call.device), seconds)
     parts: list[_Part | None] = [None] * mesh.size()
     dist.all_gather_object(parts, part)
     return _joined(call, x, at, parts, perf_counter() - started)
@@ -161,7 +169,7 @@ def _compared(
             continue
         rows = every[own] - x.rows.start
         exact = Reference(reference.output[:, own], reference.radius[:, own])
-        one = against(output[k : k + 1, rows.to(output.device)], exact, call.profile)
+        one = compare(output[k : k + 1, rows.to(output.device)], exact, call.profile)
         _, row, column = one.place
         worst = worse(worst, replace(one, place=(head, int(every[own[row]]), column)))
         compared += len(own)
@@ -170,7 +178,7 @@ def _compared(
 
 def _joined(
     call: Call, x: Shared, at: torch.Tensor, parts: list[_Part | None], seconds: float
-) -> Found:
+) -> KernelCheck:
     worst: Worst | None = None
     known = [part for part in parts if part is not None]
     for k, part in enumerate(known):
@@ -185,9 +193,11 @@ def _joined(
     looked += f"out over {len(known)} processes, of which each compared "
     looked += ", ".join(str(part.rows) for part in known)
     ends = min(ENDS * call.heads, at.numel())
-    misses = chance(at.numel() - ends, ends) if at.numel() < call.heads * call.tokens else ""
+    misses = (
+        sampling_words(at.numel() - ends, ends) if at.numel() < call.heads * call.tokens else ""
+    )
     return replace(
-        found_of(call, "sampled", worst, looked, misses, (judged(worst, looked),)),
+        kernel_check(call, "sampled", worst, looked, misses, (judge(worst, looked),)),
         device=devices,
         seconds=seconds,
         kernel_seconds=max(part.kernel_seconds for part in known),

@@ -33,7 +33,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from attnproof.symbolic.statement import Claim, Statement
 
 from ..check import Measuring
-from ..devices import called, name_of
+from ..devices import device_label, name_of
 from ..distributions import NORMAL
 from ..hypotheses import Unsatisfiable, number_array
 from ..implementations import DoesNotFit
@@ -199,7 +199,7 @@ def _bare(task: Task, says: str, mesh: DeviceMesh, dtype: torch.dtype) -> Measur
     return Measurement(
         says,
         f"eager on DTensor, {mesh.size()} processes",
-        called(task.device),
+        device_label(task.device),
         name_of(dtype),
         task.sizes,
         task.seed,

@@ -13,12 +13,12 @@ from attnproof.numeric import attention_bound, torch_reading
 from attnproof.numeric.arithmetic import Arithmetic
 from attnproof.numeric.attention_bound import AttentionBound
 from attnproof.numeric.check import measure
-from attnproof.numeric.implementations import Implementation, named
+from attnproof.numeric.implementations import Implementation, implementations_named
 from attnproof.numeric.implementations.eager import SOFTMAX_BOUND
 from attnproof.numeric.implementations.llama_rotary import _bound
 from attnproof.numeric.implementations.scaled_dot_product import pairs
 from attnproof.numeric.measurement import miss_probability, of_definition, rows_of, worst
-from attnproof.numeric.policies.weights import probable
+from attnproof.numeric.policies.weights import with_spread
 from attnproof.numeric.profile import FULL_BLOCK, profile_of
 from attnproof.numeric.run import Calls, run
 from attnproof.numeric.sample import draw
@@ -51,7 +51,7 @@ def reading(plain: Any = None, statement: Any = ROTARY, **replaced: Replacement)
     sizes = dict.fromkeys(sizes_in(ROTARY), 6) | {"n": 60}
     sample = draw(statement, sizes, scale_named("small"), 0)
     numbers = Arithmetic(PROFILE, spreads=True)
-    bounds = {name: probable(bound) for name, bound in {**SOFTMAX_BOUND, **replaced}.items()}
+    bounds = {name: with_spread(bound) for name, bound in {**SOFTMAX_BOUND, **replaced}.items()}
     return BoundReading(sizes, sample.with_radii(numbers, CPU), numbers, bounds, plain)
 
 
@@ -240,7 +240,9 @@ def test_a_side_that_no_kernel_computes_is_read_once_for_all_of_them() -> None:
     (claim,) = DEFINED.claims.values()
     left, right = claim.sides
     where = task.rows(left, 0, 4)
-    kernels = named(["scaled_dot_product_attention (math)", "torch.nn.MultiheadAttention"], CPU)
+    kernels = implementations_named(
+        ["scaled_dot_product_attention (math)", "torch.nn.MultiheadAttention"], CPU
+    )
 
     def bound(side: Any, code: Any) -> Any:
         return task.bound(side, where, 0, PROFILE, code, spread=True)
