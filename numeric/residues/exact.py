@@ -324,9 +324,9 @@ def check_equation(
 ) -> ExactCheck:
     """Check one equation in one tower.
 
-    ``unsure`` lists further hypotheses that are not known to be obeyed.  ``readings`` is a cache of
-    readings with values drawn that obey the hypotheses, shared by equations under the same ones.  Raises
-    :class:`NoResidue` for anything without a meaning there.
+    ``unsure`` lists further hypotheses that are not known to be obeyed.  ``readings`` caches, for
+    other equations under the same hypotheses, readings whose values are drawn and obey them.
+    Raises :class:`NoResidue` for anything without a meaning there.
     """
     start, sides = perf_counter(), _sides(claim)
     sizes, rotated = with_roots(sides, lengths, levels), _rotated(sides)

@@ -15,7 +15,7 @@ from attnproof.theorems.laws import Formula
 from ...numeric.residues.residue import Degree
 from ..draw import counting
 from ..identify.applicability import no_formula
-from ..identify.calls import REFUSALS, Hand, NotAsked, calls_of
+from ..identify.calls import REFUSALS, Adapter, NotAsked, calls_of
 from ..rotary_matrices import MADE, require_shape_of
 from ..subjects import (
     Additive,
@@ -319,7 +319,7 @@ def _calls(subject: Any, lab: Lab) -> Calls:
 
         return made
 
-    return calls_of(subject, Hand(call, lab.followed, numbers_of, lab.dtype))
+    return calls_of(subject, Adapter(call, lab.followed, numbers_of, lab.dtype))
 
 
 def _require_followed_bias(lab: Lab, found: Any, x: Tensor, y: Tensor) -> Any:

@@ -14,10 +14,10 @@ from ..draw import Draw
 from ..finding import Identity, Part, format_number, simplest
 from ..grids import along_each_axis
 from ..subjects import Additive
-from .ladders import Known, fit, ladder_parts
+from .ladders import MeasuredFrequencies, fit, ladder_parts
 from .rotations import Followed, follow
 
-MOST = 1025
+MOST_ROWS = 1025
 ELSEWHERE = "from another position than 0"
 
 
@@ -25,7 +25,7 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
     """Read the table off tokens that are 0, and the scale off random tokens."""
     if code.grid is not None:
         return _of_grid(code, draw)
-    n = min(MOST, code.most)
+    n = min(MOST_ROWS, code.most)
     with torch.no_grad():
         zero = torch.zeros(1, n, code.width, dtype=draw.dtype, device=draw.device)
         table = code.added(zero)[0].double().cpu()
@@ -166,7 +166,7 @@ def _waves(way: Followed, layout: str, n: int, over: float | None) -> Iterator[P
     yield Part("table", "sinusoidal", "sinusoidal", "sines and cosines: sums of squares are alike")
     yield Part("layout", name, name, "which columns are 0 and which 1 at position 0")
     yield Part("order", order, order, "which columns are 0 and which 1 at position 0")
-    known = Known(way.omega.abs(), way.radius)
+    known = MeasuredFrequencies(way.omega.abs(), way.radius)
     for part in ladder_parts(fit(known, head=over), known, n):
         yield replace(part, words=part.words.replace("the whole head", "the whole width"))
 

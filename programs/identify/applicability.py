@@ -22,11 +22,19 @@ from ..response import allowance, gap
 from ..rotary_matrices import channel_order_at_zero
 from ..running import fault_in
 from ..subjects import Attention, Bias, Layer, Mask, Rotary, Subject
-from .weights import DECLARE, OWN, drawn, no_multiple, no_order, no_softmax, weights_are
+from .weights import (
+    DECLARE,
+    INDEPENDENT_WEIGHTS,
+    drawn,
+    no_multiple,
+    no_order,
+    no_softmax,
+    weights_are,
+)
 
 MOST_KEYS = 300  # put into a cache
 LONGER = 16  # rows of a table, compared with a table of half as many
-UNIT = 2.0**-23  # of float32: at position 0 only products with 1 and 0 are computed
+FLOAT32_EPSILON = 2.0**-23  # at position 0 only products with 1 and 0 are computed
 
 
 def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> str:
@@ -42,7 +50,7 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
     if formula.id == "products-of-offset":
         if formula.call == "gridded":
             return _run(_no_products, subject)
-        return _in_a_grid(subject) or _run(of_its_length, subject)
+        return _why_no_sequence(subject) or _run(depends_on_length, subject)
     declared = declared_of(subject)
     if formula.id == "step-by-step" and not declared.causal:
         return _run(_sees_ahead, subject)
@@ -60,10 +68,12 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return _run(no_order, subject)
     if formula.id == "equal-axes-are-one":
         return _no_one_axis(subject)
-    return SHOWN[formula.id](formula, subject) if formula.id in SHOWN else ""
+    return (
+        REASONS_FROM_RUNS[formula.id](formula, subject) if formula.id in REASONS_FROM_RUNS else ""
+    )
 
 
-def _in_a_grid(subject: Any) -> str:
+def _why_no_sequence(subject: Any) -> str:
     """Return why rows of a table are not consecutive, or "" if tokens form a sequence."""
     return "its tokens stand in a grid" if subject.grid is not None else ""
 
@@ -81,7 +91,7 @@ def _no_products(subject: Any, draw: Draw) -> str:
     return "" if alike else "its rows are not equally long, so they are not sines and cosines"
 
 
-def of_its_length(subject: Any, draw: Draw) -> str:
+def depends_on_length(subject: Any, draw: Draw) -> str:
     """Return why rows are not functions of their positions: they change with the number of rows.
 
     This is the case for coordinates that run from one end to the other and for normalized tables.
@@ -100,7 +110,7 @@ def of_its_length(subject: Any, draw: Draw) -> str:
 
 def _no_ratios(subject: Any, draw: Draw) -> str:
     """Return why the ratio of two weights does not determine their scores, or "" if it does."""
-    own = weights_are(subject, draw) == OWN
+    own = weights_are(subject, draw) == INDEPENDENT_WEIGHTS
     return "the weights are not a softmax: what a mask adds is not seen in their ratios" * own
 
 
@@ -125,7 +135,7 @@ def _sees_no_key(subject: Any, draw: Draw) -> str:
     return "of more queries than keys the first see no key" if none else ""
 
 
-def _none_went(subject: Any, draw: Draw) -> str:
+def _evicts_nothing(subject: Any, draw: Draw) -> str:
     """Return why a cache shows nothing: it holds all the keys that are tried."""
     kept, _, _ = subject.evict(draw.normal(1, subject.heads, MOST_KEYS, subject.width, salt=9))
     went = kept.shape[2] < MOST_KEYS
@@ -146,8 +156,8 @@ def _sees_ahead(subject: Any, draw: Draw) -> str:
 
 
 # Reasons against checking a law that are found by running the code.
-SHOWN: dict[str, Callable[[Formula, Any], str]] = {
-    "cache-keeps-its-positions": lambda _, subject: _run(_none_went, subject),
+REASONS_FROM_RUNS: dict[str, Callable[[Formula, Any], str]] = {
+    "cache-keeps-its-positions": lambda _, subject: _run(_evicts_nothing, subject),
     "rows-sum-to-one": _sums,
     "shift-of-scores": lambda _, subject: _run(no_multiple, subject) or _run(no_softmax, subject),
 }
@@ -211,11 +221,11 @@ def channel_order(
     rotate = subject.rotate_key if key else subject.rotate
     with torch.no_grad():
         zero = numbers(rotate(given(unit), given(at if subject.whole else at.float())))[0].double()
-    order = channel_order_at_zero(zero, subject.width * UNIT)
+    order = channel_order_at_zero(zero, subject.width * FLOAT32_EPSILON)
     return None if order is None else order.tolist()
 
 
-def plain_of(subject: Subject) -> dict[str, Any]:
+def plain_arguments(subject: Subject) -> dict[str, Any]:
     """The plain numbers and flags of a subject that laws use."""
     found: dict[str, Any] = {}
     if isinstance(subject, Mask | Attention):
@@ -241,7 +251,7 @@ SCORES = (
 NEAR_ONE = 1e-2  # far above the rounding of a sum of weights in short formats, far below scores
 
 
-def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) -> str:
+def why_not_a_fault(law: str, subject: Subject, draw: Draw, floor: float = 0.0) -> str:
     """Return why code that breaks a law need not be at fault, or "" if its declaration says it is.
 
     With relative positions equal tokens have equal outputs; a mask hides some tokens from others.
@@ -252,7 +262,7 @@ def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
         said = declared.causal is not None or declared.window or subject.padded is not None
         return "" if said else told
     if law == "weights-as-shown":
-        return _of_scores(subject, draw)
+        return _look_like_scores(subject, draw)
     if few := why_not_at_fault(law, subject):
         return few
     if law not in IN_ORDER:
@@ -264,7 +274,7 @@ def meant_otherwise(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
     return no_order(known, draw, KEYS)
 
 
-def _of_scores(subject: Any, draw: Draw) -> str:
+def _look_like_scores(subject: Any, draw: Draw) -> str:
     """Return why the second result looks like scores: its rows do not sum to 1."""
     off = (subject.weights(*drawn(subject, draw, KEYS, KEYS, 81)).double().sum(-1) - 1).abs().max()
     return "" if off < NEAR_ONE else SCORES

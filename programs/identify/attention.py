@@ -18,7 +18,7 @@ from ..response import Recorder
 from ..subjects import Attention
 from .bias import offsets_part
 from .influence import layer_parts
-from .masks import mask_parts, pattern, read_on
+from .masks import mask_parts, pattern, pattern_of_more_keys
 from .weights import Cap, Scale, cap_of, drawn, groups_of, scale_of, weights_of
 
 SMALL, LARGE = 24, 160  # keys for which a mask is read; the second if that is quick
@@ -55,7 +55,9 @@ def identify_attention(code: Attention, draw: Draw) -> Identity:
         chosen = not bool(((square[1] != 0) == (square[0] != 0)).all())
         rule, keys = pattern(seen, wide), square.shape[-1]
         with suppress(Exception):  # code may not take so many keys
-            rule, keys = read_on(rule, lambda n: (_weights(code, draw, n, n)[0] != 0).any(0), keys)
+            rule, keys = pattern_of_more_keys(
+                rule, lambda n: (_weights(code, draw, n, n)[0] != 0).any(0), keys
+            )
         told_keys = (
             f"keys with a weight above 0 for {keys} queries; the first queries see "
             f"{', '.join(map(str, rule.counts[:8]))}"

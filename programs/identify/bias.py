@@ -18,7 +18,7 @@ from ..finding import Identity, Part, format_number
 from ..subjects import Bias
 from .offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 
-NEAR, FAR = 40, 600  # keys: enough for slopes; enough for the last bucket of T5
+NEAR_KEYS, FAR_KEYS = 40, 600  # enough for slopes; enough for the last bucket of T5
 
 
 def identify_bias(code: Bias, draw: Draw) -> Identity:
@@ -27,8 +27,8 @@ def identify_bias(code: Bias, draw: Draw) -> Identity:
     with torch.no_grad():
         if code.bias is None:
             return Identity("bias", tuple(window_parts(code)))
-        raw = code.bias(NEAR, NEAR)
-        bias = heads_of(raw, NEAR, NEAR)
+        raw = code.bias(NEAR_KEYS, NEAR_KEYS)
+        bias = heads_of(raw, NEAR_KEYS, NEAR_KEYS)
         found = by_offset(bias, raw.dtype, causal=code.causal)
         numbers: dict[str, tuple[float, ...]] = {}
         if not found.only:
@@ -37,7 +37,7 @@ def identify_bias(code: Bias, draw: Draw) -> Identity:
             parts = list(_function(code, found, bias.shape[0]))
             if (slopes := slopes_of(found)) is not None:
                 numbers["slopes"] = tuple(slopes[0].tolist())
-        parts += [_rows(found), *_few(code, bias)]
+        parts += [_rows(found), *_alignment(code, bias)]
     return Identity("bias", tuple(parts), tuple(_answers(parts)), numbers)
 
 
@@ -63,20 +63,20 @@ def _function(code: Bias, found: ByOffset, heads: int) -> Iterator[Part]:
             "function",
             "none",
             "all zeros before the query: nothing can be read",
-            f"distances up to {NEAR - 1}",
+            f"distances up to {NEAR_KEYS - 1}",
             certain=False,
         )
         return
     try:
         assert code.bias is not None  # checked by the caller
-        raw = code.bias(FAR, FAR)
-        far = by_offset(heads_of(raw, FAR, FAR), raw.dtype, causal=code.causal)
+        raw = code.bias(FAR_KEYS, FAR_KEYS)
+        far = by_offset(heads_of(raw, FAR_KEYS, FAR_KEYS), raw.dtype, causal=code.causal)
     except Exception as error:  # noqa: BLE001 (a table may be shorter)
         yield Part(
             "function",
             "other",
             "a function of the offset that is not linear",
-            f"{FAR} keys were refused: {type(error).__name__}",
+            f"{FAR_KEYS} keys were refused: {type(error).__name__}",
             certain=False,
         )
         return
@@ -87,7 +87,7 @@ def _slopes(slope: Tensor, radius: float) -> Part:
     """Compare slopes with those published for this number of heads."""
     have, heads = slope.tolist(), slope.shape[0]
     want = published_slopes(heads)
-    seen = f"{heads} lines through {NEAR} distances; each slope within {radius:.1g}"
+    seen = f"{heads} lines through {NEAR_KEYS} distances; each slope within {radius:.1g}"
     if _near(have, want, radius):
         return Part("slopes", have, f"ALiBi, slopes as published for {heads} heads", seen)
     if _near(sorted(have), sorted(want), radius):
@@ -202,10 +202,10 @@ def _rows(found: ByOffset) -> Part:
     )
 
 
-def _few(code: Bias, square: Tensor) -> Iterator[Part]:
+def _alignment(code: Bias, square: Tensor) -> Iterator[Part]:
     """Yield where queries are aligned if there are fewer of them than keys."""
     assert code.bias is not None  # checked by the caller
-    T, n = 3, NEAR
+    T, n = 3, NEAR_KEYS
     few = heads_of(code.bias(T, n), T, n)
     visible = few.isfinite() & square[:, -T:].isfinite()
     for name, rows in (("end", square[:, -T:]), ("start", square[:, :T])):
@@ -279,7 +279,9 @@ def offsets_in(sizes: tuple[int, ...]) -> tuple[Tensor, int]:
     return number, count
 
 
-def shared(index: Tensor, sizes: tuple[int, ...]) -> tuple[int, tuple[int, int, int, int] | None]:
+def shared_entries(
+    index: Tensor, sizes: tuple[int, ...]
+) -> tuple[int, tuple[int, int, int, int] | None]:
     """Count the table entries in use, and find two pairs of places that share one across offsets.
 
     Raises ``ValueError`` for a shape other than (R, R).
@@ -323,7 +325,7 @@ def window_parts(code: Bias) -> Iterator[Part]:
 
 def _index(index: Tensor, sizes: tuple[int, ...]) -> Part:
     number, count = offsets_in(sizes)
-    places, clash = shared(index, sizes)
+    places, clash = shared_entries(index, sizes)
     told = " × ".join(map(str, sizes))
     seen = f"a window of {told}: {count} offsets, {places} places"
     name = f"index of {len(sizes)} axes"

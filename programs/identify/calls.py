@@ -1,9 +1,9 @@
 """The calls of a subject under the names that laws use, for every method that runs the code itself.
 
-A method states how it passes numbers to code and reads results (:class:`Hand`); this file maps the
-fields of a subject to calls.  Laws use more than outputs: which inputs are visible, gradients, and
-behavior in training.  Visibility means that a number is 0 or unchanged, which involves no rounding,
-so it is read on floats only.
+A method states how it passes numbers to code and reads results (:class:`Adapter`); this file maps
+the fields of a subject to calls.  Laws use more than outputs: which inputs are visible, gradients,
+and behavior in training.  Visibility means that a number is 0 or unchanged, which involves no
+rounding, so it is read on floats only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..draw import Draw
 from ..finite import finite_gradients
 from ..masks import changes, mask_visibility, unaffected_queries
 from ..subjects import Additive, Attention, Bias, Layer, Mask, Pair, Rotary, Subject
-from .applicability import channel_order, plain_of
+from .applicability import channel_order, plain_arguments
 from .weights import read_weights
 
 REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, AssertionError)
@@ -36,86 +36,92 @@ def _same(x: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Hand:
+class Adapter:
     """How a method passes numbers to code.
 
     ``call``: maps the name of a call and the code to the call on the arrays of the method.
-    ``followed``: converts plain numbers or positions to those arrays; ``numbers``: converts results
-    to plain numbers.  ``dtype``: that of the scores, in which −∞ hides a key.
+    ``to_arrays``: converts plain numbers or positions to those arrays; ``to_numbers``: converts
+    results to plain numbers.  ``dtype``: that of the scores, in which −∞ hides a key.
     """
 
     call: Callable[[str, Callable[..., Any]], Callable[..., Any]]
-    followed: Callable[[Tensor], Any] = _same
-    numbers: Callable[[Any], Tensor] = _same
+    to_arrays: Callable[[Tensor], Any] = _same
+    to_numbers: Callable[[Any], Tensor] = _same
     dtype: torch.dtype = torch.float32
 
 
-def calls_of(subject: Subject, hand: Hand) -> SimpleNamespace:
+def calls_of(subject: Subject, adapter: Adapter) -> SimpleNamespace:
     """Return the calls and plain numbers of a subject under the names that laws use."""
     found: dict[str, Any] = {}
     more: dict[str, Any] = {}
     match subject:
         case Pair():
-            found = {name: hand.call(name, code) for name, code in subject.calls.items()}
+            found = {name: adapter.call(name, code) for name, code in subject.calls.items()}
         case Rotary():
-            found = _rotary(subject, hand)
+            found = _rotary(subject, adapter)
         case Attention():
-            found = _attention(subject, hand)
+            found = _attention(subject, adapter)
         case Bias():
-            found = _bias(subject, hand)
+            found = _bias(subject, adapter)
         case Additive():
-            found = {"added": hand.call("added", subject.added)}
+            found = {"added": adapter.call("added", subject.added)}
             if subject.grid is not None:
-                found["gridded"] = hand.call("gridded", subject.grid)
+                found["gridded"] = adapter.call("gridded", subject.grid)
         case Layer():
-            found = {"call": hand.call("call", subject.call), **_of_tokens(subject, "call", hand)}
+            found = {
+                "call": adapter.call("call", subject.call),
+                **_token_calls(subject, "call", adapter),
+            }
             if subject.step is not None:
-                found |= {"step": hand.call("step", subject.step), "at_once": found["call"]}
+                found |= {"step": adapter.call("step", subject.step), "at_once": found["call"]}
         case Mask():
-            found = {"masked": hand.call("masked", _of_lengths(subject.mask))}
+            found = {"masked": adapter.call("masked", _of_lengths(subject.mask))}
             found["seen"] = _of_lengths(_square_or_more(subject))
             more = {"true_means": subject.true_means}
             if subject.padded is not None:
-                found["padded"] = hand.call("padded", partial(_of_rows, subject.padded))
-    return called(found, **plain_of(subject), **more)
+                found["padded"] = adapter.call("padded", partial(_of_rows, subject.padded))
+    return called(found, **plain_arguments(subject), **more)
 
 
-def _rotary(subject: Rotary, hand: Hand) -> dict[str, Any]:
-    found: dict[str, Any] = {"rotate": hand.call("rotate", subject.rotate)}
+def _rotary(subject: Rotary, adapter: Adapter) -> dict[str, Any]:
+    found: dict[str, Any] = {"rotate": adapter.call("rotate", subject.rotate)}
     if subject.key is not None:
-        found["key"] = hand.call("key", subject.key)
-    found["in_order"] = _in_order(subject, hand, False)
-    found["key_in_order"] = _in_order(subject, hand, True)
+        found["key"] = adapter.call("key", subject.key)
+    found["in_order"] = _in_order(subject, adapter, False)
+    found["key_in_order"] = _in_order(subject, adapter, True)
     if subject.axes:
-        found["one_axis"] = _of_one_axis(found["rotate"])
+        found["one_axis"] = _along_one_axis(found["rotate"])
     for name in ("all_three", "shift", "convert", "running"):
         if getattr(subject, name) is not None:
-            found[name] = hand.call(name, getattr(subject, name))
+            found[name] = adapter.call(name, getattr(subject, name))
     if subject.evict is not None:
-        found["evict"] = _evicting(hand.call("evict", subject.evict), hand)
+        found["evict"] = _evicting(adapter.call("evict", subject.evict), adapter)
     other = subject.converts_to
     if other is not None:
-        found["converted"] = (hand.call("rotate", other.rotate), hand.call("key", other.rotate_key))
+        found["converted"] = (
+            adapter.call("rotate", other.rotate),
+            adapter.call("key", other.rotate_key),
+        )
     if subject.paths:
-        found["rotated_paths"] = [hand.call("rotate", path) for path in subject.paths.values()]
+        found["rotated_paths"] = [adapter.call("rotate", path) for path in subject.paths.values()]
     return found
 
 
-def _in_order(subject: Rotary, hand: Hand, key: bool) -> Callable[..., Any]:
+def _in_order(subject: Rotary, adapter: Adapter, key: bool) -> Callable[..., Any]:
     """The rotation with its channels in their original order, which is read when first needed."""
-    rotate = hand.call("key" if key else "rotate", subject.rotate_key if key else subject.rotate)
+    rotate = adapter.call("key" if key else "rotate", subject.rotate_key if key else subject.rotate)
     read: list[list[int] | None] = []
 
     def rotated(x: Any, positions: Any) -> Any:
         if not read:
-            read.append(channel_order(subject, key, hand.followed, hand.numbers))
+            read.append(channel_order(subject, key, adapter.to_arrays, adapter.to_numbers))
         found = rotate(x, positions)
         return found if read[0] is None else found[..., read[0]]
 
     return rotated
 
 
-def _of_one_axis(rotate: Callable[..., Any]) -> Callable[..., Any]:
+def _along_one_axis(rotate: Callable[..., Any]) -> Callable[..., Any]:
     def rotated(x: Any, positions: Any) -> Any:
         try:
             return rotate(x, positions)
@@ -126,37 +132,39 @@ def _of_one_axis(rotate: Callable[..., Any]) -> Callable[..., Any]:
     return rotated
 
 
-def _evicting(evict: Callable[..., Any], hand: Hand) -> Callable[..., Any]:
+def _evicting(evict: Callable[..., Any], adapter: Adapter) -> Callable[..., Any]:
     def evicted(keys: Any) -> tuple[Any, Any, Any]:
         kept, raw, places = evict(keys)
-        at = hand.numbers(places).long()
-        return kept, raw, hand.followed(at.expand(keys.shape[0], *at.shape[-1:]).contiguous())
+        at = adapter.to_numbers(places).long()
+        return kept, raw, adapter.to_arrays(at.expand(keys.shape[0], *at.shape[-1:]).contiguous())
 
     return evicted
 
 
-def _of_tokens(subject: Attention | Layer, name: str, hand: Hand) -> dict[str, Any]:
+def _token_calls(subject: Attention | Layer, name: str, adapter: Adapter) -> dict[str, Any]:
     """A map of tokens with its other paths, its training mode, and its gradients."""
     code, paths = getattr(subject, name), list(subject.paths.values())
-    found: dict[str, Any] = {f"{name}_pulled": hand.call("pulled", pulled(code, "the layer", 1))}
-    if drops(subject):
-        found[f"{name}_trained"] = hand.call(name, trained(subject, code))
+    found: dict[str, Any] = {
+        f"{name}_pulled": adapter.call("pulled", gradients(code, "the layer", 1))
+    }
+    if has_dropout(subject):
+        found[f"{name}_trained"] = adapter.call(name, in_training(subject, code))
     if subject.module is not None:
-        found[f"{name}_undropped"] = hand.call(name, undropped(subject, code))
+        found[f"{name}_undropped"] = adapter.call(name, without_dropout(subject, code))
     if paths:
-        found[f"{name}_paths"] = [hand.call(name, path) for path in paths]
+        found[f"{name}_paths"] = [adapter.call(name, path) for path in paths]
     return found
 
 
-def _padding(subject: Attention, hand: Hand) -> dict[str, Any]:
+def _padding(subject: Attention, adapter: Adapter) -> dict[str, Any]:
     """Padded rows, at once and in steps, and the same rows alone at the same relative positions."""
     found: dict[str, Any] = {}
     hide, layer, step = subject.hide, subject.layer, subject.padded_step
     if hide is not None and layer is not None:
-        found["alone"] = hand.call("hide", layer)
+        found["alone"] = adapter.call("hide", layer)
         absolute = subject.positional or declared_of(subject).positions == "absolute"
         if not absolute and not subject.from_start:
-            found["hide_left"] = hand.call("hide", hide)
+            found["hide_left"] = adapter.call("hide", hide)
     if step is not None:
 
         def in_steps(x: Tensor, keep: Tensor) -> Tensor:
@@ -169,51 +177,55 @@ def _padding(subject: Attention, hand: Hand) -> dict[str, Any]:
         def unpadded(x: Tensor) -> Tensor:
             return in_steps(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device))
 
-        found["padded_steps"] = hand.call("hide", in_steps)
-        found["steps_alone"] = hand.call("hide", unpadded)
+        found["padded_steps"] = adapter.call("hide", in_steps)
+        found["steps_alone"] = adapter.call("hide", unpadded)
     return found
 
 
-def _attention(subject: Attention, hand: Hand) -> dict[str, Any]:
-    found: dict[str, Any] = _padding(subject, hand)
+def _attention(subject: Attention, adapter: Adapter) -> dict[str, Any]:
+    found: dict[str, Any] = _padding(subject, adapter)
     if subject.hide is not None and subject.hiding:
-        found["hidden_paths"] = [hand.call("hide", path) for path in subject.hiding.values()]
+        found["hidden_paths"] = [adapter.call("hide", path) for path in subject.hiding.values()]
     for name in ("layer", "hide", "step", "documents", "whole_layer", "reading"):
         if getattr(subject, name) is not None:
-            found[name] = hand.call(name, getattr(subject, name))
+            found[name] = adapter.call(name, getattr(subject, name))
     if subject.step is not None:
         step = subject.step
-        found["at_once"] = found.get("layer") or hand.call("layer", lambda x: step(x, None)[0])
+        found["at_once"] = found.get("layer") or adapter.call("layer", lambda x: step(x, None)[0])
     attend = subject.attend
     if subject.layer is not None:
-        found |= _of_tokens(subject, "layer", hand)
-        found["reached"] = hand.call("reached", reached(subject.layer))
+        found |= _token_calls(subject, "layer", adapter)
+        found["reached"] = adapter.call("reached", reached_tokens(subject.layer))
     if attend is None:
         return found
     for name in ("layer_paths", "reached"):  # paths and masks concern queries, keys and values
         found.pop(name, None)
-    found |= _reading(subject, attend, hand)
-    found["attend"] = _under(hand.call("attend", attend), lambda _: None)
+    found |= _reading(subject, attend, adapter)
+    found["attend"] = _under(adapter.call("attend", attend), lambda _: None)
     if subject.counting is not None:
-        found["counting"] = hand.call("counting", subject.counting)
-        found["heeds"] = hand.call("heeds", partial(unaffected_queries, attend, subject.counting))
+        found["counting"] = adapter.call("counting", subject.counting)
+        found["heeds"] = adapter.call(
+            "heeds", partial(unaffected_queries, attend, subject.counting)
+        )
     if subject.paths:
-        paths = (hand.call("attend", path) for path in subject.paths.values())
+        paths = (adapter.call("attend", path) for path in subject.paths.values())
         found["attended_paths"] = [_under(path, lambda _: None) for path in paths]
         pairs = [
-            (hand.call("attend", attend), hand.call("attend", path))
+            (adapter.call("attend", attend), adapter.call("attend", path))
             for path in subject.paths.values()
         ]
         if "bool" in subject.masks:
             found["masked_paths"] = pairs
         if "float" in subject.masks:
             found["added_paths"] = pairs
-    return found | _with_masks(subject, attend, hand)
+    return found | _with_masks(subject, attend, adapter)
 
 
-def _with_masks(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -> dict[str, Any]:
+def _with_masks(
+    subject: Attention, attend: Callable[..., Tensor], adapter: Adapter
+) -> dict[str, Any]:
     """The calls under a mask, in each form that the code accepts."""
-    hides, call = torch.tensor(-torch.inf, dtype=hand.dtype), hand.call("attend", attend)
+    hides, call = torch.tensor(-torch.inf, dtype=adapter.dtype), adapter.call("attend", attend)
     found: dict[str, Any] = {}
     forms = {
         "bool": lambda seen: seen,  # numbers pass unchanged
@@ -232,27 +244,27 @@ def _with_masks(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -
     if "bool" in subject.masks:
         found |= {
             "attend_keeping": _under(call, forms["bool"]),
-            "weighs": hand.call("weighs", weighs(attend, anywhere=False)),
+            "weighs": adapter.call("weighs", visible_keys(attend, anywhere=False)),
         }
     return found
 
 
-def _reading(subject: Attention, attend: Callable[..., Tensor], hand: Hand) -> dict[str, Any]:
+def _reading(subject: Attention, attend: Callable[..., Tensor], adapter: Adapter) -> dict[str, Any]:
     """What is read from code on queries, keys and values: visible keys, gradients, training."""
 
     def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return attend(q, k, v, None)
 
     found: dict[str, Any] = {
-        "shown": hand.call("shown", weighs(attend, anywhere=True)),
-        "attend_pulled": hand.call("pulled", pulled(plain, "the attention", 2)),
+        "shown": adapter.call("shown", visible_keys(attend, anywhere=True)),
+        "attend_pulled": adapter.call("pulled", gradients(plain, "the attention", 2)),
     }
-    if drops(subject):
-        found["attend_trained"] = hand.call("attend", trained(subject, plain))
+    if has_dropout(subject):
+        found["attend_trained"] = adapter.call("attend", in_training(subject, plain))
     if subject.module is not None:
-        found["attend_undropped"] = hand.call("attend", undropped(subject, plain))
+        found["attend_undropped"] = adapter.call("attend", without_dropout(subject, plain))
     if subject.weights is not None:
-        found["weights"] = hand.call("attend", subject.weights)
+        found["weights"] = adapter.call("attend", subject.weights)
     return found
 
 
@@ -261,10 +273,10 @@ def _under(attend: Callable[..., Any], mask: Callable[[Any], Any]) -> Callable[.
     return lambda q, k, v, seen=None: attend(q, k, v, mask(seen))
 
 
-def _bias(subject: Bias, hand: Hand) -> dict[str, Any]:
+def _bias(subject: Bias, adapter: Adapter) -> dict[str, Any]:
     if subject.bias is None:
         name = "windowed" if subject.index is None else "indexed"
-        return {name: hand.call("windowed", _of_window(subject))}
+        return {name: adapter.call("windowed", _window_calls(subject))}
     bias = subject.bias
 
     def biased(queries: int, keys: int) -> Tensor:
@@ -274,14 +286,14 @@ def _bias(subject: Bias, hand: Hand) -> dict[str, Any]:
             told = f"{type(error).__name__} with {keys} keys"
             raise NotAsked(f"the code makes the bias of one length ({told})") from error
 
-    found: dict[str, Any] = {"biased": hand.call("biased", _of_lengths(biased))}
+    found: dict[str, Any] = {"biased": adapter.call("biased", _of_lengths(biased))}
     if subject.paths:
         paths = subject.paths.values()
-        found["biased_paths"] = [hand.call("biased", _of_lengths(path)) for path in paths]
+        found["biased_paths"] = [adapter.call("biased", _of_lengths(path)) for path in paths]
     return found
 
 
-def _of_window(subject: Bias) -> Callable[[tuple[int, ...]], Tensor]:
+def _window_calls(subject: Bias) -> Callable[[tuple[int, ...]], Tensor]:
     """The bias, or index, of a window of given lengths, with the axes of the window separated."""
 
     def windowed(sizes: tuple[int, ...]) -> Tensor:
@@ -333,7 +345,7 @@ class NotAsked(Exception):
     """The law does not apply to this code; the message says why."""
 
 
-def weighs(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Tensor]:
+def visible_keys(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Tensor]:
     """Map queries, keys and a mask to 1 where a weight is not 0 at scores of 0: (B, H, T, S).
 
     ``anywhere``: combine heads and rows of the batch, without a mask: (T, S).  Then the third
@@ -353,7 +365,7 @@ def weighs(attend: Callable[..., Tensor], *, anywhere: bool) -> Callable[..., Te
     return found
 
 
-def reached(layer: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+def reached_tokens(layer: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     """Map tokens x and y to 1 where an output changes if one token of x becomes that of y: (T, T).
 
     If places are given, only those tokens are replaced, and only the last output is compared (T,),
@@ -382,7 +394,7 @@ def _at_places(seen: Tensor, keys: Sequence[int], many: int) -> Tensor:
     return found
 
 
-def pulled(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., Any]:
+def gradients(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., Any]:
     """Map n and inputs to the gradients of the first n outputs along a fixed vector.
 
     Raises ``NotFinite`` if a gradient is not finite, since that does not measure an influence.
@@ -407,7 +419,7 @@ def pulled(call: Callable[..., Tensor], name: str, axis: int) -> Callable[..., A
     return found
 
 
-def drops(subject: Attention | Layer) -> bool:
+def has_dropout(subject: Attention | Layer) -> bool:
     """Whether training draws random numbers and no module normalizes over the batch."""
     found = modules_of(subject)
     if any(isinstance(m, NORMS) for m in found):
@@ -416,7 +428,7 @@ def drops(subject: Attention | Layer) -> bool:
     return bool(found) and (dropout or getattr(subject, "dropout", 0.0) > 0)
 
 
-def trained(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def in_training(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A call in training mode, with the same random numbers in every call."""
 
     def found(*given: Any) -> Tensor:
@@ -437,7 +449,9 @@ def set_dropout(subject: Attention | Layer, p: float) -> None:
                 m.__dict__[name] = p
 
 
-def undropped(subject: Attention | Layer, call: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def without_dropout(
+    subject: Attention | Layer, call: Callable[..., Tensor]
+) -> Callable[..., Tensor]:
     """A call in training mode with dropout disabled.
 
     Raises ``NotAsked`` if training differs by design: it still draws random numbers, or normalizes

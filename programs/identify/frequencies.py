@@ -13,10 +13,10 @@ from ..draw import Draw
 from ..finding import Part, format_number, simplest
 from ..rotary_matrices import probe_positions
 from ..subjects import Rotary
-from .ladders import Fitted, Known, fit, ladder_parts
+from .ladders import Fitted, MeasuredFrequencies, fit, ladder_parts
 from .rotations import Blocks, follow, images, reading_error, stored_in
 
-SEEN = 4.0  # times its radius: the least frequency that counts as a rotation
+MOVING_RADII = 4.0  # times its radius: the least frequency that counts as a rotation
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Ladders:
             )
         yield from ladder_parts(
             self.fitted,
-            Known(self.used.abs(), self.radius),
+            MeasuredFrequencies(self.used.abs(), self.radius),
             self.places,
             self.formula,
             whole=self.whole,
@@ -92,20 +92,21 @@ def ladders(
     seen = [follow(one.positions, one.angles, noise, step) for one in blocks]
     omega = torch.stack([one.omega for one in seen])
     radius = torch.stack([one.radius for one in seen])
-    moved = omega.abs() > SEEN * radius
+    moved = omega.abs() > MOVING_RADII * radius
     axis = moved.double().argmax(0)
     at = torch.arange(len(pairs))
     used, off = omega[axis, at], radius[axis, at]
     axis = torch.where(moved.sum(0) > 1, -1, axis)
     head = code.width // 2
     shown = (used.abs() > off).all()
-    whole = fit(Known(used.abs(), off), head=head) if bool(shown) else None
+    whole = fit(MeasuredFrequencies(used.abs(), off), head=head) if bool(shown) else None
     formula, each, fitted = None, False, whole
     if whole is not None:
         formula = whole.omega * used.sign()
     elif len(blocks) > 1 and bool(shown) and bool((axis >= 0).all()):
         parts = {
-            a: fit(Known(used.abs()[axis == a], off[axis == a])) for a in sorted(set(axis.tolist()))
+            a: fit(MeasuredFrequencies(used.abs()[axis == a], off[axis == a]))
+            for a in sorted(set(axis.tolist()))
         }
         if all(parts.values()):
             formula, each = torch.zeros_like(used), True
@@ -215,7 +216,7 @@ def _base(code: Rotary, draw: Draw, last: int) -> tuple[float, int] | None:
     blocks = seen.blocks(pairs)
     noise = reading_error(stored_in(blocks.numbers, draw.dtype))
     way = follow(blocks.positions, blocks.angles, noise)
-    one = fit(Known(way.omega.abs(), way.radius))
+    one = fit(MeasuredFrequencies(way.omega.abs(), way.radius))
     if one is None or one.base is None or one.scaling not in ("", "ntk"):
         return None
     return one.base, len(pairs)

@@ -25,10 +25,10 @@ from ..subjects import Attention, Layer
 from .masks import Pattern, pattern
 
 T = TypeVar("T")
-TOKENS, MORE = 12, 40  # the second if a mask hides later or distant tokens
-QUICK = 0.05  # seconds that the small call may take for the large one to be made
+TOKENS, MORE_TOKENS = 12, 40  # the second if a mask hides later or distant tokens
+QUICK_SECONDS = 0.05  # that the small call may take for the large one to be made
 SHIFT = 5  # places by which tokens are moved
-LARGER = (1.0, 4.0, 20.0)  # factors on weights and tokens
+WEIGHT_FACTORS = (1.0, 4.0, 20.0)  # factors on weights and tokens
 
 
 def identify_layer(code: Layer, draw: Draw) -> Identity:
@@ -64,10 +64,10 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
         )
         return
     start = time.thread_time()  # independent of the load of the machine
-    rule, many = _reached(code, draw, TOKENS), TOKENS
-    if time.thread_time() - start < QUICK and rule.name in ("causal", "window"):
+    rule, many = _mask_pattern(code, draw, TOKENS), TOKENS
+    if time.thread_time() - start < QUICK_SECONDS and rule.name in ("causal", "window"):
         with suppress(Exception):  # code may not take so many tokens
-            rule, many = _reached(code, draw, MORE), MORE
+            rule, many = _mask_pattern(code, draw, MORE_TOKENS), MORE_TOKENS
     told = f"a change of one token, for each of {many} tokens"
     if not short:
         yield Part(
@@ -82,10 +82,10 @@ def layer_parts(code: Attention, draw: Draw, *, short: bool = False) -> Iterator
     if code.whole_layer is not None or code.hide is not None:
         yield _absolute(code, draw)
     if code.hide is not None:
-        yield from _in_front(code, draw)
+        yield from _front_padding(code, draw)
 
 
-def _reached(code: Attention, draw: Draw, tokens: int) -> Pattern:
+def _mask_pattern(code: Attention, draw: Draw, tokens: int) -> Pattern:
     """The mask pattern of the layer, from what a change of one token changes."""
     assert code.layer is not None  # checked by the caller
     x = draw.normal(1, tokens, code.embed, salt=31)
@@ -93,7 +93,7 @@ def _reached(code: Attention, draw: Draw, tokens: int) -> Pattern:
     return pattern(changes(code.layer, x, other, range(tokens)) > 0)
 
 
-def _in_front(code: Attention, draw: Draw) -> Iterator[Part]:
+def _front_padding(code: Attention, draw: Draw) -> Iterator[Part]:
     """Yield a part if padding in front of the tokens, which sees no key, becomes NaN."""
     assert code.hide is not None  # checked by the caller
     x = draw.normal(1, TOKENS, code.embed, salt=35)
@@ -135,16 +135,16 @@ def _mask(code: Attention, rule: Pattern, told: str) -> Part:
     return Part("mask", value, words, told, certain=sure)
 
 
-def _finest(code: Attention, draw: Draw, look: Callable[[Draw, float], T]) -> T:
+def _in_float64(code: Attention, draw: Draw, test: Callable[[Draw, float], T]) -> T:
     """Run a test in float64, or in the dtype of the draw if the code accepts only that."""
     try:
         with arranged(code, torch.float64) as floor:
-            return look(draw.cast(torch.float64), floor)
+            return test(draw.cast(torch.float64), floor)
     except NotDeterministic:
         raise
     except Exception:  # noqa: BLE001 (code of one dtype)
         with arranged(code, draw.dtype) as floor:
-            return look(draw, floor)
+            return test(draw, floor)
 
 
 def _positions(code: Attention, rule: Pattern, draw: Draw, *, short: bool) -> Part:
@@ -153,7 +153,9 @@ def _positions(code: Attention, rule: Pattern, draw: Draw, *, short: bool) -> Pa
     Masks in stacked layers also reveal the order of tokens, and so do windows.
     """
     try:
-        looks, seen, alone = _finest(code, draw, lambda own, floor: _looks(code, own, floor))
+        looks, seen, alone = _in_float64(
+            code, draw, lambda own, floor: _test_positions(code, own, floor)
+        )
     except NotDeterministic as error:
         return Part("positions of tokens", None, "", str(error), certain=False)
     if looks:
@@ -194,7 +196,7 @@ def _absolute(code: Attention, draw: Draw) -> Part:
         return float((here - plain.output).abs().max()), plain(places=TOKENS + SHIFT)
 
     try:
-        off, allowed = _finest(code, draw, moved)
+        off, allowed = _in_float64(code, draw, moved)
     except Exception as error:  # noqa: BLE001 (it may not accept such a call)
         return Part(name, None, "", str(error), certain=False)
     way = "" if placed is not None else " behind hidden tokens"
@@ -207,7 +209,7 @@ def _absolute(code: Attention, draw: Draw) -> Part:
     return Part(name, False if sure else None, "", seen, certain=sure)
 
 
-def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str, bool]:
+def _test_positions(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str, bool]:
     """Return True, False (bitwise unchanged) or None (within rounding), and the evidence.
 
     The last entry says whether one call computes a single softmax.  Weights are left enlarged, and
@@ -221,7 +223,7 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
     with _Softmaxes() as counted:
         layer(x)
     before, offs = 1.0, []
-    for factor in LARGER:
+    for factor in WEIGHT_FACTORS:
         for one in code.module.parameters() if code.module is not None else ():
             if one.dim() > 1:
                 one.data = one.data * (factor / before)
@@ -254,8 +256,8 @@ def _looks(code: Attention, draw: Draw, floor: float) -> tuple[bool | None, str,
         return None, "the last output is not finite", False
     seen = (
         f"with the other tokens permuted the last output changes by {offs[0]:.1g}, and at "
-        f"{LARGER[len(offs) - 1]:g} times the weights and tokens by {offs[-1]:.1g}: rounding "
-        "explains it"
+        f"{WEIGHT_FACTORS[len(offs) - 1]:g} times the weights and tokens by {offs[-1]:.1g}: "
+        "rounding explains it"
     )
     return None, seen, False
 

@@ -24,17 +24,17 @@ from ..tolerance import formula_error
 from . import scalings
 
 STORED = (torch.float32, torch.float16, torch.bfloat16)
-SURE = 4  # digits: a base with at least as many is not one that people write down
+LONG_BASE_DIGITS = 4  # digits: a base with at least as many is not one that people write down
 
 
-def fit(known: Known, *, head: float | None = None) -> Fitted | None:
+def fit(known: MeasuredFrequencies, *, head: float | None = None) -> Fitted | None:
     """Return the simplest ladder that fits these frequencies, in the finest dtype, or None.
 
     ``head``: half the width of the head, if fewer channels rotate or it is odd; some code divides
     exponents by it.
 
     >>> w = scalings.by_parts(scalings.ladder(500_000, 64), 8, 8192, 1, 4)
-    >>> fit(Known(w, w * 1e-7)).words
+    >>> fit(MeasuredFrequencies(w, w * 1e-7)).words
     'Llama 3.1 factor 8, low 1, high 4, original length 8192'
     """
     if not bool((known.omega > known.radius).all()):
@@ -51,14 +51,16 @@ def fit(known: Known, *, head: float | None = None) -> Fitted | None:
         )
     for stored in STORED:
         plain = [
-            _ntk(one, known) for over in _over(known, head) for one in _plain(known, stored, over)
+            _ntk(one, known)
+            for over in _exponent_divisors(known, head)
+            for one in _plain(known, stored, over)
         ]
         if plain:
-            return min(plain, key=_complicated)
+            return min(plain, key=_complexity)
     for stored in STORED:
         scaled = [*llama(known, stored), *yarn(known, stored)]
         if scaled:
-            first = min(scaled, key=_complicated)
+            first = min(scaled, key=_complexity)
             others = {one.words for one in scaled if one.scaling != first.scaling}
             return replace(first, others=(*first.others, *sorted(others)))
         if even := _even(known, stored):
@@ -66,7 +68,9 @@ def fit(known: Known, *, head: float | None = None) -> Fitted | None:
     return None
 
 
-def _over(known: Known, head: float | None) -> Iterator[tuple[float, str]]:
+def _exponent_divisors(
+    known: MeasuredFrequencies, head: float | None
+) -> Iterator[tuple[float, str]]:
     """Yield divisors of the exponent b, each with words for it."""
     pairs = known.omega.numel()
     yield pairs, ""
@@ -75,16 +79,16 @@ def _over(known: Known, head: float | None) -> Iterator[tuple[float, str]]:
         yield head, f"exponents counted over the whole head, b/{head:g}"
 
 
-def _complicated(one: Fitted) -> int:
+def _complexity(one: Fitted) -> int:
     """The total number of digits of all its numbers; fewer digits are likelier."""
     numbers = [*one.values.values(), *([] if one.base is None else [one.base])]
-    own = sum(_length(v) for v in numbers)
+    own = sum(_digit_count(v) for v in numbers)
     if one.scaling == "ntk":  # for 4 pairs, factor 10 equals exponents b/3
         own = 2 if math.log2(one.values["factor"]).is_integer() else 4
     return own + (2 if "exponents" in one.words else 0)
 
 
-def _length(value: float) -> int:
+def _digit_count(value: float) -> int:
     """The number of significant digits of a number; a power of two counts as one."""
     return (
         1
@@ -93,7 +97,9 @@ def _length(value: float) -> int:
     )
 
 
-def _plain(known: Known, stored: torch.dtype, how: tuple[float, str]) -> Iterator[Fitted]:
+def _plain(
+    known: MeasuredFrequencies, stored: torch.dtype, how: tuple[float, str]
+) -> Iterator[Fitted]:
     """Yield base^(−b/over), possibly divided by a factor."""
     over, says = how
     if over < 1:
@@ -121,17 +127,17 @@ def _plain(known: Known, stored: torch.dtype, how: tuple[float, str]) -> Iterato
         )
 
 
-def _ntk(one: Fitted, known: Known) -> Fitted:
+def _ntk(one: Fitted, known: MeasuredFrequencies) -> Fitted:
     """Rewrite a base of many digits as a known base changed by an NTK factor, if one fits."""
     pairs = known.omega.numel()
-    if one.base is None or pairs < 2 or _length(one.base) < SURE:
+    if one.base is None or pairs < 2 or _digit_count(one.base) < LONG_BASE_DIGITS:
         return one
     for base in BASES:
         if one.between[0] <= base:
             continue
         ends = [(b / base) ** ((pairs - 1) / pairs) for b in one.between]
         factor = simplest(*ends)
-        if _length(factor) <= 2:
+        if _digit_count(factor) <= 2:
             words = f"NTK: base {format_number(base)} changed for factor {format_number(factor)}"
             exact = scalings.ladder(scalings.ntk_base(base, factor, pairs), pairs)
             fits = not one.words and bool(known.fits(exact, one.stored))
@@ -146,14 +152,14 @@ def _ntk(one: Fitted, known: Known) -> Fitted:
     return one
 
 
-def _even(known: Known, stored: torch.dtype) -> Fitted | None:
+def _even(known: MeasuredFrequencies, stored: torch.dtype) -> Fitted | None:
     """Fit evenly spaced frequencies."""
     pairs = known.omega.numel()
     if pairs < 3:
         return None
     first, last = float(known.omega[0]), float(known.omega[-1])
     omega = torch.linspace(first, last, pairs, dtype=torch.float64)
-    wide = Known(known.omega, known.radius + known.radius.max())
+    wide = MeasuredFrequencies(known.omega, known.radius + known.radius.max())
     if not bool(wide.fits(omega, stored)):
         return None
     words = f"frequencies evenly spaced from {format_number(first)} to {format_number(last)}"
@@ -169,7 +175,9 @@ PARTS = ((1.0, 4.0), (1.0, 32.0), (1.0, 2.0), (1.0, 8.0), (1.0, 16.0))
 TRIED = 100  # candidates that are fully checked; the usual ones come first
 
 
-def _bases(known: Known, stored: torch.dtype) -> Iterator[tuple[float, tuple[float, float]]]:
+def _bases(
+    known: MeasuredFrequencies, stored: torch.dtype
+) -> Iterator[tuple[float, tuple[float, float]]]:
     """Yield the bases on which the first, unscaled pairs agree, then the usual bases."""
     y, off = known.logarithms(stored)
     if abs(float(y[0])) > float(off[0]):
@@ -193,7 +201,7 @@ def _bases(known: Known, stored: torch.dtype) -> Iterator[tuple[float, tuple[flo
 
 
 def _factors(
-    known: Known, pure: Tensor, kept: Tensor, stored: torch.dtype
+    known: MeasuredFrequencies, pure: Tensor, kept: Tensor, stored: torch.dtype
 ) -> Iterator[tuple[int, float, Tensor]]:
     """Yield row, s and ω of each candidate γ (C, B) that gives the frequencies as γω + (1 − γ)ω/s.
 
@@ -215,7 +223,7 @@ def _factors(
             yield row, s, omega
 
 
-def llama(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
+def llama(known: MeasuredFrequencies, stored: torch.dtype) -> Iterator[Fitted]:
     """Fit ladders scaled by parts of the rotations.
 
     Low, high and length are determined up to a common factor.
@@ -247,7 +255,7 @@ def llama(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
             return
 
 
-def yarn(known: Known, stored: torch.dtype) -> Iterator[Fitted]:
+def yarn(known: MeasuredFrequencies, stored: torch.dtype) -> Iterator[Fitted]:
     """Fit ladders scaled by parts of the index: the two indices, and the lengths that give them."""
     pairs = known.omega.numel()
     for base, between in _bases(known, stored):
@@ -299,7 +307,7 @@ BASES = (10_000.0, 500_000.0, 1_000_000.0, 150_000.0, 100_000.0, 5_000_000.0, 8_
 
 
 @dataclass(frozen=True)
-class Known:
+class MeasuredFrequencies:
     """Frequencies ω_b > 0 and their radii: (B,), (B,)."""
 
     omega: Tensor
@@ -362,7 +370,7 @@ def base_interval(y: Tensor, off: Tensor, over: float, upto: int) -> tuple[float
 
 def ladder_parts(
     found: Fitted | None,
-    known: Known,
+    known: MeasuredFrequencies,
     places: int,
     formula: Tensor | None = None,
     *,

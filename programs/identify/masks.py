@@ -129,7 +129,9 @@ def pattern(square: Tensor, wide: Tensor | None = None) -> Pattern:
     return Pattern(name, before, after, alignment, counts, size, ahead, around)
 
 
-def read_on(rule: Pattern, see: Callable[[int], Tensor], n: int) -> tuple[Pattern, int]:
+def pattern_of_more_keys(
+    rule: Pattern, see: Callable[[int], Tensor], n: int
+) -> tuple[Pattern, int]:
     """Read the rule from more keys if n keys show few distances beyond its edge.
 
     ``see`` gives the visibility matrix (m, m).  A key missing at a single distance looks like the
@@ -137,7 +139,7 @@ def read_on(rule: Pattern, see: Callable[[int], Tensor], n: int) -> tuple[Patter
 
     >>> gap = lambda n: (o := torch.arange(n)[:, None] - torch.arange(n)).ge(0) & (o != 7)
     >>> first = pattern(gap(8))
-    >>> first.name, read_on(first, gap, 8)[0].name
+    >>> first.name, pattern_of_more_keys(first, gap, 8)[0].name
     ('window', 'irregular')
     """
     edge = 1 + max(rule.before or 0, rule.after or 0)
@@ -216,7 +218,7 @@ def identify_mask(code: Mask, draw: Draw) -> Identity:
     square, wide = (_plane(code.mask(T, S)) for T, S in ((LARGE, LARGE), (3, 7)))
     visible, says = _visible(code, square)
     wide_visible, _ = _visible(code, wide)
-    rule, keys = read_on(
+    rule, keys = pattern_of_more_keys(
         pattern(visible, wide_visible), lambda n: _visible(code, _plane(code.mask(n, n)))[0], LARGE
     )
     few = ", ".join(map(str, rule.counts[:8]))

@@ -20,7 +20,7 @@ from ..rotary_matrices import probe_positions, wrapped
 from ..subjects import Rotary
 from ..tolerance import formula_error
 from .frequencies import Dynamic, Ladders
-from .rotations import BRAIN, DOUBLE, HALF, SINGLE, Blocks, images
+from .rotations import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Blocks, images
 
 LAST = 1 << 20
 DENSE = 512  # below it every position is tried,
@@ -168,7 +168,7 @@ class Rounding:
         short = [
             f"{name} rounded to {name_of(dtype)}"
             for name, dtype in vars(self).items()
-            if dtype in (HALF, BRAIN)
+            if dtype in (FLOAT16, BFLOAT16)
         ]
         if short:
             return " and ".join(short)
@@ -181,49 +181,50 @@ class Rounding:
         float32 errors decide, both roundings are accepted.
         """
         size = omega.abs()
-        unit = unit_roundoff(torch.float32) if self.frequencies != DOUBLE else 0.0
+        unit = unit_roundoff(torch.float32) if self.frequencies != FLOAT64 else 0.0
         slack = formula_error(size, unit)
-        own = 0.0 if self.angles == DOUBLE else unit_roundoff(SINGLE)
-        p = _in(positions.double(), self.positions)[:, None]
+        own = 0.0 if self.angles == FLOAT64 else unit_roundoff(FLOAT32)
+        p = _rounded_to(positions.double(), self.positions)[:, None]
         error = torch.full_like(angles, math.inf)
-        whole = self.frequencies in (SINGLE, DOUBLE)  # then any number within the slack is accepted
+        # then any number within the slack is accepted
+        whole = self.frequencies in (FLOAT32, FLOAT64)
         for one in (0,) if whole else (-1, 1):
-            stored = _in(omega * (1 + one * slack), self.frequencies)
+            stored = _rounded_to(omega * (1 + one * slack), self.frequencies)
             within = p.abs() * stored.abs() * (own + (slack if whole else 0.0))
-            if self.angles in (SINGLE, DOUBLE):
+            if self.angles in (FLOAT32, FLOAT64):
                 off = (wrapped(angles - p * stored).abs() - within).clamp(min=0)
                 error = torch.minimum(error, off)
                 continue
             for other in (-1, 1):
-                angle = _in(p * stored + other * within, self.angles)
+                angle = _rounded_to(p * stored + other * within, self.angles)
                 error = torch.minimum(error, wrapped(angles - angle).abs())
         return error
 
 
-def _in(x: Tensor, dtype: torch.dtype) -> Tensor:
+def _rounded_to(x: Tensor, dtype: torch.dtype) -> Tensor:
     """Round x to a dtype; float32 is covered by the slack of the caller."""
-    return x if dtype in (SINGLE, DOUBLE) else x.to(dtype).double()
+    return x if dtype in (FLOAT32, FLOAT64) else x.to(dtype).double()
 
 
 WAYS = tuple(
     Rounding(p, f, a)
     for a, f, p in (
-        (DOUBLE, DOUBLE, DOUBLE),
-        (SINGLE, SINGLE, SINGLE),
-        (SINGLE, SINGLE, HALF),
-        (SINGLE, HALF, SINGLE),
-        (HALF, SINGLE, SINGLE),
-        (SINGLE, HALF, HALF),
-        (HALF, HALF, SINGLE),
-        (HALF, SINGLE, HALF),
-        (HALF, HALF, HALF),
-        (SINGLE, SINGLE, BRAIN),
-        (SINGLE, BRAIN, SINGLE),
-        (BRAIN, SINGLE, SINGLE),
-        (SINGLE, BRAIN, BRAIN),
-        (BRAIN, BRAIN, SINGLE),
-        (BRAIN, SINGLE, BRAIN),
-        (BRAIN, BRAIN, BRAIN),
+        (FLOAT64, FLOAT64, FLOAT64),
+        (FLOAT32, FLOAT32, FLOAT32),
+        (FLOAT32, FLOAT32, FLOAT16),
+        (FLOAT32, FLOAT16, FLOAT32),
+        (FLOAT16, FLOAT32, FLOAT32),
+        (FLOAT32, FLOAT16, FLOAT16),
+        (FLOAT16, FLOAT16, FLOAT32),
+        (FLOAT16, FLOAT32, FLOAT16),
+        (FLOAT16, FLOAT16, FLOAT16),
+        (FLOAT32, FLOAT32, BFLOAT16),
+        (FLOAT32, BFLOAT16, FLOAT32),
+        (BFLOAT16, FLOAT32, FLOAT32),
+        (FLOAT32, BFLOAT16, BFLOAT16),
+        (BFLOAT16, BFLOAT16, FLOAT32),
+        (BFLOAT16, FLOAT32, BFLOAT16),
+        (BFLOAT16, BFLOAT16, BFLOAT16),
     )
 )
 

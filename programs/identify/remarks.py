@@ -18,34 +18,34 @@ from ..finding import Identity, Part, format_number
 from ..subjects import Attention, Rotary, Subject
 from .suggestions import Suggestions, suggestions_of
 
-CLOSE = 1e-3  # relative tolerance between a value read off and a written value
+RELATIVE_TOLERANCE = 1e-3  # relative tolerance between a value read off and a written value
 FEW_DIGITS = 2  # of a base that people write down; published bases have one or two
 LEAST_BASE = 100.0  # of published models for images; models of text use 10,000 or more
 
-OF_BASE = ("base", "theta", "rope_theta", "rope_base", "rotary_base", "rotary_emb_base")
-OF_WIDTH = ("rotary_dim", "rotary_ndims", "rotary_dims", "rope_dim", "rot_dim")
-OF_SHARE = (
+BASE_NAMES = ("base", "theta", "rope_theta", "rope_base", "rotary_base", "rotary_emb_base")
+WIDTH_NAMES = ("rotary_dim", "rotary_ndims", "rotary_dims", "rope_dim", "rot_dim")
+SHARE_NAMES = (
     "partial_rotary_factor",
     "rotary_pct",
     "rotary_percent",
     "rope_percent",
     "rotary_percentage",
 )
-OF_LAYOUT = (
+LAYOUT_NAMES = (
     "interleaved",
     "is_neox_style",
     "rotary_interleaved",
     "rope_interleave",
     "rope_interleaved",
 )
-OF_SCALING = ("rope_type", "scaling_type", "rope_scaling_type")
-OF_FACTOR = ("factor", "scaling_factor", "rope_scaling_factor")
-OF_SCALE = r"scal|temperature|multiplier|norm_factor|inv_norm"
-OF_HEAD = ("head_dim", "head_size")
-OF_WINDOW = ("window", "window_size", "sliding_window", "local_window")
-OF_CAUSAL = ("causal", "is_causal", "causal_mask")
-OF_DIRECTIONS = ("bidirectional",)
-OF_BUCKETS = ("buckets", "num_buckets", "relative_attention_num_buckets")
+SCALING_NAMES = ("rope_type", "scaling_type", "rope_scaling_type")
+FACTOR_NAMES = ("factor", "scaling_factor", "rope_scaling_factor")
+SCALE_NAMES = r"scal|temperature|multiplier|norm_factor|inv_norm"
+HEAD_NAMES = ("head_dim", "head_size")
+WINDOW_NAMES = ("window", "window_size", "sliding_window", "local_window")
+CAUSAL_NAMES = ("causal", "is_causal", "causal_mask")
+DIRECTION_NAMES = ("bidirectional",)
+BUCKET_NAMES = ("buckets", "num_buckets", "relative_attention_num_buckets")
 CAUSAL = re.compile(r"(?i)(multi-?head )?causal (self-?|multi-?head )*attention\b")
 IS_CAUSAL = re.compile(r"(?<!self\.)\bis_causal=True\b")  # in a call
 FAMILIES = {"yarn": r"\byarn", "llama3": r"\bllama ?3", "linear": r"\blinear scal"}
@@ -80,7 +80,7 @@ def remarks_on(subject: Subject, identity: Identity, thing: Any = None) -> tuple
     code = thing if thing is not None else subject.module
     said = Suggestions() if code is None else suggestions_of(code, subject.module)
     parts = {part.name: part for part in identity.parts}
-    rule = RULES.get(subject.kind)
+    rule = REMARKS_BY_KIND.get(subject.kind)
     found = tuple(rule(subject, parts, said)) if rule is not None else ()
     known = _declared(getattr(subject, "declared", None))
     return tuple(one for one in found if one.about not in known)
@@ -109,7 +109,7 @@ def _rotary(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator
     over = tuple(_over_head(subject, parts, said))
     yield from over
     if not over and not _proportional(said):
-        yield from _base(parts, said, "rotary code", _odd(parts))
+        yield from _base(parts, said, "rotary code", _bases_of_neighboring_widths(parts))
     factor = parts.get("attention factor")
     if factor is not None and factor.words.endswith("applied twice"):
         yield Remark(
@@ -143,7 +143,7 @@ def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
     if found is None or not found.certain or found.value not in ("interleaved", "half"):
         return
     wanted, why = "", ""
-    for one in said.under(OF_LAYOUT, bool):
+    for one in said.under(LAYOUT_NAMES, bool):
         interleaved = one.value != (one.name == "is_neox_style")
         wanted, why = "interleaved" if interleaved else "half", str(one)
     for one in said.under(("layout",), str):
@@ -166,10 +166,10 @@ def _width(subject: Rotary, parts: dict[str, Part], said: Suggestions) -> Iterat
     if found is None or not found.certain or not isinstance(found.value, int):
         return
     width, wanted = found.value, dict[int, str]()
-    for one in said.under(OF_WIDTH, int):
+    for one in said.under(WIDTH_NAMES, int):
         wanted[one.value] = str(one)
-    heads = [subject.width, *(one.value for one in said.under(OF_HEAD, int))]
-    for one in said.under(OF_SHARE, float):
+    heads = [subject.width, *(one.value for one in said.under(HEAD_NAMES, int))]
+    for one in said.under(SHARE_NAMES, float):
         for whole in heads:
             if 0 < one.value < 1 and not subject.any_width and width < whole:
                 told_of = f"{one}, whose heads have {whole} channels"
@@ -189,12 +189,12 @@ def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
     base, width, ladder = (parts.get(name) for name in ("base", "width", "scaling"))
     if base is None or width is None or not base.value or not isinstance(width.value, int):
         return
-    heads = [subject.width, *(one.value for one in said.under(OF_HEAD, int))]
+    heads = [subject.width, *(one.value for one in said.under(HEAD_NAMES, int))]
     head = max(heads)
     if not 0 < width.value < head or head % 2 or _proportional(said):
         return
     whole = math.exp(math.log(base.value) * head / width.value)
-    known = {float(one.value): str(one) for one in said.under(OF_BASE, (int, float))}
+    known = {float(one.value): str(one) for one in said.under(BASE_NAMES, (int, float))}
     known = known or dict.fromkeys(
         (n for n in said.numbers if n >= LEAST_BASE), "the number in its source"
     )
@@ -218,7 +218,7 @@ def _over_head(subject: Any, parts: dict[str, Part], said: Suggestions) -> Itera
     )
 
 
-def _odd(parts: dict[str, Part]) -> tuple[float, ...]:
+def _bases_of_neighboring_widths(parts: dict[str, Part]) -> tuple[float, ...]:
     """The bases for exponents that are divided by one channel more or less than rotate."""
     base, width = parts.get("base"), parts.get("width")
     if base is None or width is None or not base.value or not isinstance(width.value, int):
@@ -231,10 +231,10 @@ def _scaling(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
     """Check that a scaling that is named, with a factor above 1, is present."""
     found = parts.get("scaling")
     family = found.value.get("family") if found is not None and found.certain else None
-    factor = [one for one in said.under(OF_FACTOR, (int, float)) if one.value > 1]
+    factor = [one for one in said.under(FACTOR_NAMES, (int, float)) if one.value > 1]
     if family != "none" or not factor:
         return
-    named = next((one for one in said.under(OF_SCALING, str) if one.value in FAMILIES), None)
+    named = next((one for one in said.under(SCALING_NAMES, str) if one.value in FAMILIES), None)
     name = next((f for f, pattern in FAMILIES.items() if said.named(pattern)), "")
     if named is not None or name:
         wanted = name if named is None else named.value
@@ -272,10 +272,10 @@ def _base(
         return
     if family not in ("none", "linear", ""):
         return
-    if any(one.value > 1 for one in said.under(OF_FACTOR, (int, float))):
+    if any(one.value > 1 for one in said.under(FACTOR_NAMES, (int, float))):
         return  # a scaling may change the base
     base = float(found.value)
-    stated = [one for one in said.under(OF_BASE, (int, float)) if one.value > 1]
+    stated = [one for one in said.under(BASE_NAMES, (int, float)) if one.value > 1]
     if stated:
         if found.certain and not any(
             _near(power, float(one.value)) for one in stated for power in (base, *odd)
@@ -297,7 +297,7 @@ def _base(
             "the number in its source",
             f"base {format_number(base)}{_relation(base, slip[0])}",
         )
-    elif (_digits(base) > FEW_DIGITS or base < LEAST_BASE) and not said.computes(OF_BASE):
+    elif (_digits(base) > FEW_DIGITS or base < LEAST_BASE) and not said.computes(BASE_NAMES):
         yield Remark(
             "base",
             "a base of one or two digits such as 10000 or 500000",
@@ -319,7 +319,7 @@ def _digits(number: float) -> int:
 
 
 def _near(a: float, b: float) -> bool:
-    return abs(a - b) <= CLOSE * max(abs(a), abs(b))
+    return abs(a - b) <= RELATIVE_TOLERANCE * max(abs(a), abs(b))
 
 
 def _attention(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
@@ -355,14 +355,14 @@ def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Ite
         return
     D, value = subject.width, found.value
     usual = D**-0.5
-    asked = [name for name in said.parameters if re.search(OF_SCALE, name)]
+    asked = [name for name in said.parameters if re.search(SCALE_NAMES, name)]
     if not D or _near(value, usual) or asked:
         return
     E = subject.embed or D * subject.heads
     stated = [
         one
         for one in said.settings
-        if re.search(OF_SCALE, one.name)
+        if re.search(SCALE_NAMES, one.name)
         and isinstance(one.value, int | float)
         and not isinstance(one.value, bool)
         and (_near(value, one.value) or _near(value * one.value, 1.0))
@@ -381,14 +381,14 @@ def _scale(subject: Attention, parts: dict[str, Part], said: Suggestions) -> Ite
         if stated or said.named(r"t5\b|\bgpt ?neo\b|\bcosine") or "scale" in said.source:
             return
         why = "without a scale scores grow with the width, and the code names none"
-    elif stated or scalar or _written(value, said) or said.named(r"\bmu ?p\b"):
+    elif stated or scalar or _is_in_source(value, said) or said.named(r"\bmu ?p\b"):
         return
     else:
         why = "published attention has this scale, and no number of the code gives another"
     yield Remark("scale", expected, why, found.words)
 
 
-def _written(value: float, said: Suggestions) -> bool:
+def _is_in_source(value: float, said: Suggestions) -> bool:
     """Whether a number in the source is this scale or its reciprocal."""
     return any(_near(value, number) or _near(value * number, 1.0) for number in said.numbers)
 
@@ -425,7 +425,7 @@ def _mask(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[R
             yield Remark("mask", "causal", causal, f"{found.words}, in which later keys are seen")
     edge = rule == "window" and after == 0 and isinstance(before, int)
     window = value.get("window") or (before + 1 if edge else None)  # type: ignore[operator]
-    stated = [one for one in said.under(OF_WINDOW, int) if one.value > 1]
+    stated = [one for one in said.under(WINDOW_NAMES, int) if one.value > 1]
     if window and stated and not any(one.value == window for one in stated):
         for one in stated:
             if abs(one.value - window) == 1:
@@ -451,7 +451,7 @@ def _takes_mask(subject: Any) -> bool:
 
 def _causal(said: Suggestions, name: str) -> str:
     """Return what says that code is causal, or "" if nothing does or something contradicts it."""
-    flags = said.under(OF_CAUSAL, bool)
+    flags = said.under(CAUSAL_NAMES, bool)
     if flags and len({one.value for one in flags}) == 1:  # parts may disagree
         return str(flags[0]) if flags[0].value else ""
     other = r"\bnon\b|\bnot\b|\bbidirectional\b|\bunmask"
@@ -474,12 +474,12 @@ def _bias(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterator[R
         yield from _slopes(subject, slopes, said)
     if buckets is None or not isinstance(buckets.value, dict):
         return
-    for one in said.under(OF_DIRECTIONS, bool):
+    for one in said.under(DIRECTION_NAMES, bool):
         if one.value != buckets.value["bidirectional"]:
             way = "both directions" if one.value else "one direction"
             yield Remark("buckets", f"buckets of {way}", str(one), buckets.words)
             return
-    numbers = said.under(OF_BUCKETS, int)
+    numbers = said.under(BUCKET_NAMES, int)
     if numbers and buckets.value["buckets"] not in {one.value for one in numbers}:
         yield Remark("buckets", f"{numbers[0].value} buckets", str(numbers[0]), buckets.words)
 
@@ -499,7 +499,7 @@ def _additive(subject: Any, parts: dict[str, Part], said: Suggestions) -> Iterat
         yield from _base(parts, said, "additive code")
 
 
-RULES: dict[str, Callable[[Any, dict[str, Part], Suggestions], Iterator[Remark]]] = {
+REMARKS_BY_KIND: dict[str, Callable[[Any, dict[str, Part], Suggestions], Iterator[Remark]]] = {
     "rotary": _rotary,
     "attention": _attention,
     "bias": _bias,

@@ -43,12 +43,12 @@ STEP = 2.0**-10  # if positions need not be integers
 def identify_rotary(code: Rotary, draw: Draw) -> Identity:
     """Identify rotary code by its action on unit vectors at 0, 1, 2, 4, .. and places between."""
     with torch.no_grad():
-        ids = follows(code, draw)
+        ids = position_ids_followed(code, draw)
         if ids == "none":
             words = "which does not look at positions"
             seen = "vectors at different positions come out alike"
             return Identity("rotary", (Part("positions", ids, words, seen),))
-        code = _between(code, draw) if ids == "own" else code
+        code = _with_fractional_positions(code, draw) if ids == "own" else code
         code, order = _in_order(code, draw)
         dynamic = dynamic_of(code, draw, FURTHEST) if ids == "own" else None
         seen_at = _places(code, ids, dynamic)
@@ -105,7 +105,7 @@ def _in_order(code: Rotary, draw: Draw) -> tuple[Rotary, list[Part]]:
     return put_back, [part]
 
 
-def follows(code: Rotary, draw: Draw) -> str:
+def position_ids_followed(code: Rotary, draw: Draw) -> str:
     """Return whose position ids are used: own, index (the running index), first row, or none."""
     high, low = (min(p, code.most - 1) for p in (7, 3))
     x = draw.normal(1, code.heads, 1, code.width).expand(2, -1, 3, -1).contiguous()
@@ -127,7 +127,7 @@ def follows(code: Rotary, draw: Draw) -> str:
     return "none" if float((alone - out[1:]).abs().max()) <= tol else "first row"
 
 
-def _between(code: Rotary, draw: Draw) -> Rotary:
+def _with_fractional_positions(code: Rotary, draw: Draw) -> Rotary:
     """Let the code take fractional positions, if it can and some pair rotates by about half a turn.
 
     At integer positions a frequency is known only up to whole turns, so such pairs are read between
@@ -175,7 +175,7 @@ def _read(
     parts = [_layout(pairs), _width(code, channels)]
     if code.given.get("angles"):
         parts[1] = replace(parts[1], words="")  # the width follows from the given angles
-    answer, broken = about_rotate_half(blocks, pairs, noise)
+    answer, broken = rotate_half_answer(blocks, pairs, noise)
     numbers: dict[str, tuple[float, ...]] = {}
     made = code.given.get("angles", "")
     if broken:
@@ -195,7 +195,7 @@ def _read(
     parts += [
         _ids_part(ids),
         *_heads(every, noise),
-        *_rest(code, every, channels, noise),
+        *_other_channels(code, every, channels, noise),
         *_keys(code, draw, every[0], noise),
         *_values(code, draw),
     ]
@@ -307,7 +307,7 @@ def _heads(every: Sequence[Images], noise: float) -> list[Part]:
     ]
 
 
-def _rest(
+def _other_channels(
     code: Rotary, every: Sequence[Images], channels: Sequence[int], noise: float
 ) -> list[Part]:
     """The part for channels that do not rotate, if the code changes them."""
@@ -361,7 +361,7 @@ def _values(code: Rotary, draw: Draw) -> list[Part]:
     return [Part("values", value, words, "random values at 1 and 2")]
 
 
-def about_rotate_half(
+def rotate_half_answer(
     blocks: Sequence[Blocks], pairs: Sequence[tuple[int, int]], noise: float
 ) -> tuple[str, str]:
     """Answer whether rotate_half is right, and say what is broken ("" if nothing is).

@@ -214,7 +214,7 @@ def table_pairs(blocks: Blocks, pairs: Sequence[tuple[int, int]]) -> list[tuple[
     return sorted([*found, *still])
 
 
-SINGLE, HALF, BRAIN, DOUBLE = torch.float32, torch.float16, torch.bfloat16, torch.float64
+FLOAT32, FLOAT16, BFLOAT16, FLOAT64 = torch.float32, torch.float16, torch.bfloat16, torch.float64
 
 
 @dataclass(frozen=True)
@@ -241,11 +241,11 @@ def follow(positions: Tensor, angles: Tensor, noise: float, step: float = 1.0) -
     """
     best: Followed | None = None
     whole = (positions.double() / step).round()
-    for dtype in (SINGLE, HALF, BRAIN):
+    for dtype in (FLOAT32, FLOAT16, BFLOAT16):
         u = unit_roundoff(dtype)
         # the first guess of a frequency, the angle at the first position after 0, sets its radius
         size = angles[int((whole > 0).nonzero()[0])].abs() + noise
-        radius = whole[:, None] * size * (2 * u if dtype == SINGLE else 3 * u) + noise
+        radius = whole[:, None] * size * (2 * u if dtype == FLOAT32 else 3 * u) + noise
         omega, off = frequencies_of(whole.long(), angles, radius)
         rest = wrapped(angles - whole[:, None] * omega).abs()
         known = radius + whole[:, None] * off

@@ -19,8 +19,13 @@ from torch import nn
 
 from ..vocabulary import OnVectors
 
-DEEP = 2  # how deep the parts of a module are whose settings are read
-OURS = ("torch", "builtins", "abc", "typing")  # classes of these say nothing about the code
+MODULE_DEPTH = 2  # how deep the parts of a module are whose settings are read
+SKIPPED_PACKAGES = (
+    "torch",
+    "builtins",
+    "abc",
+    "typing",
+)  # classes of these say nothing about the code
 DICTS = ("rope_parameters", "rope_scaling", "rope_config", "scaling_config")
 
 
@@ -88,24 +93,24 @@ class Suggestions:
         ... )
         False
         """
-        for node in _walked(self.source):
+        for node in _syntax_nodes(self.source):
             if not isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
                 continue
             into = node.targets if isinstance(node, ast.Assign) else [node.target]
             value = node.value
-            if not any(_called(one) in names for one in into):
+            if not any(_target_name(one) in names for one in into):
                 continue
             if isinstance(value, ast.BinOp | ast.Call) and "torch." not in ast.unparse(value):
                 return True
         return False
 
 
-def _called(node: ast.expr) -> str:
+def _target_name(node: ast.expr) -> str:
     """The name that is assigned to, a variable or an attribute."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _walked(text: str) -> Iterator[ast.AST]:
+def _syntax_nodes(text: str) -> Iterator[ast.AST]:
     try:
         yield from ast.walk(ast.parse(text))
     except SyntaxError:
@@ -140,29 +145,31 @@ def suggestions_of(thing: Any, module: nn.Module | None = None) -> Suggestions:
         pieces.append(thing)
     kind = owner if inspect.isclass(owner) else type(owner)
     if isinstance(owner, nn.Module) or inspect.isclass(owner) or not inspect.isroutine(owner):
-        pieces += [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in OURS]
+        pieces += [
+            cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in SKIPPED_PACKAGES
+        ]
     if not pieces:
         return Suggestions()
     texts = [_source(piece) for piece in pieces]
     run = pieces[0] if inspect.isroutine(pieces[0]) else getattr(kind, "forward", None)
     return Suggestions(
         names=tuple(piece.__name__ for piece in pieces),
-        docs={piece.__name__: _first(piece) for piece in pieces if _first(piece)},
+        docs={piece.__name__: _docstring(piece) for piece in pieces if _docstring(piece)},
         settings=tuple(_settings(pieces[0], owner)),
         numbers=frozenset(number for text in texts for number in _numbers(text)),
         source=texts[0],
         parameters=tuple(_parameters(run)),
-        parts=_parts(owner),
+        parts=_sources_of_parts(owner),
     )
 
 
-def _parts(owner: Any) -> dict[str, str]:
+def _sources_of_parts(owner: Any) -> dict[str, str]:
     kinds = {type(one) for one in owner.modules()} if isinstance(owner, nn.Module) else ()
-    own = [one for one in kinds if one.__module__.partition(".")[0] not in OURS]
+    own = [one for one in kinds if one.__module__.partition(".")[0] not in SKIPPED_PACKAGES]
     return {one.__name__: _source(one) for one in sorted(own, key=lambda one: one.__name__)}
 
 
-def _first(piece: Any) -> str:
+def _docstring(piece: Any) -> str:
     return (vars(piece).get("__doc__") if inspect.isclass(piece) else piece.__doc__) or ""
 
 
@@ -188,16 +195,16 @@ def _settings(piece: Any, owner: Any) -> Iterator[Setting]:
                 yield Setting(name, one.default, piece.__name__)
     if isinstance(owner, nn.Module):
         for path, part in owner.named_modules():
-            if path.count(".") < DEEP:
-                yield from _kept(part, f"{type(owner).__name__}{'.' * bool(path)}{path}")
+            if path.count(".") < MODULE_DEPTH:
+                yield from _attributes(part, f"{type(owner).__name__}{'.' * bool(path)}{path}")
     elif not inspect.isclass(owner) and not inspect.isroutine(owner):
-        yield from _kept(owner, type(owner).__name__)
+        yield from _attributes(owner, type(owner).__name__)
 
 
-def _kept(part: Any, where: str) -> Iterator[Setting]:
+def _attributes(part: Any, where: str) -> Iterator[Setting]:
     own = dict(vars(part)) if hasattr(part, "__dict__") else {}
     for cls in type(part).__mro__:
-        if cls.__module__.partition(".")[0] not in OURS:
+        if cls.__module__.partition(".")[0] not in SKIPPED_PACKAGES:
             own = {**{k: v for k, v in vars(cls).items() if isinstance(v, int | float)}, **own}
     for name, value in own.items():
         if name.startswith("_") or value is None:
@@ -223,7 +230,7 @@ def _plain(values: Mapping[str, Any], where: str) -> Iterator[Setting]:
 
 def _numbers(text: str) -> Iterator[float]:
     """Yield the numbers in source code, including literal powers such as ``2**16``."""
-    for node in _walked(text):
+    for node in _syntax_nodes(text):
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             yield float(node.value)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):

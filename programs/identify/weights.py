@@ -227,19 +227,19 @@ def cap_of(code: Attention, draw: Draw, keys: tuple[int, ...], seen: Tensor) -> 
 DECLARE = "declare attention:causal=false,positions=none to have it asked"
 STEPS = (-1.0, 0.0, 1.0)  # from a query: a linear function has no second difference
 CURVED = 1e-3  # of a logarithm; kernels other than the exponential are off by far more
-OTHER = (
+NOT_SOFTMAX = (
     "its weights are not a softmax: their ratios are not exponentials of a linear function "
     "of the query, and it is not declared to be attention"
 )
-OWN = (
+INDEPENDENT_WEIGHTS = (
     "each weight is a function of its own query and key alone, as in sigmoid attention, where "
     "nothing makes them add up to 1; if that is not meant, the softmax is missing"
 )
-SINK = (
+SINK_IN_DENOMINATOR = (
     "a sink, a number that is not a key's, stands in each denominator; if that is not meant, "
     "something is counted that should not be"
 )
-COUNTED = (
+MORE_KEYS_COUNTED = (
     "each denominator counts a whole number of keys more than there are, of score 0, as in "
     "a softmax with a 1 added, or where padding is counted"
 )
@@ -258,7 +258,11 @@ def no_softmax(one: Attention, draw: Draw) -> str:
             return _other_kernel(one, replace(draw, dtype=torch.float64))
         except Exception:  # noqa: BLE001 (code with stored weights takes one dtype)
             return _other_kernel(one, draw)
-    return "" if why == COUNTED or (why == OWN and one.declared is not None) else why
+    return (
+        ""
+        if why == MORE_KEYS_COUNTED or (why == INDEPENDENT_WEIGHTS and one.declared is not None)
+        else why
+    )
 
 
 def _other_kernel(one: Attention, draw: Draw) -> str:
@@ -290,7 +294,7 @@ def _other_kernel(one: Attention, draw: Draw) -> str:
     low, here, high = (each[:, :, None] - each[:, None] for each in logs)
     gaps = (low + high - 2 * here)[shown[:, :, None] & shown[:, None]]
     exponential = bool(gaps.abs().max() <= CURVED) and int(shown.sum(-1).max()) > 1
-    return "" if exponential else OTHER
+    return "" if exponential else NOT_SOFTMAX
 
 
 def weights_are(one: Attention, draw: Draw) -> str:
@@ -317,7 +321,7 @@ def weights_are(one: Attention, draw: Draw) -> str:
         return ""  # in neither case do other queries matter
     rest, rest_there = w[:, 1:], u[:, 1:]
     if float((rest - rest_there).abs().max()) <= off < float((w - u)[:, 0].abs().max()):
-        return OWN
+        return INDEPENDENT_WEIGHTS
     if not bool((rest > 0).all() and (left > 0).all() and (left_there > 0).all()):
         return ""
     here, there = left / rest, left_there / rest_there
@@ -331,7 +335,7 @@ def weights_are(one: Attention, draw: Draw) -> str:
     left, last = 1 - w.sum(-1, keepdim=True), w[:, -1:]
     count, near = left / last, (left / last).mean().round()
     whole = bool(((count - near).abs() <= _quotient(left, last, seen())).all())
-    return COUNTED if whole and float(near) >= 1 else SINK
+    return MORE_KEYS_COUNTED if whole and float(near) >= 1 else SINK_IN_DENOMINATOR
 
 
 def _quotient(over: Tensor, under: Tensor, off: float) -> Tensor:

@@ -14,7 +14,7 @@ from ..calling import as_lists, evaluating, seeded_call
 from ..draw import Draw
 from ..grids import along_each_axis
 from ..identify import scalings
-from ..identify.applicability import of_its_length
+from ..identify.applicability import depends_on_length
 from ..rotary_matrices import FASTEST
 from ..subjects import Additive
 from ..tolerance import Rounding, ladder_error, rounding_of
@@ -306,7 +306,7 @@ def _shift(subject: Additive, draw: Draw, *, fixed: bool = False) -> Outcome:
     that; with more rows than channels no matrix fits by chance.  ``fixed``: rows may have a common
     constant part, for which the matrix is given a constant column.
     """
-    if why := of_its_length(subject, draw):
+    if why := depends_on_length(subject, draw):
         return not_asked(why)
     wanted = 2 * subject.width + 32
     table = table_of(subject, draw, wanted)

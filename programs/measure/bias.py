@@ -17,7 +17,7 @@ from attnproof.theorems.definitions.references import t5_bucket
 
 from ...numeric.devices import unit_roundoff
 from ..draw import Draw
-from ..identify.bias import coordinates, offsets_in, shared
+from ..identify.bias import coordinates, offsets_in, shared_entries
 from ..identify.offsets import ByOffset, by_offset, heads_of, published_slopes, slopes_of
 from ..subjects import Bias
 from .base import Outcome, broken, compare, holds, probe, undecided
@@ -230,7 +230,7 @@ def own_index(code: Bias, draw: Draw) -> Outcome:  # noqa: ARG001 (no input is d
             index = code.index(sizes).long().cpu()
         except Exception:  # noqa: BLE001 (code may take one size, or two axes)
             continue
-        places, clash = shared(index, sizes)
+        places, clash = shared_entries(index, sizes)
         if clash is not None:
             where, at = coordinates(sizes), int(index[clash[0], clash[1]])
             told = [f"{(where[k] - where[q]).tolist()}" for q, k in (clash[:2], clash[2:])]

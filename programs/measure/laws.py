@@ -18,7 +18,7 @@ from attnproof.theorems.laws.law import Inputs
 
 from ..calling import evaluating
 from ..draw import Draw
-from ..identify.applicability import channel_order, meant_otherwise, no_formula
+from ..identify.applicability import channel_order, no_formula, why_not_a_fault
 from ..identify.calls import REFUSALS, NotAsked
 from ..identify.weights import weights_are
 from ..response import NotDeterministic, place_of_largest
@@ -141,7 +141,7 @@ def _broken_unless_meant(
     law: str, subject: Any, draw: Draw, floor: float, found: Outcome
 ) -> Outcome:
     """Return a broken outcome, or undecided if the code may be meant that way."""
-    why = meant_otherwise(law, subject, draw, floor)
+    why = why_not_a_fault(law, subject, draw, floor)
     if why:
         return undecided(why)
     told = weights_are(subject, draw) if law == "rows-sum-to-one" else ""

@@ -22,7 +22,7 @@ from attnproof.theorems.laws import Formula
 from ...numeric.rounded import Rounded
 from ..calling import as_lists
 from ..draw import Draw
-from ..identify.calls import Hand, calls_of
+from ..identify.calls import Adapter, calls_of
 from ..response import differences, place_of_largest
 from ..rotary_matrices import Reach, unit_words
 from ..subjects import Attention, Layer, Mask
@@ -70,7 +70,7 @@ class Comparison:
     ) -> SimpleNamespace:
         """Return the calls of the code on arrays with their errors, from :class:`Roundings`."""
         made = replace(self.roundings.fresh(fastest), pieces=pieces, plain=plain, still=still)
-        calls = calls_of(self.subject, Hand(made.call, dtype=self.draw.dtype))
+        calls = calls_of(self.subject, Adapter(made.call, dtype=self.draw.dtype))
         for name in ("windowed", "indexed", "gridded"):
             if self.window and (whole := getattr(calls, name, None)) is not None:
                 setattr(calls, name, partial(whole, self.window))

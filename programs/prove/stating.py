@@ -27,7 +27,7 @@ from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, make
 from attnproof.theorems.laws import Formula, called, of_keys
 
-from ..identify.applicability import channel_order, plain_of
+from ..identify.applicability import channel_order, plain_arguments
 from ..response import leaves
 from ..subjects import Attention, Rotary, Subject
 from .calls import SHARED, Call
@@ -174,7 +174,7 @@ def calls_by_name(calls: Mapping[str, Callable[..., Any]], subject: Subject) -> 
     if isinstance(subject, Attention) and "hide" in found:
         hide = found["hide"]
         found["alone"] = lambda x: hide(x, _all_count(x))
-    return called(found, true_means=getattr(subject, "true_means", ""), **plain_of(subject))
+    return called(found, true_means=getattr(subject, "true_means", ""), **plain_arguments(subject))
 
 
 def _all_count(x: Any) -> Any:
