@@ -30,8 +30,8 @@ from .walk import TooLarge
 
 # Several input distributions of one measurement, merged into one result
 
-OVERFLOWED = "a number overflowed, in the definition itself as well"
-UNDERFLOWED = "a positive number became 0, in the definition itself as well"
+OVERFLOWED = "a number overflowed, as it does in the definition itself"
+UNDERFLOWED = "a positive number became 0, as it does in the definition itself"
 RANK = {"non-finite": 3, "violated": 2, "held": 1, "skipped": 0}
 
 
@@ -126,8 +126,8 @@ REDRAWN_NARROWER = (
 )
 NEAR_POSITIONS = 16  # bounds positions if calmer tokens overflow too, as exp of a position may
 REDRAWN_NEARER = f"a number overflowed; positions were drawn once more, below {NEAR_POSITIONS}"
-RARELY_EQUAL = "the sides differ in this draw; that they are equal somewhere, no draw can show"
-UNCHANGED = "these distributions change nothing in this statement"
+RARELY_EQUAL = "the sides differ in this draw; no draw can show that they are equal somewhere"
+UNCHANGED = "these distributions change no input of this statement"
 EAGER = Implementation("eager")
 
 Conclusion = tuple[str, Statement, Sequence[Implementation]]
@@ -194,7 +194,7 @@ class Measuring:
         try:
             if claim.relation == "exists" and claim.witness is None:
                 if claim.inner != "=":
-                    raise DoesNotFit("only equations are solved for an unknown; name a witness")
+                    raise DoesNotFit("an unknown is solved for in equations only; name a witness")
                 return _search(part, says, claim, self.seed)
             return self.task(part)
         except (DoesNotFit, Unsatisfiable) as reason:
@@ -245,7 +245,7 @@ class Measuring:
         key = (says, implementation.name, dtype)
         if key not in task.runs:
             if self.deadline is not None and perf_counter() > self.deadline:
-                raise DoesNotFit("not begun: the limit of time had passed")
+                raise DoesNotFit("not started: the time limit had passed")
             why = task.unrounded(dtype)
             if why is not None:
                 raise DoesNotFit(why)
@@ -340,7 +340,7 @@ class Measuring:
             found_again = self.run(one, says, implementation, dtype)
             if contradicted(found_again):
                 return found_again
-        reason = f"held in {REDRAWS} draws: where it fails, if it does, was not drawn"
+        reason = f"held in {REDRAWS} draws: no counterexample was drawn"
         return replace(found, status="skipped", reason=reason)
 
 
@@ -363,7 +363,7 @@ def _search(statement: Statement, says: str, claim: Claim, seed: int) -> Measure
         "float64",
         sizes,
         seed,
-        f"{result.draws} draws of what the unknown must not depend on, small sizes",
+        f"{result.draws} draws of the values that the unknown must not depend on, small sizes",
         found.error,
         found.tolerance,
         found.place,

@@ -43,7 +43,7 @@ class Row:
 
     def __post_init__(self) -> None:
         if self.printed is None and self.expected_to_differ:
-            raise TypeError(f"'{self.says}' is expected to differ, but from what? give printed=..")
+            raise TypeError(f"'{self.says}' is expected to differ; say from what: printed=..")
         if self.printed is not None and self.digits is None and _inexact(self.printed):
             raise TypeError(f"'{self.says}' compares decimals; say to how many digits=..")
 

@@ -85,7 +85,7 @@ def index_values(claim: Claim, sizes: Mapping[str, int]) -> Iterator[dict[str, i
     every = product(*(range(given.measured(sizes)[1]) for _, given in variables))
     chosen = list(islice(every, INDEX_VALUES + 1))
     if len(chosen) > INDEX_VALUES:
-        text = f"{in_words(claim)} is tried for every index at small sizes"
+        text = f"{in_words(claim)} is checked for every index at small sizes only"
         raise Unsatisfiable(text, too_large=True)
     return ({name: i for (name, _), i in zip(variables, at, strict=True)} for at in chosen)
 
@@ -280,7 +280,7 @@ def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any
         found = solved(gaps, {name: drawn[name] for name in names}, equations)
     except TooManyUnknowns as error:
         raise Unsatisfiable(
-            f"values with {told} are looked for at small sizes", too_large=True
+            f"values with {told} are searched for at small sizes only", too_large=True
         ) from error
     if found is None:
         raise Unsatisfiable(f"cannot draw values with {told}", hopeless=True)

@@ -189,7 +189,7 @@ def positive(computed: Tensor, bound: Rounded) -> Comparison:
     if least > 0 and bool((bound.value > 0).all()):
         return Comparison(0.0, 0.0, place, "held", reason)
     if least == 0 and float(bound.value[place]) > 0:
-        reason += f"; exactly it is {float(bound.value[place]):.3g}, below this dtype"
+        reason += f"; its exact value {float(bound.value[place]):.3g} underflows in this dtype"
     return Comparison(max(-least, torch.finfo(torch.float64).tiny), 0.0, place, "violated", reason)
 
 
@@ -361,22 +361,22 @@ def sampled(
             length = length_value(side.shape[axis], task.sizes)
             counts = [len(at.places) for where in looked if (at := where[axis]) is not None]
             many = " or ".join(str(n) for n in dict.fromkeys(counts))
-            text = f"{many} of {length:,} places on axis {axis}, both ends among them"
+            text = f"{many} of {length:,} places on axis {axis}, including both ends"
             missed = prod(map(miss_probability, counts))
     if heads > 1:
-        text += f", in each of {heads} heads drawn one by one (the first index of the place)"
+        text += f", in each of {heads} separately drawn heads (the first index of the place)"
     if missed < 1:
-        text += f"; a fault in {SHARE:.0%} of them escapes with probability {missed:.1g}"
+        text += f"; a fault in {SHARE:.0%} of them goes undetected with probability {missed:.1g}"
     if partly:
-        text += f"; {', '.join(sorted(partly))} run for these alone"
+        text += f"; {', '.join(sorted(partly))} computed for these only"
     elif missed < 1 and swapped:
-        text += "; the second side run for these alone"
+        text += "; the second side computed for these only"
     found = [n for name, n in task.sizes.items() if task.roles.get(name) == "tokens"]
     steps = counted(task)
     if steps:
         text += f"; in steps, {', '.join(f'{name} = {n:,}' for name, n in steps.items())}"
     elif found and max(found) < task.scale.lengths["tokens"][0]:
-        text += "; fewer tokens than the scale has, for an array of all pairs of them"
+        text += "; fewer tokens than in the scale, since an array holds all pairs of them"
     return text
 
 

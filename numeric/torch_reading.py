@@ -39,7 +39,9 @@ class Integers(RowReading):
     def constant(self, value: Any) -> int:
         """A literal that is an integer."""
         if Fraction(value).denominator != 1:
-            raise TypeError(f"{value} is not an integer; floor division and % are of integers")
+            raise TypeError(
+                f"{value} is not an integer; floor division and % are defined for integers"
+            )
         return int(value)
 
     def op_var(self, t: Term) -> Any:
@@ -47,7 +49,9 @@ class Integers(RowReading):
         if isinstance(value, Tensor) and not value.is_floating_point():
             return value.cpu()
         if type(value) is not int:
-            raise TypeError(f"{t.data[0]} is not an integer; floor division and % are of integers")
+            raise TypeError(
+                f"{t.data[0]} is not an integer; floor division and % are defined for integers"
+            )
         return value
 
     def full(self, shape: Sequence[int], value: float) -> Tensor:

@@ -332,9 +332,9 @@ def _why_not(call: Call, count: int, width: int) -> str:
     if call.causal:
         return "rows of a causal call see different keys of a cluster"
     if call.device.type != "cpu":
-        return "it needs roundings to nearest, which the matrix units of a GPU do not do"
+        return "it assumes rounding to nearest, which the matrix units of a GPU do not use"
     if width < 2 * count:
-        return f"{count} clusters span too much of {width} features"
+        return f"{count} clusters span too large a subspace of {width} features"
     if call.tokens < PARTS // 4:
         return f"{call.tokens} rows are too few"
     return ""

@@ -101,7 +101,7 @@ def sampling_words(random: int, chosen: int = 0, wrong: str = "all rows is wrong
     text = (
         f"if a fraction e of {wrong}, the {random} random rows miss them all with "
         f"probability at most (1−e)^{random}: {(1 - SHARE) ** random:.1e} for e = {SHARE:.0%}; "
-        f"of a single wrong row they say nothing"
+        f"a single wrong row may go undetected"
     )
     if chosen:
         text += f" ({chosen} more rows are the two ends of each head)"
@@ -110,10 +110,10 @@ def sampling_words(random: int, chosen: int = 0, wrong: str = "all rows is wrong
 
 # Computed rows against a reference with its radius: the worst entry
 
-NOT_A_NUMBER = "what the kernel computed is not a number there"
-NO_REFERENCE = "the float64 reference is not a number there"
+NOT_A_NUMBER = "the kernel's output is not a finite number there"
+NO_REFERENCE = "the float64 reference is NaN there"
 NO_DIGITS = "the rounding bound is as large as the values: nothing could be told apart"
-WRONG = "farther from the value in float64 than rounding can bring it"
+WRONG = "farther from the float64 value than rounding can explain"
 
 
 @dataclass(frozen=True)
@@ -296,10 +296,10 @@ def _why_not(query: Tensor, profile: Profile, bound: AttentionBound) -> str:
     if profile.dtype == torch.float64:
         return "the reference is in float64 itself, and its errors are as large"
     if query.device.type != "cpu":
-        return "it needs roundings to nearest, which the matrix units of a GPU do not do"
+        return "it assumes rounding to nearest, which the matrix units of a GPU do not use"
     measured = profile.kernel(bound.kernel)
     if bound.scores_stored or measured.scores_stored or profile.operand:
-        return "queries, keys or scores are stored once more on the way, which it has no model of"
+        return "queries, keys or scores are rounded once more in between, which it does not model"
     return ""
 
 

@@ -35,8 +35,8 @@ BITWISE = ("alone", "queries")
 METHODS = {
     "sampled": "sampled rows of one forward against float64",
     "clustered": "every row of one forward against float64, on keys of few distinct values",
-    "alone": "rows run alone, the same bits as among all rows",
-    "queries": "permuted queries, the same rows bit for bit (a second forward)",
+    "alone": "rows run alone, bitwise equal to those of the whole forward",
+    "queries": "permuted queries, rows bitwise equal (a second forward)",
     "keys": "permuted keys and values on some rows, within two rounding bounds",
     "reach": "a few rows over all keys, against float64",
 }
@@ -182,7 +182,7 @@ def _check_reached_rows(call: Call) -> KernelCheck:
         "reach",
         found.worst,
         found.looked,
-        "of rows that were not computed it says nothing",
+        "rows that were not computed are not checked",
         (judge(found.worst, found.looked), *found.worst.further),
     )
     return replace(

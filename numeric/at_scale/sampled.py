@@ -192,7 +192,7 @@ def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, st
     n = call.tokens
     if call.causal:
         return (
-            Worst(0.0, 0.0, (), "skipped", "a causal row sees other keys once they move"),
+            Worst(0.0, 0.0, (), "skipped", "a causal row would see other keys after a permutation"),
             ("nothing"),
             "",
         )
@@ -210,7 +210,7 @@ def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, st
         one = compare(again[:, a : a + PIECE], Reference(rows.double(), radius), call.profile)
         head, row, column = one.place
         place = (head, int(at[row]), column)
-        reason = one.reason.replace(WRONG, "permuted keys give another value")
+        reason = one.reason.replace(WRONG, "permuting the keys changes the value")
         one = Worst(one.error, one.tolerance, place, one.status, reason)
         worst = one if worst is None or one.ratio > worst.ratio else worst
     assert worst is not None
@@ -218,7 +218,7 @@ def keys_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, st
     return worst, f"{looked} keys and values", f"{sampling_words(len(places))}; {SHARED_FAULTS}"
 
 
-SHARED_FAULTS = "a fault that permuted keys share, such as a wrong scale, is not seen"
+SHARED_FAULTS = "a fault unaffected by the order of keys, such as a wrong scale, is not detected"
 
 
 def most_rises(n: int, rows: int) -> int:
@@ -271,8 +271,8 @@ def _longest(key: Tensor) -> Tensor:
 
 QUERIES = 32  # a smaller block takes another path of the kernel
 BLOCK = 512
-ONLY_ON_CPU = "that rows are equal to the last bit is known of the CPU's flash kernel alone"
-OTHER_BITS = "not the same bits as among all rows"
+ONLY_ON_CPU = "bitwise equality of rows is known only for the CPU's flash kernel"
+OTHER_BITS = "other bits than in the forward over all rows"
 
 
 def alone(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
@@ -283,10 +283,10 @@ def alone(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
     if call.causal:
         first = n // 4 // BLOCK * BLOCK
         if not first:
-            return _skipped(f"{n} tokens have no quarter of whole blocks of {BLOCK}")
+            return _skipped(f"a quarter of {n} tokens holds no whole block of {BLOCK}")
         again = call.run(*(part[:, :first] for part in x))
         worst = _equal(again, output, torch.arange(first))
-        return worst, f"the first {first:,} rows of each head, without what follows", ""
+        return worst, f"the first {first:,} rows of each head, without the rest of the sequence", ""
     if n < QUERIES:
         return _skipped(f"{n} rows are fewer than a block of {QUERIES} queries")
     count = QUERIES * max(1, n // SHARE // QUERIES)
@@ -294,14 +294,14 @@ def alone(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
     worst = _equal(call.run(x.query[:, places], x.key, x.value), output, places)
     looked = f"{count:,} random rows, the same in each of {call.heads} heads, run alone"
     which = "all rows" if _in_blocks(n) == n else f"the first {_in_blocks(n):,} rows"
-    misses = sampling_words(count, wrong=f"{which} has other bits than when run alone")
+    misses = sampling_words(count, wrong=f"{which} has different bits when run alone")
     return worst, f"{looked}, bit for bit", misses
 
 
 def queries_permuted(call: Call, x: Arrays, output: Tensor) -> tuple[Worst, str, str]:
     """Permute all queries in a second forward: the rows are permuted, bit for bit."""
     if call.causal:
-        return _skipped("a causal row moved to another place sees other keys")
+        return _skipped("a causal row sees other keys at another position")
     if not call.kernel.blocks:
         return _skipped(ONLY_ON_CPU)
     n = call.tokens

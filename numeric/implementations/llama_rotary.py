@@ -39,7 +39,7 @@ def _rotate_half(x: Tensor, positions: Tensor, frequencies: Tensor) -> Tensor:
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
     if positions.ndim != 1:
-        raise DoesNotFit(f"positions of shape {tuple(positions.shape)}: one for each row is needed")
+        raise DoesNotFit(f"wanted one position for each row, got shape {tuple(positions.shape)}")
     width = x.shape[-1]
     config = LlamaConfig(
         hidden_size=width,

@@ -63,12 +63,14 @@ def probable(
     if unusable(sides, bounds) is not None:
         return None
     radii = [bound.smallest_radius() for bound in bounds]
-    told = "the {} side is off its definition in float64 by more than its errors spread"
+    told = (
+        "the {} side differs from its definition in float64 by more than the spread of its errors"
+    )
     found = each(sides, bounds, [radius * (1 + REFERENCE_SHARE) for radius in radii], told)
     if equal:
         one = worst(sides[0], sides[1], radii[0] + radii[1])
         wrong = one[0] > one[1]
-        told = "the sides differ by more than their errors spread" if wrong else ""
+        told = "the sides differ by more than the spread of their errors" if wrong else ""
         found.append(Comparison(*one, "violated" if wrong else "held", told))
     return worse(*found)
 
@@ -244,7 +246,7 @@ class Judging:
             ]
             where = few
         if any(b.arithmetic.overflowed and bool(b.error().isinf().any()) for b in bounds):
-            self.why_unusable = "a number may have left the range of the dtype on the way"
+            self.why_unusable = "an intermediate number may have left the range of the dtype"
             return
         one = probable(computed, bounds, equal=self.claim.relation == "=")
         if one is None:
@@ -276,7 +278,7 @@ class Judging:
 
     def _why_not(self) -> str:
         if self._is_sign_claim():
-            return "a sign alone is claimed"
+            return "only a sign is claimed"
         return why_not_independent(self.task, self.profile.dtype) or self.why_unusable
 
     def _probabilistic(self) -> Judged:
@@ -290,7 +292,7 @@ class Judging:
     def _residual(self) -> Judged:
         why = self._why_not()
         if why or not self.looked:
-            return Judged("residual", "skipped", 0.0, why or "no side of which the spread is known")
+            return Judged("residual", "skipped", 0.0, why or "no side has a known spread")
         found: Strongest = strongest_test(self.looked)
         status = "violated" if found.ratio > 1 else "held"
         return Judged("residual", status, found.ratio, found.told)

@@ -79,9 +79,11 @@ def _of_determinants(chance: Chance, signs: dict[str, int]) -> Chance:
     if chance.error is None or not signs:
         return chance
     told = ", ".join(f"det {name} = {sign:+d}" for name, sign in sorted(signs.items()))
-    other = "the other sign is seen in the other tower"
+    other = "the other sign is checked in the other tower"
     if len(signs) > 1:
-        other = "all the other signs are seen in the other tower, and no other combination of them"
+        other = (
+            "the opposite signs are checked in the other tower, but no other combination of signs"
+        )
     return Chance(chance.error, f"{chance.argument}; for {told} ({other})")
 
 
@@ -99,7 +101,7 @@ def _at_whole(chance: Chance, sides: tuple[Term, Term]) -> Chance:
 def _rational(values: tuple[Residue, Residue], read: ResidueReading) -> Chance:
     degree = values[0].degree.plus(values[1].degree)
     if degree == CONSTANT:
-        return Chance(None, "no bound is known: nothing is drawn but whole numbers")
+        return Chance(None, "no bound is known: only integers are drawn")
     reached, pool = sum(degree), _pool(read)
     if reached >= pool:
         return Chance(None, f"no bound: the degree is {reached} and there are {pool} choices")
@@ -126,7 +128,7 @@ def _one_softmax(
     V, factors = left
     known = read.draws.hypotheses
     if known is not None and V.data[0] in known.names:
-        return Chance(None, f"no bound is known: a hypothesis speaks of {V.data[0]}")
+        return Chance(None, f"no bound is known: a hypothesis involves {V.data[0]}")
     prime, name = read.arithmetic.prime, V.data[0]
     columns = 1 if factors else values[0].shape[-1]
     share = (
@@ -137,7 +139,7 @@ def _one_softmax(
     said = f"{prime}^−{columns}" if not factors else f"{share.numerator}/{prime}"
     return Chance(
         Fraction(reached, pool) + share,
-        f"x ↦ w^x is injective: different weights stay different but for {reached} of {pool} "
+        f"x ↦ w^x is injective: distinct weights stay distinct except for {reached} of {pool} "
         f"choices of the scores, and then a row that is compared agrees with probability at most "
         f"{said}, as {name} is random and independent of the scores",
     )
@@ -354,9 +356,11 @@ def check_equation(
         return _skipped(says, sizes, seed, "every entry has a denominator that is 0", start)
     violated = bool(wrong.any())
     if violated and known.unmet and known.too_large:
-        raise TooLarge("values that obey the hypotheses are looked for at small sizes")
+        raise TooLarge("values that obey the hypotheses are searched for at small sizes only")
     if violated and known.unmet:
-        why = f"it does not hold without what is not known to be obeyed: {known.unmet_words()}"
+        why = (
+            f"it fails at values that are not known to obey every hypothesis: {known.unmet_words()}"
+        )
         return _skipped(says, sizes, seed, why, start)
     chance = chance_of(sides, (left, right), read)
     return ExactCheck(
@@ -401,9 +405,9 @@ def _sides(claim: Claim) -> tuple[Term, Term]:
 def _no_equation(claim: Claim) -> str:
     """Return why a claim cannot be checked in a field, or ""."""
     if claim.relation == "!=":
-        return "the claim says that something differs for all values; random ones show no others"
+        return "the claim says that the sides differ for all values, which random ones cannot show"
     if claim.relation == "exists":
-        return "the claim names nothing that exists, and nothing is looked for in a field"
+        return "the claim names no witness, and none is searched for in a field"
     if claim.relation != "=":
         return f"a field has no order, and the claim says {claim.relation!r}"
     return ""

@@ -79,12 +79,12 @@ class LevelValues:
         """The values of the variables of a law: random for real ones, all for indices."""
         variables = h.claim.variables
         if variables and any(depth_of(side) for side in h.claim.sides):
-            raise NoResidue("a law about exponentials is not looked at")
+            raise NoResidue("a law about exponentials is not supported")
         if all(given.kind == "index" for _, given in variables):
             return iter(index_values(h.claim, self.read.sizes))
         strange = [name for name, given in variables if given.kind not in REAL_KINDS]
         if strange:
-            raise NoResidue(f"it speaks of all {strange[0]}")
+            raise NoResidue(f"it quantifies over all {strange[0]}")
         drawn = self.read.draws.numbers
         return (
             {
@@ -210,7 +210,9 @@ class LevelValues:
         arithmetic, shape = self.read.arithmetic, values[name].shape
         width = max(1, values[name].value.numel())
         if width > UNKNOWNS:
-            raise TooLarge(f"{width} numbers that obey equations are looked for at small sizes")
+            raise TooLarge(
+                f"{width} numbers that obey equations are searched for at small sizes only"
+            )
 
         def gaps(x: Tensor) -> Tensor:
             one = Residue(arithmetic, x.reshape(shape))
@@ -385,9 +387,9 @@ class Hypotheses:
         elif any(kind == "function" for kind in kinds.values()):
             why = "functions that obey a law are not drawn"
         elif rotated := sorted(self.angles & {k for k, kind in kinds.items() if kind in NUMBERS}):
-            why = f"{rotated[0]} is an angle, and those are drawn by themselves"
+            why = f"{rotated[0]} is an angle, and angles are drawn independently"
         elif h.claim.relation == "exists":
-            why = "nothing is looked for in a field"
+            why = "no witness is searched for in a field"
         if why:
             self.unmet[str(h)] = why
         return bool(why)

@@ -158,7 +158,7 @@ def steps_apart(sizes: dict[str, int], levels: Tower) -> int:
     """A number of steps within which no index, size or position may alias."""
     needed, least = 2 * max(sizes.values(), default=1), levels.primes[0]
     if least <= needed:
-        raise NoResidue(f"indices modulo {least}, where some would be the same")
+        raise NoResidue(f"indices modulo {least}, where some would coincide")
     return max(needed, min(MOST_STEPS, least // 8))
 
 

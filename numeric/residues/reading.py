@@ -87,7 +87,7 @@ class ResidueReading(RowReading):
         """The reading for the arguments of exponentials."""
         if self._below is None:
             if not self.level:
-                raise NoResidue("more exponentials inside one another than the tower has levels")
+                raise NoResidue("more nested exponentials than the tower has levels")
             self._below = ResidueReading(
                 self.tower, self.level - 1, self.sizes, self.draws, self.arithmetic.device
             )

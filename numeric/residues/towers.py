@@ -238,9 +238,7 @@ def tower(depth: int, place: int = 0) -> Tower:
         if found == place:
             return Tower(tuple(primes), tuple(map(_of_order, primes[:-1], primes[1:])))
         found += 1
-    raise NoTower(
-        f"{depth} exponentials inside one another: no tower of primes below {LARGEST_PRIME}"
-    )
+    raise NoTower(f"{depth} nested exponentials: no tower of primes below {LARGEST_PRIME}")
 
 
 def _of_order(order: int, prime: int) -> int:

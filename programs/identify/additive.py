@@ -35,7 +35,7 @@ def identify_additive(code: Additive, draw: Draw) -> Identity:
         parts = [_scale(x[0].double().cpu(), scaled, draw)]
         numbers: dict[str, tuple[float, ...]] = {}
         if float((table - table[:1]).abs().max()) == 0:
-            seen = f"{n} tokens that are 0 come out alike"
+            seen = f"{n} tokens that are 0 give equal outputs"
             blind = Part("positions", False, "without positions", seen)
             return Identity("additive", (blind, *parts))
         noise = 4 * unit_roundoff(draw.dtype)
@@ -163,7 +163,7 @@ def _waves(way: Followed, layout: str, n: int, over: float | None) -> Iterator[P
     ``over``: half of an odd width, by which exponents may be divided.
     """
     name, order = layout.split(", ", 1)
-    yield Part("table", "sinusoidal", "sinusoidal", "sines and cosines: sums of squares are alike")
+    yield Part("table", "sinusoidal", "sinusoidal", "sines and cosines: sums of squares are equal")
     yield Part("layout", name, name, "which columns are 0 and which 1 at position 0")
     yield Part("order", order, order, "which columns are 0 and which 1 at position 0")
     known = MeasuredFrequencies(way.omega.abs(), way.radius)
@@ -184,6 +184,6 @@ def _table(code: Additive, table: Tensor, n: int) -> Part:
 def _answers(part: Part) -> Iterator[str]:
     if part.value == "unknown":
         yield (
-            "is it the sinusoidal encoding? no: no sine and cosine of one frequency stand side "
+            "is it the sinusoidal encoding? no: no sine and cosine of one frequency are side "
             "by side or half the width apart"
         )

@@ -56,7 +56,9 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
         return _run(_sees_ahead, subject)
     if formula.id == "alignment" and formula.call == "attend":
         at_end = declared.alignment == "end"
-        return "" if at_end else "it is not declared that the last query stands at the last key"
+        return (
+            "" if at_end else "it is not declared that the last query is aligned with the last key"
+        )
     ratios = formula.id == "true-means-visible" and not formula.floats and formula.kind != "mask"
     if formula.id == "mask-adds" or ratios:
         return _run(_no_ratios, subject)
@@ -75,7 +77,7 @@ def no_formula(formula: Formula, subject: Subject, *, named: bool = False) -> st
 
 def _why_no_sequence(subject: Any) -> str:
     """Return why rows of a table are not consecutive, or "" if tokens form a sequence."""
-    return "its tokens stand in a grid" if subject.grid is not None else ""
+    return "its tokens form a grid" if subject.grid is not None else ""
 
 
 def _no_products(subject: Any, draw: Draw) -> str:
@@ -88,7 +90,7 @@ def _no_products(subject: Any, draw: Draw) -> str:
     zero = torch.zeros(1, 9, subject.width, dtype=draw.dtype, device=draw.device)
     lengths = subject.added(zero)[0].double().norm(dim=-1)
     alike = bool((lengths - lengths.mean()).abs().max() <= 1e-3 * lengths.mean())
-    return "" if alike else "its rows are not equally long, so they are not sines and cosines"
+    return "" if alike else "its rows differ in length, so they are not sines and cosines"
 
 
 def depends_on_length(subject: Any, draw: Draw) -> str:
@@ -104,14 +106,14 @@ def depends_on_length(subject: Any, draw: Draw) -> str:
         for n in (LONGER // 2, LONGER)
     )
     off = float((few - many[: LONGER // 2]).abs().max())
-    told = "its rows are others where there are more of them: they are of no position alone"
+    told = "its rows change with their number: they do not depend on the position alone"
     return told if off > 1e-4 * float(few.abs().max()) else ""
 
 
 def _no_ratios(subject: Any, draw: Draw) -> str:
     """Return why the ratio of two weights does not determine their scores, or "" if it does."""
     own = weights_are(subject, draw) == INDEPENDENT_WEIGHTS
-    return "the weights are not a softmax: what a mask adds is not seen in their ratios" * own
+    return "the weights are not a softmax: their ratios do not show what a mask adds" * own
 
 
 def _sums(formula: Formula, subject: Any) -> str:
@@ -121,7 +123,7 @@ def _sums(formula: Formula, subject: Any) -> str:
     """
     hidden = _run(_sees_no_key, subject)
     if formula.given["q"] == NO_MORE_QUERIES:
-        hidden = "" if hidden else "it is asked of any number of queries"
+        hidden = "" if hidden else "the formula for any number of queries is checked"
     return _run(no_softmax, subject) or hidden
 
 
@@ -132,14 +134,14 @@ def _sees_no_key(subject: Any, draw: Draw) -> str:
     q, k = drawn(subject, draw, KEYS, KEYS - 2, 83)
     read = subject.attend(q, k, torch.ones_like(k), None).nan_to_num().abs().amax((0, 1, 3))
     none = not bool(read[0]) and bool(read[-1])
-    return "of more queries than keys the first see no key" if none else ""
+    return "with more queries than keys, the first see no key" if none else ""
 
 
 def _evicts_nothing(subject: Any, draw: Draw) -> str:
     """Return why a cache shows nothing: it holds all the keys that are tried."""
     kept, _, _ = subject.evict(draw.normal(1, subject.heads, MOST_KEYS, subject.width, salt=9))
     went = kept.shape[2] < MOST_KEYS
-    return "" if went else f"{MOST_KEYS} keys fit into the cache, and none went"
+    return "" if went else f"{MOST_KEYS} keys fit into the cache, and none was evicted"
 
 
 def _sees_ahead(subject: Any, draw: Draw) -> str:
@@ -152,7 +154,7 @@ def _sees_ahead(subject: Any, draw: Draw) -> str:
     at_once = allowance(layer, x, draw=draw)
     away = (at_once.output - layer(other)).abs()[:, :2]
     ahead = bool(away.max() > at_once(2))
-    return "its tokens see later ones: fed in pieces they cannot" if ahead else ""
+    return "its tokens see later ones, which they cannot if fed in pieces" if ahead else ""
 
 
 # Reasons against checking a law that are found by running the code.
@@ -177,7 +179,7 @@ def _no_one_axis(subject: Any) -> str:
             one = subject.rotate(x.clone(), ids)
             single = subject.rotate(x[1:, :, 1:2].clone(), ids[1:, 1:2].contiguous())
         except Exception as error:  # noqa: BLE001 (any code may raise anything)
-            return f"it takes no positions of one axis ({type(error).__name__})"
+            return f"it does not accept positions of one axis ({type(error).__name__})"
         alike = one.shape == x.shape and torch.allclose(one[1:, :, 1:2], single, 1e-4, 1e-4)
     return "" if alike else "what it does with positions (B, T) is not a rotation of each token"
 
@@ -258,7 +260,7 @@ def why_not_a_fault(law: str, subject: Subject, draw: Draw, floor: float = 0.0) 
     """
     if law == "true-means-visible" and isinstance(subject, Mask):
         declared = declared_of(subject)
-        told = "some query does not see its own key; declare the mask to have it compared"
+        told = "some query does not see its own key; declare the mask to have it checked"
         said = declared.causal is not None or declared.window or subject.padded is not None
         return "" if said else told
     if law == "weights-as-shown":

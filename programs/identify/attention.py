@@ -177,7 +177,7 @@ def _chosen() -> Part:
     return Part(
         "mask",
         None,
-        "keys that are seen by what is in them",
+        "keys that are visible depending on their content",
         "two rows of a batch, in which other keys have a weight",
         certain=False,
     )
@@ -200,7 +200,7 @@ def _added(code: Attention, draw: Draw, unit: float) -> Iterator[Part]:
         yield Part(
             "keys",
             True,
-            "scores with a part that is the key's own",
+            "scores with a term that depends on the key alone",
             f"queries that are 0 weigh the other keys differently, by {off:.2g} of the weight",
             certain=False,
         )
@@ -220,7 +220,7 @@ def _rotates(code: Attention, draw: Draw, scale: Scale | None) -> Iterator[Part]
         yield Part(
             "positions",
             True,
-            "queries and keys changed by their positions",
+            "queries and keys that change with their positions",
             f"equal keys get weights whose logarithms differ by {off:.2g}",
         )
 

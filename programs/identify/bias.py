@@ -122,7 +122,7 @@ def _future(found: ByOffset, slope: Tensor) -> Part:
     future = found.future()[:, 1:]
     d = torch.arange(1, future.shape[1] + 1, dtype=torch.float64)
     if bool(future.isnan().all()):
-        return Part("after", "hidden", "", "keys after the query are hidden or not asked")
+        return Part("after", "hidden", "", "keys after the query are hidden or were not requested")
     known = future.nan_to_num()
     for sign, name, words in (
         (-1, "falls", "falling to both sides"),
@@ -196,7 +196,7 @@ def _other(found: ByOffset) -> Part:
 
 
 def _rows(found: ByOffset) -> Part:
-    words = "up to a number for each query, which softmax does not see" if found.own else ""
+    words = "up to a number for each query, which softmax ignores" if found.own else ""
     return Part(
         "rows", "own number" if found.own else "none", words, "the entries of the queries' own keys"
     )
@@ -213,13 +213,15 @@ def _alignment(code: Bias, square: Tensor) -> Iterator[Part]:
         apart = apart - apart[..., :1]
         scale = max(1.0, float(torch.where(square.isfinite(), square.abs(), 0.0).max()))
         if float(apart.abs().max()) <= 1e-5 * scale:
-            words = "" if name == "end" else "queries that stand at the start where there are fewer"
+            words = (
+                "" if name == "end" else "queries aligned at the start if there are fewer than keys"
+            )
             yield Part("alignment", name, words, f"{T} queries and {n} keys")
             return
     yield Part(
         "alignment",
         "neither",
-        "fewer queries that stand at neither end",
+        "queries aligned at neither end if there are fewer than keys",
         f"{T} queries and {n} keys",
     )
 
@@ -335,12 +337,15 @@ def _index(index: Tensor, sizes: tuple[int, ...]) -> Part:
     alike = all(len(torch.unique(index[number == o])) == 1 for o in torch.unique(number).tolist())
     if not alike:
         return Part(
-            name, {"offsets": count, "places": places}, "an index of more than the offset", seen
+            name,
+            {"offsets": count, "places": places},
+            "an index that depends on more than the offset",
+            seen,
         )
     sign = (
-        "key less query"
+        "key minus query"
         if torch.equal(index, number)
-        else ("query less key" if torch.equal(index, number.mT) else "in another order")
+        else ("query minus key" if torch.equal(index, number.mT) else "in another order")
     )
     words = f"an index with a place of its own for each offset of {told}, {sign}"
     return Part(name, {"offsets": count, "places": places}, words, seen)

@@ -126,7 +126,7 @@ def _along_one_axis(rotate: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return rotate(x, positions)
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
-            told = f"it takes no positions of one axis ({type(error).__name__})"
+            told = f"it does not accept positions of one axis ({type(error).__name__})"
             raise NotAsked(told) from error
 
     return rotated
@@ -284,7 +284,7 @@ def _bias(subject: Bias, adapter: Adapter) -> dict[str, Any]:
             return bias(queries, keys)
         except REFUSALS as error:
             told = f"{type(error).__name__} with {keys} keys"
-            raise NotAsked(f"the code makes the bias of one length ({told})") from error
+            raise NotAsked(f"the code computes the bias for one length only ({told})") from error
 
     found: dict[str, Any] = {"biased": adapter.call("biased", _of_lengths(biased))}
     if subject.paths:
@@ -317,7 +317,7 @@ def _square_or_more(subject: Mask) -> Callable[[int, int], Tensor]:
         except REFUSALS as error:
             if queries == keys:
                 raise
-            told = "the code makes masks of as many queries as keys only"
+            told = "the code computes masks only for as many queries as keys"
             raise NotAsked(told) from error
 
     return seen
@@ -460,7 +460,7 @@ def without_dropout(
 
     def found(*given: Any) -> Tensor:
         if any(isinstance(m, NORMS) for m in modules_of(subject)):
-            raise NotAsked("training takes means over the batch, which evaluation has stored")
+            raise NotAsked("training uses means over the batch, evaluation stored ones")
         made = []
         for seed in (0, 1):
             with arranged(subject, train=True), torch.random.fork_rng(devices=[]):
@@ -468,7 +468,7 @@ def without_dropout(
                 torch.manual_seed(seed)
                 made.append(call(*given))
         if not torch.equal(*made):
-            raise NotAsked("training draws at random without dropout too")
+            raise NotAsked("training is random even without dropout")
         return made[0]
 
     return found

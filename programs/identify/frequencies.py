@@ -188,7 +188,7 @@ def _factor(code: Rotary, draw: Draw, length: int, furthest: int) -> tuple[float
     found = []
     for last in (length - 1, 2 * length - 1, 4 * length - 1):
         if last > furthest:
-            return None, "too few positions to see by which rule"
+            return None, "too few positions to identify the rule"
         images(code, torch.tensor([1]), draw, with_last=2)
         base = _base(code, draw, last)
         if base is None:

@@ -246,7 +246,7 @@ def _test_positions(code: Attention, draw: Draw, floor: float) -> tuple[bool | N
     if offs and not any(offs):
         other = torch.cat((draw.normal(1, TOKENS - 1, code.embed, salt=35).to(x), x[:, -1:]), 1)
         if torch.equal(layer(other)[:, -1], layer(x)[:, -1]):
-            return None, "the last output reads no other token, which would show an order", False
+            return None, "the last output reads no other token, so that no order is visible", False
         return (
             False,
             "with the other tokens permuted the last output is unchanged bit for bit",

@@ -47,7 +47,7 @@ def fit(known: MeasuredFrequencies, *, head: float | None = None) -> Fitted | No
             torch.tensor([only], dtype=torch.float64),
             None,
             (math.nan, math.nan),
-            words=f"one frequency {format_number(only)}, from which no base follows",
+            words=f"one frequency {format_number(only)}, which determines no base",
         )
     for stored in STORED:
         plain = [
@@ -164,7 +164,7 @@ def _even(known: MeasuredFrequencies, stored: torch.dtype) -> Fitted | None:
         return None
     words = f"frequencies evenly spaced from {format_number(first)} to {format_number(last)}"
     if abs(last - first) <= 2 * float(known.radius.max()):
-        words = f"all frequencies alike, {format_number(first)}"
+        words = f"all frequencies equal, {format_number(first)}"
     return Fitted(
         omega, None, (math.nan, math.nan), "even", {"first": first, "last": last}, words, stored
     )
@@ -396,7 +396,7 @@ def ladder_parts(
         return
     low, high = found.between
     if found.base is None:
-        yield Part("base", None, "", "the frequencies follow from no base", certain=False)
+        yield Part("base", None, "", "no base gives these frequencies", certain=False)
     else:
         exact = found.omega if formula is None else formula.abs()
         yield Part(

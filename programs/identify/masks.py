@@ -64,7 +64,7 @@ class Pattern:
             "empty": "nothing visible",
             "mirrored": "a query sees itself and later keys only (causal the other way)",
             "inverted": "a query sees later keys only (the inverse of a causal mask)",
-            "prefix": f"causal after a prefix of {self.size} keys that all see",
+            "prefix": f"causal after a prefix of {self.size} keys visible to all queries",
             "blocks": f"blocks of {self.size} keys",
             "irregular": f"{'' if self.ahead else 'causal, '}an irregular mask",
             "causal blocks": f"causal within blocks of {self.size} keys",

@@ -112,7 +112,7 @@ def _exact(
         last = last_of(more[more > furthest])
         last = furthest if last == -1 else last
         furthest = at
-    left = "" if level == LEVEL else ", what the table's rounding leaves"
+    left = "" if level == LEVEL else ", the accuracy left by the rounding of the table"
     power = f"{level:.0e}".replace("e-0", "e-")  # 1e-2 for 0.01
     at_level = f"at {power}{left}"
     if last is None:
@@ -120,15 +120,15 @@ def _exact(
             "exact to",
             furthest,
             f"exact to position {furthest} {at_level}",
-            "no angle is further off at any place up to the furthest asked",
+            "no angle is further off at any tested position",
         )
-    seen = "1, 2, 4, .. and places between; before the double of it an angle is further off"
+    seen = "tested at 1, 2, 4, .. and between; an angle is further off before twice this position"
     if last >= DENSE:
         last = 1 << (last.bit_length() - 1)
     elif ids == "own" and dynamic is None and last * code.width**2 * code.heads <= ENTRIES:
         some = last_of(torch.arange(max(code.first, 0), min(2 * last + 4, code.most)))
         last = last if some is None else some
-        seen = "every position up to there was asked"
+        seen = "every position up to there was tested"
     return Part("exact to", max(last, 0), f"exact to position {max(last, 0)} {at_level}", seen)
 
 
@@ -136,7 +136,7 @@ def table_part(table: torch.dtype, data: torch.dtype) -> Part:
     """The dtype of the cosines and sines."""
     name = name_of(table)
     words = "" if table == data else f"cosines and sines rounded to {name}"
-    return Part("table", name, words, f"all that were met are numbers of {name}")
+    return Part("table", name, words, f"all values read are numbers of {name}")
 
 
 def precise_answer(parts: Sequence[Part]) -> str:

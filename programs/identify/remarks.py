@@ -135,7 +135,7 @@ def _layout(parts: dict[str, Part], said: Suggestions) -> Iterator[Remark]:
         yield Remark(
             "rotation",
             "one pairing of channels for both",
-            "scores depend on the offset alone only then",
+            "only then do scores depend on the offset alone",
             rotation.evidence,
         )
         return
@@ -300,7 +300,7 @@ def _base(
     elif (_digits(base) > FEW_DIGITS or base < LEAST_BASE) and not said.computes(BASE_NAMES):
         yield Remark(
             "base",
-            "a base of one or two digits such as 10000 or 500000",
+            "a base with one or two significant digits, such as 10000 or 500000",
             f"published {kind} has such a base, and this number is not in the source",
             f"base {format_number(base)}",
         )

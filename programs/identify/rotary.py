@@ -46,7 +46,7 @@ def identify_rotary(code: Rotary, draw: Draw) -> Identity:
         ids = position_ids_followed(code, draw)
         if ids == "none":
             words = "which does not look at positions"
-            seen = "vectors at different positions come out alike"
+            seen = "vectors at different positions give equal results"
             return Identity("rotary", (Part("positions", ids, words, seen),))
         code = _with_fractional_positions(code, draw) if ids == "own" else code
         code, order = _in_order(code, draw)
@@ -276,7 +276,7 @@ def _sign(found: Ladders, code: Rotary) -> Part:
             "sign",
             None,
             "",
-            f"{seen}, which whole positions do not tell of pairs that "
+            f"{seen}, which integer positions do not determine for pairs that "
             "may rotate by more than half a turn",
             certain=False,
         )

@@ -224,7 +224,7 @@ def cap_of(code: Attention, draw: Draw, keys: tuple[int, ...], seen: Tensor) -> 
     return Cap(simplest(float(low), float(high)), scale, float(rest[best]))
 
 
-DECLARE = "declare attention:causal=false,positions=none to have it asked"
+DECLARE = "declare attention:causal=false,positions=none to have it checked"
 STEPS = (-1.0, 0.0, 1.0)  # from a query: a linear function has no second difference
 CURVED = 1e-3  # of a logarithm; kernels other than the exponential are off by far more
 NOT_SOFTMAX = (

@@ -96,7 +96,7 @@ def test_the_projection_on_a_key_is_that_of_its_definition(causal: bool) -> None
     error = rows[0].double() - o
     assert torch.allclose(sums, (g * error[:, None]).sum((0, 2)), rtol=1e-9, atol=1e-18)
     for key in (0, 17, 150):
-        whole = comparison._along(head, key, asked.profile, bound, None)
+        whole = comparison._key_projection(head, key, asked.profile, bound, None)
         assert math.isclose(whole.sum, float(sums[key]), rel_tol=1e-9, abs_tol=1e-18)
         w = p * ((v * g[:, key, None]).sum(-1) - (o * g[:, key]).sum(-1, keepdim=True))
         stored = (2.0**-8 * p * (g[:, key] @ v.mT)).square().sum()
@@ -228,4 +228,4 @@ def test_every_row_is_a_sample_of_few() -> None:
 @pytest.mark.parametrize(("tokens", "which"), [(64, "all rows"), (63, "the first 32 rows")])
 def test_rows_alone_say_which_rows_could_have_been_drawn(tokens: int, which: str) -> None:
     found = checked(call(tokens=tokens), "alone")
-    assert found.misses.startswith(f"if a fraction e of {which} has other bits than when run alone")
+    assert found.misses.startswith(f"if a fraction e of {which} has different bits when run alone")

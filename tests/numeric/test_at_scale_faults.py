@@ -116,7 +116,7 @@ def test_permuted_keys_catch_what_depends_on_places() -> None:
     assert checked(call(kernel=planted(drop)), "keys").status == "violated"
     shared = checked(call(kernel=planted(other_scale)), "keys")
     assert shared.status == "held"
-    assert "is not seen" in shared.misses
+    assert "is not detected" in shared.misses
 
 
 @pytest.mark.parametrize("way", METHODS)

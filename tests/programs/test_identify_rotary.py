@@ -177,7 +177,7 @@ def test_a_ladder_of_no_formula_is_said_to_have_none() -> None:
     assert "one frequency 1" in one.sentence
     alike = identify(rotary(8, omega=torch.ones(4, dtype=torch.float64)))
     assert alike.traceback == ""
-    assert part(alike, "scaling").words == "all frequencies alike, 1"
+    assert part(alike, "scaling").words == "all frequencies equal, 1"
 
 
 def test_a_base_of_another_value_is_not_rounded_to_a_known_one() -> None:

@@ -319,7 +319,7 @@ def test_training_is_evaluation_only_where_nothing_is_drawn() -> None:
     (drawn,) = examine(layer(Noisy), laws=["training-is-evaluation"])
     assert (drawn.verdict, drawn.why) == (
         "not asked",
-        "training draws at random without dropout too",
+        "training is random even without dropout",
     )
 
 
