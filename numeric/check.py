@@ -20,7 +20,7 @@ from attnproof.symbolic.statement import Statement
 from .devices import chosen, dtype_named, dtypes_on, matrix_units, tf32
 from .distribution_changes import attention_inputs
 from .distributions import NORMAL, Distribution, distributions_named
-from .hypotheses import Unsatisfiable, spot_of
+from .hypotheses import Unsatisfiable, given_and_place
 from .implementations import DoesNotFit, Implementation, implementations_named
 from .measurement import Measurement
 from .run import FEWEST, informative, one_thread, run, search
@@ -59,7 +59,7 @@ def _changed(task: Task, other: Task) -> bool:
     """Whether the other distribution changes a given that is not computed from others."""
     before, after = task.sample(0), other.sample(0)
     formed = [form.target for form in after.formed if form.target.op == "var"]
-    told = set(after.values) - {spot_of(target)[0] for target in formed}
+    told = set(after.values) - {given_and_place(target)[0] for target in formed}
     return any(not _same(before.values[name], after.values[name]) for name in told)
 
 

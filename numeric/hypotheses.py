@@ -179,19 +179,21 @@ class Formed:
 
 
 @dataclass(frozen=True)
-class Met:
+class SatisfyingValues:
     """Values that satisfy the hypotheses.
 
-    ``formed`` values are computed from the others after rounding.  ``kept`` values are not rounded,
-    like orthogonal matrices; the number bounds their distance from an exact solution.
+    ``formed`` values are computed from the others after rounding.  ``unrounded`` ones are not
+    rounded, like orthogonal matrices; the number bounds their distance from an exact solution.
     """
 
     values: dict[str, Any]
     formed: tuple[Formed, ...] = ()
-    kept: Mapping[str, float] = field(default_factory=dict)
+    unrounded: Mapping[str, float] = field(default_factory=dict)
 
 
-def met(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]) -> Met:
+def satisfy_hypotheses(
+    statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]
+) -> SatisfyingValues:
     """Change the drawn values so that every hypothesis holds.
 
     Raises :class:`Unsatisfiable` with a hypothesis that fails.
@@ -201,34 +203,36 @@ def met(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]) -> M
         index_values(law.claim, sizes)
     told = frozenset(k for k, g in statement.givens.items() if g.kind in NUMBERS)
     formed: list[Formed] = []
-    kept: dict[str, float] = {}
+    unrounded: dict[str, float] = {}
     values = dict(drawn)
     for left, right in statement.assume:
         form = contraction(left, right)
         if form is not None and form.first.data[0] in told:
-            _product(form, values, formed, kept)
+            _product(form, values, formed, unrounded)
             continue
-        target = next((t for t in (left, right) if _is_spot(t, values)), None)
+        target = next((t for t in (left, right) if _is_part_of_given(t, values)), None)
         if target is not None:
             formed.append(Formed(target, right if target is left else left))
-    found = Met(values, tuple(formed), kept)
+    found = SatisfyingValues(values, tuple(formed), unrounded)
     equations = Statement(statement.givens, {}, statement.assume)
     if broken(equations, sizes, _complete(sizes, found.values, found.formed)) is not None:
         found = _by_newton(statement, sizes, drawn)
     for room in (ROOM, ROOM, 0.0, 0.0):
-        found = Met(_in_order(statement, sizes, found, room), found.formed, found.kept)
+        found = SatisfyingValues(
+            _in_order(statement, sizes, found, room), found.formed, found.unrounded
+        )
     why = broken(statement, sizes, _complete(sizes, found.values, found.formed))
     if why is not None:
         raise Unsatisfiable(f"no values were found with {why}")
     return found
 
 
-def _is_spot(t: Term, values: Mapping[str, Any]) -> bool:
-    name, _ = spot_of(t)
+def _is_part_of_given(t: Term, values: Mapping[str, Any]) -> bool:
+    name, _ = given_and_place(t)
     return isinstance(values.get(name), Tensor)
 
 
-def spot_of(t: Term) -> tuple[str, list[tuple[int, Term]]]:
+def given_and_place(t: Term) -> tuple[str, list[tuple[int, Term]]]:
     """The given that a term is, or is a row of: its name, and the axes and places picked."""
     spot: list[tuple[int, Term]] = []
     while t.op == "pick":
@@ -239,7 +243,7 @@ def spot_of(t: Term) -> tuple[str, list[tuple[int, Term]]]:
 
 
 def _product(
-    form: Contraction, values: dict[str, Any], formed: list[Formed], kept: dict[str, float]
+    form: Contraction, values: dict[str, Any], formed: list[Formed], unrounded: dict[str, float]
 ) -> None:
     """Satisfy orthonormality by QR, and an inverse by a well-conditioned matrix."""
     name = str(form.first.data[0])
@@ -256,10 +260,12 @@ def _product(
     q = torch.linalg.qr(columns).Q
     values[name] = q if form.kind == "columns" else q.mT.contiguous()
     defect = torch.linalg.matrix_norm(q.mT @ q - torch.eye(q.shape[1], dtype=q.dtype))
-    kept[name] = float(defect) + len(q) * 2.0**-53
+    unrounded[name] = float(defect) + len(q) * 2.0**-53
 
 
-def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]) -> Met:
+def _by_newton(
+    statement: Statement, sizes: dict[str, int], drawn: dict[str, Any]
+) -> SatisfyingValues:
     """Solve all equations at once for the real givens in them, which are then not rounded."""
     told = " and ".join(f"{a!r} = {b!r}" for a, b in statement.assume)
     within = frozenset[Term]().union(*(free(t) for pair in statement.assume for t in pair))
@@ -289,7 +295,7 @@ def _by_newton(statement: Statement, sizes: dict[str, int], drawn: dict[str, Any
         kind = statement.givens[name].kind
         if kind in SIGNED and bool((values[name] <= 0).any()):
             raise Unsatisfiable(f"cannot draw values with {told} where {name} is {kind}")
-    return Met({**drawn, **values}, (), dict.fromkeys(names, distance))
+    return SatisfyingValues({**drawn, **values}, (), dict.fromkeys(names, distance))
 
 
 def _complete(
@@ -298,7 +304,7 @@ def _complete(
     """The values in float64, including those formed from others."""
     found = dict(values)
     for form in formed:
-        name, _ = spot_of(form.target)
+        name, _ = given_and_place(form.target)
         found[name] = filled(form, found[name], TorchReading(sizes, found, FLOAT64, CPU))
     return found
 
@@ -314,21 +320,21 @@ def written(into: Tensor, value: Tensor, target: Term, reading: RowReading) -> T
     """Copy a given, and write a value to the row of it that the target denotes."""
     new = into.clone()
     view = new
-    for axis, at in reversed(spot_of(target)[1]):
+    for axis, at in reversed(given_and_place(target)[1]):
         view = view.select(axis, reading.integer(at))
     view.copy_(value)
     return new
 
 
 def _in_order(
-    statement: Statement, sizes: dict[str, int], found: Met, room: float
+    statement: Statement, sizes: dict[str, int], found: SatisfyingValues, room: float
 ) -> dict[str, Any]:
     """Move the given alone on one side of a failing inequality beyond the other side.
 
     A gap between the two survives rounding; if one is the maximum of the other, no gap is possible.
     """
     values = dict(found.values)
-    free_to_move = set(values) - {spot_of(form.target)[0] for form in found.formed}
+    free_to_move = set(values) - {given_and_place(form.target)[0] for form in found.formed}
     for law in statement.laws:
         claim = law.claim
         if claim.variables or claim.relation not in (">", ">=") or claim.right is None:

@@ -217,7 +217,7 @@ def _redrawn(statement: Statement, claim: Claim, first: Sample, scale: Scale, se
     again = draw(statement, first.sizes, scale, seed)
     moving = {v.data[0] if v.op == "var" else v.data for v in claim.free_of}
     values = {k: again.values[k] if k in moving else v for k, v in first.values.items()}
-    return Sample(statement, first.sizes, values, first.seed, first.formed, first.kept)
+    return Sample(statement, first.sizes, values, first.seed, first.formed, first.unrounded)
 
 
 def _linear(

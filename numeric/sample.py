@@ -21,7 +21,15 @@ from attnproof.symbolic.terms import Term, free
 from .arithmetic import Arithmetic
 from .devices import unit_roundoff, wide_dtype
 from .distribution_changes import in_distribution
-from .hypotheses import Formed, Unsatisfiable, broken, filled, met, spot_of, written
+from .hypotheses import (
+    Formed,
+    Unsatisfiable,
+    broken,
+    filled,
+    given_and_place,
+    satisfy_hypotheses,
+    written,
+)
 from .profile import profile_of
 from .rounded import Rounded
 from .scale import Scale, depths, roles, terms_of, tokens
@@ -285,7 +293,7 @@ _DRAWN_BY: dict[str, Callable[[_Ask], Any]] = {
 # Samples that satisfy the hypotheses, and their values in each dtype
 
 WIDE_KINDS = ("angle", "position", "frequency")
-KEPT_KINDS = ("orthogonal", "standard")  # in float64: rounding would destroy the property
+UNROUNDED_KINDS = ("orthogonal", "standard")  # in float64: rounding would destroy the property
 CPU = torch.device("cpu")
 DRAWS = 12  # attempts to satisfy hypotheses by chance
 SMALL_DRAWS = 400  # attempts for hypotheses about small integers and index maps
@@ -295,8 +303,8 @@ SMALL_DRAWS = 400  # attempts for hypotheses about small integers and index maps
 class Sample:
     """One draw: the sizes, and for each given its value in float64 (or its function).
 
-    ``formed`` givens are computed from the others after rounding; ``kept`` givens are not rounded,
-    and may be off by so much from a value that satisfies a hypothesis exactly.
+    ``formed`` givens are computed from the others after rounding; ``unrounded`` ones are not
+    rounded, and the number bounds their distance from a value that satisfies a hypothesis exactly.
     """
 
     statement: Statement
@@ -304,7 +312,7 @@ class Sample:
     values: dict[str, Any]
     seed: int
     formed: tuple[Formed, ...] = ()
-    kept: Mapping[str, float] = field(default_factory=dict)
+    unrounded: Mapping[str, float] = field(default_factory=dict)
 
     def in_dtype(self, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
         """The values rounded to a dtype, as a program would receive them."""
@@ -314,7 +322,7 @@ class Sample:
         for form in self.formed:
             exact = {k: _wide(v) for k, v in stored.items()} | self.functions()
             reading = TorchReading(self.sizes, exact, torch.float64, CPU)
-            name, _ = spot_of(form.target)
+            name, _ = given_and_place(form.target)
             stored[name] = filled(form, stored[name], reading)
         return stored
 
@@ -351,7 +359,7 @@ class Sample:
 
     def _dtype_of(self, name: str, dtype: torch.dtype, device: torch.device) -> torch.dtype:
         kind = self.statement.givens[name].kind
-        if kind in KEPT_KINDS or name in self.kept:
+        if kind in UNROUNDED_KINDS or name in self.unrounded:
             return torch.float32 if device.type == "mps" else torch.float64
         return wide_dtype(dtype) if kind in WIDE_KINDS else dtype
 
@@ -367,13 +375,13 @@ class Sample:
                 continue
             stored = self._dtype_of(name, profile.dtype, device)
             unit = profile.wide if kind in WIDE_KINDS else unit_roundoff(stored)
-            exact, far = value.to(stored).double(), self.kept.get(name)
-            if kind in KEPT_KINDS:
+            exact, far = value.to(stored).double(), self.unrounded.get(name)
+            if kind in UNROUNDED_KINDS:
                 far = distance(kind, exact)
             radius = None if far is None else torch.full_like(value, far)
             found[name] = Rounded(arithmetic, exact, radius, unit)
         for form in self.formed:
-            name, _ = spot_of(form.target)
+            name, _ = given_and_place(form.target)
             stored = self._dtype_of(name, profile.dtype, device)
             found[name] = self._formed(form, found, stored)
         return found
@@ -386,7 +394,7 @@ class Sample:
             for k, v in found.items()
         } | self.functions(arithmetic.exact)
         reading = BoundReading(self.sizes, exact, arithmetic)
-        source, old = reading.rounded(reading(form.source)), found[spot_of(form.target)[0]]
+        source, old = reading.rounded(reading(form.source)), found[given_and_place(form.target)[0]]
         value, error = source.value, source.error()
         if not isinstance(old, Rounded):  # a mask or an index map
             return written(old, value, form.target, reading)
@@ -439,11 +447,11 @@ def draw(statement: Statement, sizes: Mapping[str, int], scale: Scale, seed: int
             return Sample(statement, dict(sizes), values, seed)
         functions = Sample(statement, dict(sizes), values, seed).functions()
         try:
-            found = met(statement, dict(sizes), values | functions)
+            found = satisfy_hypotheses(statement, dict(sizes), values | functions)
         except Unsatisfiable as error:
             why = error
             continue
         kept = {name: None if name in functions else v for name, v in found.values.items()}
-        return Sample(statement, dict(sizes), kept, seed, found.formed, found.kept)
+        return Sample(statement, dict(sizes), kept, seed, found.formed, found.unrounded)
     assert why is not None
     raise why

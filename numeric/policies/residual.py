@@ -148,7 +148,7 @@ class CallErrors:
             stored, also = to.weighted_squares("stored", size_square(call.scores))
             variance += call.stored_score * stored
             second_order += call.stored_score * also
-        for name, more in (("keys", call.of_keys), ("queries", call.of_queries)):
+        for name, more in (("keys", call.key_errors), ("queries", call.query_errors)):
             if more is not None:
                 second_order += to.weighted_squares((name, call.read), more)[1]
         variance += _square(g * call.spacing) + _square(g * call.sums)

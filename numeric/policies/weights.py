@@ -135,7 +135,7 @@ class Attended:
         return square
 
     @property
-    def of_keys(self) -> Tensor | None:
+    def key_errors(self) -> Tensor | None:
         """The contribution of the errors of the key, independent along a row."""
         x, own = self.scores, _read_square(self.key, self.read)
         if own is None:
@@ -143,7 +143,7 @@ class Attended:
         return x.once(("keys", self.read), lambda: x.scale**2 * (self.query.square @ own.mT))
 
     @property
-    def of_queries(self) -> Tensor | None:
+    def query_errors(self) -> Tensor | None:
         """The contribution of the errors of the query, shared along a row."""
         x, own = self.scores, _read_square(self.query, self.read)
         if own is None:
@@ -297,8 +297,8 @@ def _of_scores(call: Attended) -> tuple[Tensor, Tensor]:
     """1 − Σ p e and Σ p² (e/λ)² (v − o)², for the independent errors of scores."""
     x, v, o = call.scores, call.value, call.output
     square = call.square
-    if call.of_keys is not None:
-        square.add_(call.of_keys)
+    if call.key_errors is not None:
+        square.add_(call.key_errors)
     off = square.sqrt_().mul_(LAMBDA).expm1_().masked_fill_(x.unseen, 0.0).mul_(x.weights)
     left = 1 - off.sum(-1, keepdim=True)
     ours = off.mul_(1 / LAMBDA).square_()

@@ -25,7 +25,7 @@ from attnproof.symbolic.derive import Contraction, contraction
 from attnproof.symbolic.givens import NUMBERS, SIGNED, Given
 from attnproof.symbolic.statement import Statement
 
-from ..hypotheses import Unsatisfiable, index_values, spot_of, written
+from ..hypotheses import Unsatisfiable, given_and_place, index_values, written
 from ..walk import TooLarge
 from .angles import depth_of
 from .hypothesis import NO_ORDER, Hypothesis
@@ -111,7 +111,7 @@ class LevelValues:
             self._product(form, values)
             return
         for target, source in ((left, right), (right, left)):
-            name, spot = spot_of(target)
+            name, spot = given_and_place(target)
             if not spot or not isinstance(values.get(name), Residue):
                 continue
             if self.givens[name].kind == "orthogonal":  # it would no longer be orthogonal

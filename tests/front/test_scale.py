@@ -101,11 +101,11 @@ def test_refusals(arguments: list[str], told: str, capsys: pytest.CaptureFixture
 def test_a_backend_without_constants_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attnproof.numeric.calibration.store.stored", lambda _: None)
+    monkeypatch.setattr("attnproof.numeric.calibration.store.stored_calibration", lambda _: None)
     monkeypatch.setenv("ATTNPROOF_CALIBRATE", "never")
-    in_force._found.cache_clear()
+    in_force._calibrate.cache_clear()
     try:
         assert main(["scale", *SMALL]) == 2
     finally:
-        in_force._found.cache_clear()
+        in_force._calibrate.cache_clear()
     assert capsys.readouterr().err.count("run `attnproof calibrate --device cpu`") == 1
