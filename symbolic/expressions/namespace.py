@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -168,7 +168,7 @@ def sum(
 ) -> Expressions:
     """The sum over some axes, or over all."""
     del dtype
-    return _reduced(np.sum, x, axis, keepdims)
+    return _reduced(partial(np.sum, initial=sp.S.Zero), x, axis, keepdims)  # of nothing too
 
 
 def prod(
@@ -176,7 +176,7 @@ def prod(
 ) -> Expressions:
     """The product over some axes, or over all."""
     del dtype
-    return _reduced(np.prod, x, axis, keepdims)
+    return _reduced(partial(np.prod, initial=sp.S.One), x, axis, keepdims)
 
 
 def mean(x: Expressions, /, *, axis: Any = None, keepdims: Any = False) -> Expressions:
