@@ -97,6 +97,16 @@ def asks_device(roots: Iterable[Any]) -> bool:
     return False
 
 
+def names_in(roots: Iterable[Any]) -> set[str]:
+    """The names that the code of some functions and modules looks up, but those of libraries.
+
+    >>> sorted(names_in([eval('lambda x: x.to(torch.int8)', {"__name__": "model"})]))
+    ['int8', 'to', 'torch']
+    """
+    own = (one for one in reached(roots) if isinstance(one, FunctionType) and not is_foreign(one))
+    return {name for one in own for code in codes_in(one.__code__) for name in code.co_names}
+
+
 def functions_in(
     roots: Iterable[Any], *, ran: Collection[CodeType] | None = None
 ) -> list[FunctionType]:

@@ -29,7 +29,7 @@ from ..signature import SignatureError
 from ..subjects import Pair
 from .inputs import ANY, tables_for
 from .matching import Parted, parted
-from .measure import Looked, at_hidden_rows, look
+from .measure import Looked, beside, look
 from .pair import Two, two, worst
 from .sides import Told
 from .specification import WrongSpecification, read
@@ -109,7 +109,7 @@ def compare(
     kinds = next(filter(None, reversed(looked.kinds.values())), "")
     remarks = [*both.notes, looked.raises, kinds, looked.overflows]
     if found.verdict != "counterexample":
-        remarks.append(at_hidden_rows(both))
+        remarks += beside(both)
     return replace(
         found, seconds=perf_counter() - start, remarks=tuple(dict.fromkeys(filter(None, remarks)))
     )
@@ -166,16 +166,19 @@ def _found(both: Two, looked: Looked, how: _How) -> Verdict:
     if any(told in why for told in NO_FUNCTION):
         return Verdict(both, "undecided", why, **more)
     more["parted"] = parted(both)
+    upto = f"lengths up to {looked.longest}"
     how.begin("finite fields")
     (field,) = exact(subject, seed=how.seed)
     if field.verdict == "broken":
         return Verdict(both, "counterexample", field.why, seen=field.witness, **more)
     if field.verdict == "holds":
-        told = f"{field.why}; not proved: {why}"
+        told = f"{field.why}; the same in floating point at {upto}; not proved: {why}"
         return Verdict(both, "exact", told, _conditions(both), **more)
     formats = " and ".join(looked.formats)
     rounding = f"up to rounding{CANCELS if looked.cancels else ''}"
-    told = f"the same in {looked.tried} calls, in {formats}, {rounding}; not proved: {why}"
+    told = (
+        f"the same in {looked.tried} calls, at {upto}, in {formats}, {rounding}; not proved: {why}"
+    )
     return Verdict(both, "measured", told, _conditions(both), **more)
 
 

@@ -9,7 +9,7 @@ both are run are also defined here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..grammar import parse
 from ..roles import SIZES
-from ..source_numbers import constants_in, numbers_of
+from ..source_numbers import constants_in, names_in, numbers_of
 from .sides import LENGTH, Shared
 
 if TYPE_CHECKING:
@@ -42,8 +42,20 @@ PAIRS = Table("cosines and sines are those of angles, each twice side by side")
 
 def tables_for(shared: Sequence[Shared]) -> tuple[Table, ...]:
     """Return the ways in which these arrays can be related, the most general first."""
-    both = {one.kind for one in shared} >= {"cos", "sin"}
-    return (ANY, HALVES, PAIRS) if both else (ANY,)
+    axes = {one.name: one.letters for one in shared}
+    belong = _belonging(shared)
+    alike = all(axes[cosines] == axes[sines] for cosines, sines in belong.items())
+    return (ANY, HALVES, PAIRS) if belong and alike else (ANY,)
+
+
+def _belonging(shared: Sequence[Shared]) -> dict[str, str]:
+    """Map each array of cosines to its sines, by name or else in order; empty if one is alone."""
+    cosines, sines = ([one.name for one in shared if one.kind == kind] for kind in ("cos", "sin"))
+    if len(cosines) != len(sines):
+        return {}
+    named = {name: name.replace("cos", "sin") for name in cosines}
+    in_order = dict(zip(cosines, sines, strict=True))
+    return named if sorted(named.values()) == sorted(sines) else in_order
 
 
 def of_angles(shared: Sequence[Shared], table: Table) -> tuple[Shared, ...]:
@@ -51,10 +63,12 @@ def of_angles(shared: Sequence[Shared], table: Table) -> tuple[Shared, ...]:
     if table is ANY:
         return tuple(shared)
     found = []
+    several = [one.kind for one in shared].count("cos") > 1
     for one in shared:
         if one.kind == "cos":
             letters = (*one.letters[:-1], f"{one.letters[-1]}/2")
-            found.append(Shared("angles", letters, "angles"))
+            name = f"angles_of_{one.name}" if several else "angles"
+            found.append(Shared(name, letters, "angles"))
         elif one.kind != "sin":
             found.append(one)
     return tuple(found)
@@ -68,6 +82,7 @@ def with_tables(
         return tuple(values)
     given = iter(values)
     made: dict[str, Tensor] = {}
+    sines = _belonging(shared)
     for one in shared:
         if one.kind == "cos":
             angles = next(given)
@@ -76,11 +91,10 @@ def with_tables(
                 if table is HALVES
                 else torch.stack((angles, angles), -1).flatten(-2)
             )
-            made["cos"], made["sin"] = twice.cos(), twice.sin()
-            made[one.name] = made["cos"]
+            made[one.name], made[sines[one.name]] = twice.cos(), twice.sin()
         elif one.kind != "sin":
             made[one.name] = next(given)
-    return tuple(made["sin"] if one.kind == "sin" else made[one.name] for one in shared)
+    return tuple(made[one.name] for one in shared)
 
 
 def size_of(letter: str, lengths: Mapping[str, int]) -> int:
@@ -158,8 +172,11 @@ NAMED, LONGEST = 24, 600  # number and bound of lengths from the source that are
 HEADS = 64  # numbers of heads up to which lengths of the source are tried
 NUMBERS, MOST_INPUT = 8, 1e30  # numbers of the source that are tried as inputs
 TOKENS = "nrm"
+WHOLE, MASKS = ("positions", "ids", "index"), ("keep", "ones", "hide")
 FILLS = (1e3, 1e6)  # fills that hide keys as long as no score is as large
+TIMES = (1, -1, 2, -2, 1 / 16)  # multiples: code may compare the norm of a few entries
 LARGE, ZEROS = "large inputs", "inputs that are 0"
+SHORT = {"int8": 7, "char": 7, "uint8": 8, "byte": 8, "int16": 15, "short": 15}  # bits of numbers
 
 
 def lengths_tried(both: Two) -> list[dict[str, int]]:
@@ -193,8 +210,10 @@ def lengths_tried(both: Two) -> list[dict[str, int]]:
 
 
 def _constants(both: Two) -> list[float]:
-    """Return the numbers in the source of either program."""
-    return constants_in([side.program.call for side in (both.first, both.second)])
+    """Return the numbers in the source of either program, and where its short integers overflow."""
+    calls = [side.program.call for side in (both.first, both.second)]
+    wraps = [2.0 ** SHORT[name] for name in SHORT if name in names_in(calls)]
+    return [*constants_in(calls), *wraps]
 
 
 def _named(both: Two) -> list[int]:
@@ -210,22 +229,76 @@ def unusual(both: Two, given: Sequence[Tensor]) -> Iterator[tuple[str, tuple[Ten
         if x.is_floating_point():
             yield ZEROS, (*given[:place], torch.zeros_like(x), *given[place + 1 :])
     constants = _constants(both)
-    fills = any(FILLS[0] <= abs(c) < FILLS[1] for c in constants)
+    fills = any(map(_fills, constants))
     yield LARGE, scaled(given, 16.0 if fills else 100.0)
     yield "small inputs", scaled(given, 1e-3)
-    reals = [c for c in constants if 0 < abs(c) < MOST_INPUT and c != int(c)]
-    for number in (1.0, -1.0, *reals[:NUMBERS]):
+    numbers = [c for c in constants if 0 < abs(c) < MOST_INPUT]
+    reals = [c for c in numbers if c != int(c)]
+    near = [times * c for c in numbers if not (fills and _fills(c)) for times in TIMES]
+    for number in dict.fromkeys((1.0, -1.0, *reals[:NUMBERS], *near[: len(TIMES) * NUMBERS])):
         yield (
             "inputs that are all one number",
             tuple(torch.full_like(x, number) if x.is_floating_point() else x for x in given),
         )
-    for n in [n for n in numbers_of(constants) if n > LONG[-1]][:NUMBERS]:
-        moved = tuple(
-            x + n if one.kind == "positions" else x
-            for one, x in zip(both.given, given, strict=True)
-        )
-        if any(one.kind == "positions" for one in both.given):
-            yield "", moved
+    yield from _of_kinds(both, given, WHOLE, [_in_no_order])
+    large = [n for n in numbers_of(constants) if n >= WORDS][:NUMBERS]
+    yield from _of_kinds(both, given, WHOLE, [lambda x, n=n: x + n for n in large])
+    if any(one.kind in MASKS for one in both.given):
+        yield "", _masked(both, given, lambda _: None)
+
+
+def _fills(number: float) -> bool:
+    """Whether a number may stand for −∞ in a mask that is added or filled in."""
+    return FILLS[0] <= abs(number) < FILLS[1]
+
+
+def first_hidden(both: Two, given: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Return the same inputs with masks that hide only the first key, as left padding does."""
+
+    def hiding(keep: Tensor) -> None:
+        keep[..., :1] = 0
+
+    return _masked(both, given, hiding)
+
+
+def _masked(
+    both: Two, given: Sequence[Tensor], change: Callable[[Tensor], None]
+) -> tuple[Tensor, ...]:
+    """Return the same inputs with masks that show all keys, after a change of these, 1 for seen."""
+    found = []
+    for one, x in zip(both.given, given, strict=True):
+        if one.kind in MASKS:
+            keep = torch.ones_like(x)
+            change(keep)
+            found.append(~keep if one.kind == "hide" else keep)
+        else:
+            found.append(x)
+    return tuple(found)
+
+
+def _in_no_order(x: Tensor) -> Tensor:
+    """Draw entries of an integer array at random: with gaps, repeats, and unordered."""
+    generator = torch.Generator().manual_seed(9)
+    places = torch.randint(0, max(x.numel(), 1), (x.numel(),), generator=generator)
+    return x.flatten()[places].reshape(x.shape)
+
+
+def _of_kinds(
+    both: Two,
+    given: Sequence[Tensor],
+    kinds: Collection[str],
+    ways: Sequence[Callable[[Tensor], Tensor]],
+) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
+    """Yield the inputs with arrays of these kinds changed in each way, if there are any."""
+    if any(one.kind in kinds for one in both.given):
+        for way in ways:
+            yield (
+                "",
+                tuple(
+                    way(x) if one.kind in kinds else x
+                    for one, x in zip(both.given, given, strict=True)
+                ),
+            )
 
 
 def scaled(values: Sequence[Tensor], scale: float) -> tuple[Tensor, ...]:

@@ -8,7 +8,7 @@ one unit in the last place.  Two programs may differ by the sum of both allowanc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from ..calling import arranged
 from ..draw import Draw
 from ..finding import Counterexample
 from ..prove.running import seen_of, shrunk
-from ..prove.ways import HOW, called_in, flat_weights_drawn, given_in, trained, zeroed
+from ..prove.ways import HOW, called_in, given_in, trained, weights_drawn, zeroed
 from ..response import (
     CANCELLED,
     NotDeterministic,
@@ -32,7 +32,7 @@ from ..response import (
     place_of_largest,
 )
 from ..running import in_a_line
-from .inputs import LARGE, TOKENS, drawn, lengths_tried, scaled, unusual
+from .inputs import LARGE, MASKS, TOKENS, drawn, first_hidden, lengths_tried, scaled, unusual
 from .pair import Two
 from .sides import LENGTH, Shared
 
@@ -45,11 +45,12 @@ class Looked:
     """What was observed: the largest difference, its bound, and where the programs differ.
 
     ``how``: the way of calling there, or the choice of weights, if not ordinary.  ``tried``: the
-    number of calls that were compared, ``formats``: in which dtypes.  ``raises``: lengths at which
-    only one program raises, and the error.  ``overflows``: where results are non-finite at
-    different entries on large inputs, which does not count as a difference.  ``kinds``: for inputs
-    of each format, the dtypes of the results, if they differ.  ``cancels``: a difference was met
-    that only the observed effect of rounding explains, since numbers cancel.
+    number of calls that were compared, ``longest``: their largest length, ``formats``: their
+    dtypes.  ``raises``: lengths at which only one program raises, and the error.  ``overflows``:
+    where results are non-finite at different entries on large inputs, which does not count as a
+    difference.  ``kinds``: for inputs of each format, the dtypes of the results, if they differ.
+    ``cancels``: a difference was met that only the observed effect of rounding explains, since
+    numbers cancel.
     """
 
     error: float = 0.0
@@ -60,6 +61,7 @@ class Looked:
     how: str = ""
     result: int = 0
     tried: int = 0
+    longest: int = 0
     formats: tuple[str, ...] = ()
     raises: str = ""
     overflows: str = ""
@@ -72,13 +74,14 @@ class Looked:
 class Both:
     """One result of both programs, on arrays by name, as needed for shrinking a witness.
 
-    ``way``: how both are called.
+    ``way``: how both are called.  ``last``: an axis of which only the last place is compared.
     """
 
     two: Two
     k: int
     draw: Draw
     way: str = "plain"
+    last: int | None = None
 
     def sides(self, values: Mapping[str, Tensor]) -> tuple[Tensor, Tensor] | None:
         """Return both results; None if one program raises."""
@@ -128,7 +131,15 @@ class Both:
         return max(total, inside), total < off <= inside
 
     def _result(self, side: str, given: Sequence[Tensor]) -> Tensor:
-        return results_in(self.way, self.two, side, given)[self.k]
+        return self.compared(results_in(self.way, self.two, side, given)[self.k])
+
+    def compared(self, x: Tensor) -> Tensor:
+        """Return a result with 0 where it is not compared, and complex numbers as pairs."""
+        x = torch.view_as_real(x.resolve_conj()) if x.is_complex() else x
+        if self.last is None:
+            return x
+        places = torch.arange(x.shape[self.last]).reshape(-1, *[1] * (x.ndim - 1 - self.last))
+        return torch.where(places == len(places) - 1, x, torch.zeros_like(x))
 
     def _given(self, values: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         return tuple(x.to(self.draw.dtype) if x.is_floating_point() else x for x in values.values())
@@ -197,6 +208,11 @@ def _look_closer(both: Two, seed: int, dtype: torch.dtype, found: Looked) -> Non
         _at(both, at, values, draw, found, of=of)
         if found.seen is not None:
             return
+    if any(one.kind in MASKS for one in both.given):
+        _at(both, at, first_hidden(both, given), draw, found, last=True)
+        if found.seen is not None:
+            found.how = "with the first key hidden"
+            return
     tokens = [c for c in at if c in TOKENS]
     square = {**at, **dict.fromkeys(tokens, min((at[c] for c in tokens), default=0))}
     for way in dict.fromkeys(("apart", *HOW)):
@@ -208,11 +224,11 @@ def _look_closer(both: Two, seed: int, dtype: torch.dtype, found: Looked) -> Non
         if found.seen is not None:
             found.how = HOW[way]
             return
-    with flat_weights_drawn(both.modules) as drawn_anew:
+    with weights_drawn(both.modules) as drawn_anew:
         if drawn_anew:
             _at(both, at, given, draw, found)
     if found.seen is not None:
-        found.how = "with other weights where these are all one number"
+        found.how = "with other weights"
         return
     weights = trained(both.modules)
     for some in (weights, *([one] for one in weights[:WEIGHTS])) if weights else ():
@@ -236,10 +252,12 @@ def _at(
     *,
     of: str = "",
     way: str = "plain",
+    last: bool = False,
 ) -> None:
     """Compare on these values, called in some way; shrink and keep the first difference.
 
-    ``of`` describes unusual values, on which non-finite results are recorded instead.
+    ``of`` describes unusual values, on which non-finite results are recorded instead.  ``last``:
+    compare only the last token of each result, which sees most keys.
     """
     if not values:
         return
@@ -258,12 +276,14 @@ def _at(
             found.raises = f"the {side} alone raises at {where}: {in_a_line(raised, 160)}"
         return
     found.tried += 1
+    found.longest = max(found.longest, *at.values(), 0)
     name = name_of(draw.dtype)
     if way == "plain" and name not in found.kinds:
         with torch.no_grad():
             found.kinds[name] = _kinds(both, values, name)
-    for k, (here, there) in enumerate(zip(results["first"], results["second"], strict=True)):
-        run = Both(both, k, draw, way)
+    for k, pair in enumerate(zip(results["first"], results["second"], strict=True)):
+        run = Both(both, k, draw, way, both.tokens_of(k) if last else None)
+        here, there = map(run.compared, pair)
         if _overflows(both, here, there, draw.dtype, of, found):
             continue
         told = _gap(run, _values(both.given, values), here.double(), there.double(), found)
@@ -382,16 +402,53 @@ def _smallest(
     )
 
 
-def at_hidden_rows(both: Two) -> str:
-    """Describe how the programs differ for a query that sees no key, or return ""."""
-    masks = [k for k, one in enumerate(both.given) if one.kind in ("keep", "hide", "ones")]
-    if not masks:
-        return ""
-    values = list(drawn(both.given, both.lengths, 5))
-    for k in masks:
-        hidden = both.given[k].kind == "hide"
-        values[k] = values[k].clone()
-        values[k][0] = int(hidden)
+def beside(both: Two) -> list[str]:
+    """Describe where the programs differ on inputs that no compared call has.
+
+    These are a query that sees no key, a row of length 0, a position below 0, and −∞ among numbers
+    that are added to the scores.
+    """
+    found = []
+    values = drawn(both.given, both.lengths, 5)
+    for says, kinds, change in BESIDE:
+        if any(one.kind in kinds for one in both.given):
+            given = [
+                change(x, one.kind) if one.kind in kinds else x
+                for one, x in zip(both.given, values, strict=True)
+            ]
+            found.append(_parting(both, given, says))
+    return [one for one in found if one]
+
+
+def _none_seen(x: Tensor, kind: str) -> Tensor:
+    x = x.clone()
+    x[:1] = int(kind == "hide")
+    return x
+
+
+def _nothing(x: Tensor, _: str) -> Tensor:
+    return torch.cat((torch.zeros_like(x[:1]), x[1:])) if x.ndim else torch.zeros_like(x)
+
+
+def _below(x: Tensor, _: str) -> Tensor:
+    return -1 - x
+
+
+def _infinite(x: Tensor, _: str) -> Tensor:
+    hidden = torch.arange(x.shape[-1]) % 2 == 1 if x.ndim else torch.tensor(False)
+    return x.masked_fill(hidden, -torch.inf)
+
+
+BESIDE: tuple[tuple[str, tuple[str, ...], Callable[[Tensor, str], Tensor]], ...] = (
+    ("a query that sees no key reads", MASKS, _none_seen),
+    ("a row of length 0 is", ("lengths",), _nothing),
+    ("positions below 0 give", ("positions",), _below),
+    ("with −∞ among what is added to the scores there are", ("add",), _infinite),
+)  # the text, the kinds of arrays it concerns, and how these are changed
+
+
+def _parting(both: Two, values: Sequence[Tensor], says: str) -> str:
+    """Describe what each program gives at the first row that differs, or return ""."""
     try:
         with torch.no_grad():
             here, there = (both.results_of_copies(side, values)[0] for side in ("first", "second"))
@@ -399,10 +456,9 @@ def at_hidden_rows(both: Two) -> str:
         return ""
     if here.shape != there.shape or torch.allclose(here, there, 1e-3, 1e-3, equal_nan=True):
         return ""
-    return (
-        f"a query that sees no key reads {_said(here[0])} of the first and "
-        f"{_said(there[0])} of the second"
-    )
+    one, other = _said(here[:1]), _said(there[:1])
+    told = f"{one} of the first and {other} of the second"
+    return f"{says} {told if one != other else f'other {one} of the two'}"
 
 
 def _said(x: Tensor) -> str:

@@ -35,8 +35,10 @@ from .sides import (
     Side,
     Told,
     as_in_first,
+    axes_of,
     equated,
     lengths_alone,
+    letters_in,
     matched,
     renamed,
     shared_of,
@@ -110,6 +112,11 @@ class Two:
     def result(self, side: str, k: int) -> Callable[..., Tensor]:
         """Return one result of one program as a function of the given arrays."""
         return lambda *values: self.results(side, values)[k]
+
+    def tokens_of(self, k: int) -> int | None:
+        """The axis of a result along which its queries lie, or its tokens; None if it has none."""
+        letters = [letters_in((axis,)) for axis in axes_of(self.first, k)]
+        return next((letters.index((c,)) for c in "rn" if (c,) in letters), None)
 
     def _hide_keys(self) -> list[bool]:
         """Return for each result whether it contains −∞."""

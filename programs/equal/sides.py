@@ -374,7 +374,7 @@ def _used(values: Any) -> Iterator[str]:
 
 def as_in_first(first: Side, second: Side, k: int, there: Tensor) -> Tensor:
     """Return a result of the second program in the axes of the first, if the letters agree."""
-    own, theirs = (_axes_of(side, k) for side in (first, second))
+    own, theirs = (axes_of(side, k) for side in (first, second))
     one, other = letters_in(own), letters_in(theirs)
     if Counter(one) != Counter(other) or (one == other and len(own) == len(theirs)):
         return there
@@ -382,7 +382,8 @@ def as_in_first(first: Side, second: Side, k: int, there: Tensor) -> Tensor:
     return arranged(there.reshape(_flat(theirs, sizes, there)), other, own, sizes)
 
 
-def _axes_of(side: Side, k: int) -> tuple[Axis, ...]:
+def axes_of(side: Side, k: int) -> tuple[Axis, ...]:
+    """Return the axes of a result as written in the signature of a program."""
     back = [one for one in side.program.signature.results if one.axes is not None]
     return back[k].axes or ()
 

@@ -264,7 +264,7 @@ def _inputs(
 ) -> tuple[Tensor, ...]:
     found = []
     for shape, x in zip(shapes, call.inputs, strict=True):
-        if x.is_floating_point():
+        if x.is_floating_point() or x.is_complex():
             found.append(torch.randn(shape, generator=generator, dtype=x.dtype))
         else:
             most = 2 if x.dtype == torch.bool else 9

@@ -154,6 +154,26 @@ def flat_weights_drawn(modules: Iterable[nn.Module]) -> Iterator[bool]:
         yield bool(flat)
 
 
+@contextmanager
+def weights_drawn(modules: Iterable[nn.Module]) -> Iterator[bool]:
+    """All parameters are any numbers for a while: what they were, in another order and scaled.
+
+    Those that were one number everywhere are drawn.  So nothing is left that holds of weights at
+    their start alone, such as a matrix that is its own transpose.  Yields whether there are any.
+    """
+    kept = list(modules)
+    numbers = {id(p): p for module in kept for p in module.parameters() if _is_number(p)}
+    generator = torch.Generator().manual_seed(7)
+
+    def mixed(p: nn.Parameter) -> Tensor:
+        order = torch.randperm(p.numel(), generator=generator)
+        scales = torch.rand(p.numel(), generator=generator) + 0.5
+        return (p.detach().flatten()[order] * scales).reshape(p.shape)
+
+    with flat_weights_drawn(kept), _filled(numbers.values(), mixed):
+        yield bool(numbers)
+
+
 def trained(modules: Iterable[nn.Module]) -> list[nn.Parameter]:
     """Return the trainable floating-point parameters of these modules, without duplicates."""
     found = {id(p): p for module in modules for p in module.parameters() if _is_number(p)}
