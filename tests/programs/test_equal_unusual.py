@@ -113,10 +113,6 @@ def test_ids_are_as_large_as_numbers_of_the_source() -> None:
     assert looked(remembers, lambda x, ids: x * (ids & 15)[..., None], line).seen is None
 
 
-def kept_apart(x: Tensor, least: float) -> Tensor:
-    return x / x.norm(dim=-1, keepdim=True).clamp(min=least)
-
-
 # A program, one that parts from it at a number that stands in its source, and the second again.
 NUMBERS: dict[str, tuple[Code, Code, Code]] = {
     "one that is passed": (
@@ -125,8 +121,8 @@ NUMBERS: dict[str, tuple[Code, Code, Code]] = {
         lambda x: torch.minimum(torch.maximum(x, x.new_tensor(-500)), x.new_tensor(500)),
     ),
     "a small norm": (
-        lambda x: kept_apart(x, 1e-12),
-        lambda x: kept_apart(x, 1e-8),
+        lambda x: torch.nn.functional.normalize(x, dim=-1),
+        lambda x: x / x.norm(dim=-1, keepdim=True).clamp(min=1e-8),
         lambda x: x / torch.maximum(x.square().sum(-1, True).sqrt(), x.new_tensor(1e-8)),
     ),
 }
