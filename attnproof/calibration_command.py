@@ -23,14 +23,21 @@ if TYPE_CHECKING:
 def calibrate(
     device: DeviceOption = "auto",
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="Orders of sums in every dtype, of more terms.")
+        bool,
+        typer.Option(
+            "--thorough", help="Measure summation orders in every dtype, with more terms."
+        ),
     ] = False,
-    show: Annotated[bool, typer.Option("--show", help="What is stored; measure nothing.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Show the stored calibration; measure nothing.")
+    ] = False,
     json: JsonFile = None,
 ) -> int:
-    """Measure this machine's rounding constants: functions, orders of sums, attention kernels.
+    """Measure this machine's rounding constants.
 
-    They are stored with the backend's name and version, and rounding bounds use them from then on.
+    These are the errors of functions, the orders of summation, and the rounding of attention
+    kernels.  They are stored with the name and version of the backend; rounding bounds use them
+    from then on.
     """
     require_file(json)
     require_device(device)

@@ -44,7 +44,10 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _app(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_version, help="The version.")
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_version, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Theorems on attention and positional encodings: proved for every size, and measured."""
@@ -67,17 +70,22 @@ RECORDS = {
 
 @app.command()
 def schema(
-    table: Annotated[bool, typer.Option("--table", help="Of the table of encodings.")] = False,
-    of_sweep: Annotated[bool, typer.Option("--sweep", help="Of a sweep.")] = False,
-    code: Annotated[bool, typer.Option("--code", help="Of code that was checked.")] = False,
-    equal: Annotated[bool, typer.Option("--equal", help="Of two programs compared.")] = False,
-    classes: Annotated[bool, typer.Option("--classes", help="Of programs in classes.")] = False,
-    proof: Annotated[bool, typer.Option("--proof", help="Of what attnproof.prove found.")] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="The record of `table` and `card`.")
+    ] = False,
+    of_sweep: Annotated[bool, typer.Option("--sweep", help="The record of `sweep`.")] = False,
+    code: Annotated[bool, typer.Option("--code", help="The record of `check`.")] = False,
+    equal: Annotated[bool, typer.Option("--equal", help="The record of `equal`.")] = False,
+    classes: Annotated[bool, typer.Option("--classes", help="The record of `classes`.")] = False,
+    proof: Annotated[bool, typer.Option("--proof", help="The record of attnproof.prove.")] = False,
     calibration: Annotated[
-        bool, typer.Option("--calibration", help="Of a calibration; needs torch.")
+        bool, typer.Option("--calibration", help="The record of `calibrate` (needs torch).")
     ] = False,
 ) -> int:
-    """Print the JSON schema of a record."""
+    """Print the JSON schema of a record.
+
+    Without an option, this is the record of `run`.
+    """
     asked = {
         "--table": table,
         "--sweep": of_sweep,

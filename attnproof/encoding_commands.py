@@ -31,20 +31,24 @@ if TYPE_CHECKING:
 
 
 LawIds = Annotated[
-    list[str] | None, typer.Option("--law", metavar="ID", help="This law only; repeatable.")
+    list[str] | None, typer.Option("--law", metavar="ID", help="Decide only this law; repeatable.")
 ]
 Limit = Annotated[
     float | None,
-    typer.Option(min=0.1, metavar="SECONDS", help="That one law of one encoding may take; 20."),
+    typer.Option(
+        min=0.1, metavar="SECONDS", help="Time limit for one law of one encoding; default: 20."
+    ),
 ]
-Numeric = Annotated[bool, typer.Option("--numeric", help="Measure in torch as well.")]
+Numeric = Annotated[bool, typer.Option("--numeric", help="Also measure in torch.")]
 KNOWN = "the id of an encoding or a .py file"
 WHERE = "`attnproof list --encodings`"
 
 
 @app.command()
-def new(name: Annotated[str, typer.Argument(metavar="NAME")]) -> int:
-    """Write NAME.py, a working encoding with a card, to be changed into yours."""
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the class and its file.")],
+) -> int:
+    """Write NAME.py, a working example encoding to adapt."""
     file = new_encoding(name, Path())
     print(f"wrote {file}; its card: attnproof card {file}")
     return 0
@@ -52,14 +56,20 @@ def new(name: Annotated[str, typer.Argument(metavar="NAME")]) -> int:
 
 @app.command()
 def card(
-    names: Annotated[list[str], typer.Argument(metavar="NAME|FILE...")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME|FILE...", help="Ids of encodings, or .py files.")
+    ],
     law: LawIds = None,
     json: JsonFile = None,
     numeric: Numeric = False,
     limit: Limit = None,
     encoding: EncodingFiles = None,
 ) -> int:
-    """Show what encodings do, and each law: proved, refuted, or proved under a hypothesis."""
+    """Show encodings, and which laws each of them obeys.
+
+    Each law is proved, refuted, or proved under a hypothesis; otherwise it is undecided, or does
+    not apply.
+    """
     from .cards import Card, is_file_name, only
 
     files = [Path(name) for name in names if is_file_name(name)]
@@ -81,21 +91,22 @@ def card(
 def table(
     encodings: Annotated[
         list[str] | None,
-        typer.Option("--encodings", metavar="ID,ID..", help="These only; repeatable."),
+        typer.Option("--encodings", metavar="ID,ID..", help="Only these encodings; repeatable."),
     ] = None,
     law: LawIds = None,
     json: JsonFile = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a page for each encoding.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Write an HTML page for each encoding to this folder."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(min=0, help="Encodings decided at once; 0: one for each core.")
+        int, typer.Option(min=0, help="Number of parallel workers; 0: one per core.")
     ] = 0,
     numeric: Numeric = False,
     limit: Limit = None,
     encoding: EncodingFiles = None,
 ) -> int:
-    """Show encodings × laws: which encoding obeys which law."""
+    """Show which encodings obey which laws, as a table."""
     from .cards import Table
 
     found, laws = _loaded(encoding or (), law or ())

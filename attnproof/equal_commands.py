@@ -27,12 +27,16 @@ MOST = 2
 FAULT = 2
 
 Target = Annotated[
-    str, typer.Argument(metavar="TARGET", help="FILE.py::NAME or package.module::NAME; it is run.")
+    str,
+    typer.Argument(
+        metavar="TARGET", help="FILE.py::NAME or package.module::NAME; the code is run."
+    ),
 ]
 Other = Annotated[
     str,
     typer.Argument(
-        metavar="TARGET", help="The other one, or a specification such as attention:causal."
+        metavar="TARGET",
+        help="The second program, or a specification such as attention:causal.",
     ),
 ]
 Calls = Annotated[
@@ -40,31 +44,32 @@ Calls = Annotated[
     typer.Option(
         "--call",
         metavar="SIGNATURE",
-        help="How both are called, in axis letters; given twice, how the first and the second are.",
+        help="Call signature of both in axis letters; or one for each, if given twice.",
     ),
 ]
 Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="TEXT",
-        help="What an argument of the second is, as 'k = cat(k1, k2, dim=2)' or "
+        help="Define arguments of the second program, e.g. 'k = cat(k1, k2, dim=2)' or "
         "'K, V: joined of 2 shards along n'; repeatable.",
     ),
 ]
 Weights = Annotated[
-    str, typer.Option(metavar="TEXT", help="Which weight is which, as 'wq=q_proj.weight, ..'.")
+    str,
+    typer.Option(metavar="TEXT", help="Correspondence of weights, e.g. 'wq=q_proj.weight, ..'."),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A setting of the constructors, as hidden_size=64; 1.NAME=VALUE of the first alone.",
+        help="Constructor argument of both, e.g. hidden_size=64; 1.NAME=VALUE for the first only.",
     ),
 ]
-Limit = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="That a proof may take.")]
+Limit = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Time limit for a proof.")]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="What is not proved does not pass: the exit code is 1.")
+    bool, typer.Option("--strict", help="Exit with code 1 unless equality is proved.")
 ]
 
 
@@ -81,14 +86,15 @@ def equal(
     strict: Strict = False,
     json: JsonFile = None,
 ) -> int:
-    """Say whether two programs are the same function, for all lengths, or where they differ.
+    """Decide whether two programs compute the same function.
 
-    This runs your code.  Weights of modules are shared by their names, or as `--weights` says, so
-    that a proof holds for all weights.
+    Equality is decided for all lengths; if the programs differ, a counterexample is shown.  This
+    runs your code.  Modules share the weights that have the same name, or those that `--weights`
+    pairs, so that a proof holds for all weights.
 
-    Exit code 0: no difference was found, and the page says how that is known.  1: there is a
-    counterexample; with `--strict` also if it is not proved.  2: a usage error, or the two cannot
-    be called on the same arrays.
+    Exit code 0: no difference was found; the page says how this is known.  1: there is a
+    counterexample; with `--strict` also if equality is not proved.  2: a usage error, or the two
+    cannot be called on the same arrays.
     """
     if len(call or ()) > MOST:
         raise UsageError(f"wanted --call once for both or twice, got it {len(call or ())} times")
@@ -113,22 +119,25 @@ def classes(
         list[str],
         typer.Argument(
             metavar="TARGET...",
-            help="FILE.py::NAME or package.module::NAME, or a specification such as "
-            "attention:causal.",
+            help="FILE.py::NAME or package.module::NAME (the code is run), or a specification such "
+            "as attention:causal.",
         ),
     ],
-    call: Annotated[str, typer.Option("--call", metavar="SIGNATURE", help="Of all.")] = "",
+    call: Annotated[
+        str, typer.Option("--call", metavar="SIGNATURE", help="Call signature of all.")
+    ] = "",
     settings: Settings = None,
     seed: Seed = 0,
     limit: Limit = 20.0,
     json: JsonFile = None,
 ) -> int:
-    """Sort programs into classes of equal ones, and show what makes two classes differ.
+    """Sort programs into classes of equal functions.
 
-    This runs your code.  Each program is compared with the first of each class, as by `equal`;
-    specifications come first, and are not compared with one another.
+    The page shows what distinguishes two classes.  This runs your code.  Each program is compared
+    with the first of each class, as by `equal`; specifications come first, and are not compared
+    with each other.
 
-    Exit code 0: all are in one class.  1: there are several.  2: a usage error.
+    Exit code 0: all are in one class.  1: there are several classes.  2: a usage error.
     """
     from time import perf_counter
 

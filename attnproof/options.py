@@ -53,34 +53,40 @@ class Dtype(StrEnum):
 
 Folders = Annotated[
     list[Path] | None,
-    typer.Option("--theorems", metavar="DIR", help="Your own theorem files: a folder or a file."),
+    typer.Option(
+        "--theorems", metavar="DIR", help="Add your own theorems: a folder or a .py file."
+    ),
 ]
-ScaleOption = Annotated[Scale, typer.Option(help="Size of the arrays that are measured.")]
+ScaleOption = Annotated[Scale, typer.Option(help="Size of the measured arrays.")]
 DeviceOption = Annotated[
-    str, typer.Option(metavar="auto|cpu|cuda|mps", help="Where numbers are computed.")
+    str, typer.Option(metavar="auto|cpu|cuda|mps", help="Device for numerical computation.")
 ]
 Dtypes = Annotated[
-    list[Dtype] | None, typer.Option("--dtype", help="Measure in this dtype only; repeatable.")
+    list[Dtype] | None, typer.Option("--dtype", help="Measure only in this dtype; repeatable.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of every random input.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
 EncodingFiles = Annotated[
     list[Path] | None,
-    typer.Option("--encoding", metavar="FILE", help="A file with encodings of yours; repeatable."),
+    typer.Option(
+        "--encoding", metavar="FILE", help="Add the encodings in your .py file; repeatable."
+    ),
 ]
-NoNumeric = Annotated[bool, typer.Option("--no-numeric", help="Prove and refute only.")]
-Jobs = Annotated[int, typer.Option(min=1, help="Theorems checked at once.")]
-JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the record.")]
+NoNumeric = Annotated[
+    bool, typer.Option("--no-numeric", help="Skip measurements; only prove and refute.")
+]
+Jobs = Annotated[int, typer.Option(min=1, help="Number of parallel workers.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the record to this JSON file.")
+]
 StoreFile = Annotated[
     Path | None,
     typer.Option(
         "--store",
         metavar="FILE",
-        help="Where finished work is kept; by default in the user's cache.",
+        help="Store of finished results; by default in the user's cache folder.",
     ),
 ]
-Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Check anew what the store has, and replace it there.")
-]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Ignore stored results and replace them.")]
 
 
 def completed(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:

@@ -44,17 +44,22 @@ KINDS = {
 @app.command()
 def report(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help=f"Records; {RECORD} if none.")
+        list[Path] | None,
+        typer.Argument(metavar="[FILE]...", help=f"JSON records; default: {RECORD}."),
     ] = None,
     html: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Where the pages go; beside the first record if not told."
+            metavar="DIR", help="Folder for the pages; default: that of the first record."
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--open", help="Show them in a browser.")] = False,
+    show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
 ) -> int:
-    """Write pages from the records of a run, a table, a sweep and kernels; nothing is run."""
+    """Write HTML pages from the records of earlier commands.
+
+    The records are those that `run`, `table`, `sweep` and `scale` write with --json.  Nothing is
+    run.
+    """
     found = files or [RECORD]
     records = _records(found)
     folder = html or found[0].parent

@@ -51,39 +51,47 @@ if TYPE_CHECKING:
 FAR = (1_024, 16_384, 131_072, 1_048_576)
 """The numbers of tokens at which theorems are measured, if none is named."""
 
-Tokens = Annotated[int, typer.Option(min=1, help="Rows and keys of each head.")]
+Tokens = Annotated[
+    int, typer.Option(min=1, help="Number of tokens (queries and keys of each head).")
+]
 SomeTokens = Annotated[
     list[int] | None,
     typer.Option(
         "--tokens",
         min=2,
-        help="Rows and keys of each head, or tokens of a theorem; repeatable. "
-        f"16384 for a kernel, for theorems {', '.join(map(str, FAR))}, if none is named.",
+        help="Number of tokens; repeatable.  Default: 16384 for a kernel, "
+        f"{', '.join(map(str, FAR))} for theorems.",
     ),
 ]
-Heads = Annotated[int, typer.Option(min=1, help="Heads.")]
-Width = Annotated[int, typer.Option(min=1, help="Features of each head.")]
+Heads = Annotated[int, typer.Option(min=1, help="Number of heads.")]
+Width = Annotated[int, typer.Option(min=1, help="Features per head.")]
 ScaleDtype = Annotated[
-    list[Dtype] | None, typer.Option("--dtype", help="float32 if none is named; repeatable.")
+    list[Dtype] | None,
+    typer.Option("--dtype", help="Dtype of the inputs; repeatable; default: float32."),
 ]
 Ways = Annotated[
     list[str] | None,
     typer.Option(
         "--way",
         metavar="WAY",
-        help="sampled, clustered, alone, queries, keys or reach; by size if none; repeatable.",
+        help="Check: sampled, clustered, alone, queries, keys or reach; repeatable; default: by "
+        "size.",
     ),
 ]
-KernelName = Annotated[str, typer.Option(metavar="auto|flash|efficient|cudnn|math")]
-Causal = Annotated[bool, typer.Option("--causal", help="Each row sees keys up to its own place.")]
-Schema = Annotated[bool, typer.Option("--schema", help="Print the JSON schema of the record.")]
+KernelName = Annotated[
+    str, typer.Option(metavar="auto|flash|efficient|cudnn|math", help="Backend of the kernel.")
+]
+Causal = Annotated[bool, typer.Option("--causal", help="Apply a causal mask.")]
+Schema = Annotated[
+    bool, typer.Option("--schema", help="Print the JSON schema of the record and exit.")
+]
 
 
 @app.command()
 def scale(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID or subject]...", help="Theorems; a kernel, if none."),
+        typer.Argument(metavar="[ID or subject]...", help="Theorems; default: a kernel."),
     ] = None,
     tokens: SomeTokens = None,
     heads: Heads = 8,
@@ -94,18 +102,21 @@ def scale(
     kernel: KernelName = "auto",
     device: DeviceOption = "auto",
     seed: Seed = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Workers, of theorems.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel workers (theorems).")] = 1,
     json: JsonFile = None,
-    html: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw it on a page.")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write an HTML page with plots to this folder."),
+    ] = None,
     store: StoreFile = None,
     fresh: Fresh = False,
     theorems: Folders = None,
     schema: Schema = False,
 ) -> int:
-    """Check a fused attention kernel at realistic size, or theorems with up to a million tokens.
+    """Check a fused kernel, or theorems, at realistic sizes.
 
-    A kernel is compared with float64; for a theorem, error and bound are given at growing numbers
-    of tokens, with sampled rows.  --html draws either.
+    Without arguments, a fused attention kernel is compared with float64.  For theorems, error and
+    rounding bound are shown for increasing numbers of tokens, on sampled rows.
     """
     if schema:
         from .evidence import schema_text
@@ -257,7 +268,7 @@ def _found(
 @app.command()
 def sharded(
     name: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A theorem; a kernel, if none.")
+        str | None, typer.Argument(metavar="[ID]", help="A theorem; default: a kernel.")
     ] = None,
     scale: ScaleOption = Scale.small,
     tokens: Tokens = 16_384,
@@ -270,11 +281,12 @@ def sharded(
     seed: Seed = 0,
     json: JsonFile = None,
 ) -> int:
-    """Run one check over several devices: torchrun --nproc-per-node 2 -m attnproof sharded.
+    """Run one check distributed over several devices.
 
-    Heads, or rows of the queries, are distributed; every process compares its own sampled rows with
-    float64, and process 0 reports the worst of all.  For a theorem, each equation is evaluated on
-    shards.
+    Start it with torchrun: torchrun --nproc-per-node 2 -m attnproof sharded
+
+    Heads or query rows are distributed; each process compares its own sampled rows with float64,
+    and process 0 reports the worst result.  For a theorem, each equation is evaluated on shards.
     """
     require_device(device)
     require_file(json)

@@ -47,52 +47,62 @@ class EngineChoice(StrEnum):
 @app.command()
 def sweep(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID or subject]...", help="All, if none.")
+        list[str] | None,
+        typer.Argument(metavar="[ID or subject]...", help="Default: all theorems."),
     ] = None,
     controls: Annotated[
-        bool, typer.Option("--controls", help="The theorems' negative controls as well.")
+        bool, typer.Option("--controls", help="Also measure the negative controls.")
     ] = False,
     implementation: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="This one only; repeatable; all that serve, if none."),
+        typer.Option(
+            metavar="NAME", help="Only this implementation; repeatable; default: all that apply."
+        ),
     ] = None,
     dtype: Dtypes = None,
     scale: Annotated[
-        list[Scale] | None, typer.Option(help="Size of the arrays; repeatable.")
+        list[Scale] | None, typer.Option(help="Size of the arrays; repeatable; default: small.")
     ] = None,
     tokens: Annotated[
-        list[int] | None, typer.Option(min=2, help="So many tokens instead; repeatable.")
+        list[int] | None,
+        typer.Option(min=2, help="Number of tokens, in place of that of the scale; repeatable."),
     ] = None,
     distribution: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|all", help="Of the inputs; repeatable; normal, if none."),
+        typer.Option(metavar="NAME|all", help="Input distribution; repeatable; default: normal."),
     ] = None,
     design: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
     seeds: Annotated[
-        str, typer.Option(metavar="FIRST:END", help="Seeds from the first on, without the end.")
+        str, typer.Option(metavar="FIRST:END", help="Range of seeds; END is excluded.")
     ] = "0:1",
     device: Annotated[
-        list[str] | None, typer.Option(metavar="auto|cpu|cuda|mps", help="Repeatable.")
+        list[str] | None,
+        typer.Option(metavar="auto|cpu|cuda|mps", help="Device; repeatable; default: auto."),
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Workers.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel workers.")] = 2,
     engine: Annotated[
-        EngineChoice, typer.Option(help="Processes, threads, or a Ray cluster.")
+        EngineChoice, typer.Option(help="Run cells in processes, threads, or a Ray cluster.")
     ] = EngineChoice.loky,
     address: Annotated[
-        str, typer.Option(help="Of a Ray cluster; without one, Ray is started here.")
+        str, typer.Option(help="Address of a Ray cluster; default: start Ray on this machine.")
     ] = "",
     limit: Annotated[
-        float | None, typer.Option(min=0.01, metavar="SECONDS", help="That a cell may take.")
+        float | None, typer.Option(min=0.01, metavar="SECONDS", help="Time limit for each cell.")
     ] = None,
     memory: Annotated[
-        float | None, typer.Option(min=0.01, metavar="GiB", help="That a cell may take more.")
+        float | None,
+        typer.Option(min=0.01, metavar="GiB", help="Additional memory that a cell may use."),
     ] = None,
     json: JsonFile = None,
     store: StoreFile = None,
     fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
-    """Measure statements in every combination; finished cells are stored, and not repeated."""
+    """Measure statements in every combination of settings.
+
+    A cell is one statement in one implementation, dtype, size, input distribution, seed and device.
+    Finished cells are stored and not measured again.
+    """
     catalogue, _ = loaded(theorems)
     require_known(names or (), catalogue.names, "the id or subject of a theorem")
     chosen = catalogue.select(names or ())

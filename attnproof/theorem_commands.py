@@ -52,15 +52,15 @@ if TYPE_CHECKING:
 @app.command("list")
 def list_theorems(
     encodings: Annotated[
-        bool, typer.Option("--encodings", help="The encodings and the laws instead.")
+        bool, typer.Option("--encodings", help="List encodings and their laws instead.")
     ] = False,
     encoding: EncodingFiles = None,
     code_laws: Annotated[
-        bool, typer.Option("--code-laws", help="The laws of real code instead.")
+        bool, typer.Option("--code-laws", help="List the laws of PyTorch code instead.")
     ] = False,
     theorems: Folders = None,
 ) -> int:
-    """List the theorems, by subject, and the documents; or encodings, or the laws of code."""
+    """List theorems and documents, or encodings, or laws of code."""
     if code_laws and (encodings or encoding):
         raise UsageError("wanted one list, got --code-laws and encodings; give one of them")
     if code_laws:
@@ -81,12 +81,12 @@ def show(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="ID...", help="Of theorems or claims.", autocompletion=statement_ids
+            metavar="ID...", help="Ids of theorems or claims.", autocompletion=statement_ids
         ),
     ],
-    steps: Annotated[bool, typer.Option("--steps", help="Every kernel step as well.")] = False,
+    steps: Annotated[bool, typer.Option("--steps", help="Show every kernel step.")] = False,
     sympy: Annotated[
-        bool, typer.Option("--sympy", help="Both sides as SymPy expressions instead.")
+        bool, typer.Option("--sympy", help="Show both sides as SymPy expressions instead.")
     ] = False,
     scale: ScaleOption = Scale.small,
     device: DeviceOption = "auto",
@@ -95,7 +95,11 @@ def show(
     no_numeric: NoNumeric = False,
     theorems: Folders = None,
 ) -> int:
-    """Show theorems: statement, proof, assumptions, numbers, control; claims: what decides them."""
+    """Show theorems with proof and evidence, or claims.
+
+    A theorem is shown with its statement, proof, assumptions, measurements and negative control; a
+    claim with the statements and demonstrations that decide it.
+    """
     catalogue, ledger = loaded(theorems)
     ids = (*catalogue.ids, *ledger.ids)
     for name in names:
@@ -125,14 +129,15 @@ def claims(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[ID or document]...", help="All, if none.", autocompletion=statement_ids
+            metavar="[ID or document]...", help="Default: all claims.", autocompletion=statement_ids
         ),
     ] = None,
     verdict: Annotated[
-        list[str] | None, typer.Option(help="Show only this one, by its first words; repeatable.")
+        list[str] | None,
+        typer.Option(help="Show only claims with this verdict (or prefix); repeatable."),
     ] = None,
     numeric: Annotated[
-        bool, typer.Option("--numeric/--no-numeric", help="Measure the statements as well.")
+        bool, typer.Option("--numeric/--no-numeric", help="Also measure the statements.")
     ] = False,
     scale: ScaleOption = Scale.small,
     device: DeviceOption = "auto",
@@ -144,9 +149,10 @@ def claims(
     fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
-    """Show claims of the documents, each with its verdict, derived from what decides it.
+    """Show the claims of the documents with their verdicts.
 
-    A table should be quick, so nothing is measured unless --numeric asks for it.
+    A verdict is derived from the statements and demonstrations that decide the claim.  Statements
+    are measured only with --numeric.
     """
     from .ledger import VERDICTS
 
@@ -179,7 +185,7 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="[ID, subject or document]...",
-            help="All, if none.",
+            help="Default: everything.",
             autocompletion=statement_ids,
         ),
     ] = None,
@@ -189,13 +195,19 @@ def run(
     seed: Seed = 0,
     jobs: Jobs = 1,
     json: JsonFile = None,
-    html: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the report.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write an HTML report to this folder.")
+    ] = None,
     no_numeric: NoNumeric = False,
     store: StoreFile = None,
     fresh: Fresh = False,
     theorems: Folders = None,
 ) -> int:
-    """Check theorems and claims; the exit code is 0 if everything is as expected."""
+    """Check theorems and claims.
+
+    Exit code 0: everything is as expected.  1: something is not.  2: a usage error, or an internal
+    error of attnproof.
+    """
     catalogue, ledger = loaded(theorems)
     require_known(names or (), (*catalogue.names, *ledger.names))
     require_file(json)

@@ -329,7 +329,7 @@ def test_a_former_id_of_a_law_is_taken_for_the_present_one_and_said_so(
 def test_help_says_that_code_is_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--help"]) == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "importing the file given on the command line runs what stands in it" in told
+    assert "This runs your code: the file named on the command line is imported" in told
 
 
 def test_the_laws_of_code_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
