@@ -141,11 +141,11 @@ def reasons(cell: CellRecord) -> Iterator[str]:
         if isinstance(part, MeasuredEvidence)
     )
     if numbers:
-        yield f"in numbers: {', '.join(f'{count} {told}' for told, count in numbers.items())}"
+        yield f"measured: {', '.join(f'{count} {told}' for told, count in numbers.items())}"
 
 
 def _short(line: str) -> str:
-    return shorten(line, LONG, placeholder=" … (the record has it whole)")
+    return shorten(line, LONG, placeholder=" … (in full in the record)")
 
 
 def counted(record: TableRecord) -> str:
@@ -186,7 +186,7 @@ def faults(record: TableRecord) -> Iterable[str]:
     for (encoding, why), laws in stopped.items():
         yield f"! {encoding}, {_named(laws)}: {why}"
     if record.unfinished:
-        yield f"! interrupted; not whole: {', '.join(record.unfinished)}"
+        yield f"! interrupted; incomplete: {', '.join(record.unfinished)}"
 
 
 def _named(laws: list[str]) -> str:

@@ -276,7 +276,7 @@ def _measured(entry: ClaimEntry, known: Mapping[str, TheoremRecord]) -> str:
                 for e in evidence
                 if isinstance(e, MeasuredEvidence) and e.status != "skipped"
             ]
-    return f"{sum(found)} of {len(found)} as they must be" if found else ""
+    return f"{sum(found)} of {len(found)} as required" if found else ""
 
 
 def name_of(record: DecidingRecord) -> str:
@@ -299,6 +299,6 @@ def _evidence(
         parts.setdefault(f"{words}{record.verdict}", []).append(f"{name_of(record)}{under}")
     for name, found in examples.items():
         parts.setdefault(found.outcome if found else "undecided", []).append(name)
-    told = [f"no statement by itself: {entry.unstated}"] * bool(entry.unstated)
+    told = [f"not a statement by itself: {entry.unstated}"] * bool(entry.unstated)
     told += [f"{words}: {', '.join(names)}" for words, names in parts.items()]
     return "; ".join(told + [f"numbers: {measured}"] * bool(measured))

@@ -133,7 +133,7 @@ def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequ
     """Return the encodings, including those of these files, and the laws that were asked for."""
     for file in files:
         if not file.exists():
-            raise UsageError(f"wanted {KNOWN}, got {file}, which is not there; check the path")
+            raise UsageError(f"wanted {KNOWN}, got {file}, which does not exist; check the path")
         if file.is_dir() or file.suffix != ".py":
             raise UsageError(f"wanted a .py file with encodings, got {file}; name the file")
     with held_back():
@@ -286,21 +286,23 @@ def new_encoding(name: str, folder: Path) -> Path:
     if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii():
         raise UsageError(
             f"wanted a name for a class and its file, such as my_encoding, got {name!r}; "
-            "letters, digits and _ only, and no word of Python"
+            "letters, digits and _ only, and not a Python keyword"
         )
     words = [word for word in re.split(r"_+", name) if word]
     made = "".join(word[0].upper() + word[1:] for word in words)
     if not words or not made.isidentifier():
         raise UsageError(f"wanted a name that begins with a letter, got {name!r}")
     if made == "Encoding":
-        raise UsageError(f"the name {name} is that of the class all encodings are made from")
+        raise UsageError(
+            f"the name {name} is that of the base class of encodings; choose another name"
+        )
     file = folder / f"{name}.py"
     text = TEXT.format(name=made, title=" ".join(words), file=file.name)
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
-        raise UsageError(f"{file} is there and is not overwritten; choose another name") from None
+        raise UsageError(f"{file} exists and is not overwritten; choose another name") from None
     except OSError as error:
         why = error.strerror or error
         raise UsageError(f"wanted to write {file}, but {why}; go to another folder") from None

@@ -36,7 +36,7 @@ class ProgramRecord(Record):
     place: str = Field(description="File and line.")
     call: str = Field(description="How it was called, in axis letters.")
     arguments: dict[str, str] = Field(
-        description="For each array that it takes, the shared array that it was given."
+        description="The shared array that is passed for each array argument."
     )
 
 
@@ -70,19 +70,21 @@ class EqualRecord(Record):
     verdict: SameVerdict
     why: str
     line: str = Field(description="The line of the verdict, with every condition.")
-    conditions: tuple[Condition, ...] = Field(description="Under which it is proved.")
+    conditions: tuple[Condition, ...] = Field(description="The conditions of the proof.")
     counterexample: SeenRecord | None
     parted: PartedRecord | None
-    error: Real = Field(description="The largest difference that was met, beside its bound.")
-    bound: Real = Field(description="What rounding allows there.")
-    calls: int = Field(ge=0, description="How many calls of both were compared.")
+    error: Real = Field(description="The difference that is largest relative to its bound.")
+    bound: Real = Field(description="The rounding bound there.")
+    calls: int = Field(ge=0, description="Number of calls of both programs that were compared.")
     formats: tuple[str, ...]
-    weights: tuple[str, ...] = Field(description="Parameters that both programs were given.")
+    weights: tuple[str, ...] = Field(description="Parameters that were given to both programs.")
     remarks: tuple[str, ...]
     seed: int
     seconds: float = Field(ge=0)
-    again: str = Field(description="The command that shows it again.")
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+    again: str = Field(description="The command that reproduces it.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class MemberRecord(Record):
@@ -198,12 +200,12 @@ def _written(told: object) -> str:
 
 
 SAYS = {
-    "proved": "one function, for all inputs and all lengths of its conditions",
-    "exact": "one function where it was run, without rounding in finite fields",
-    "measured": "the same up to rounding where it was run; not known beyond",
+    "proved": "the same function, for all inputs and all lengths that satisfy its conditions",
+    "exact": "the same function where it was run, without rounding in finite fields",
+    "measured": "the same function up to rounding where it was run; not known beyond",
     "undecided": "not known",
-    "counterexample": "two functions",
-    "internal error": "a fault of attnproof",
+    "counterexample": "different functions",
+    "internal error": "an error of attnproof itself",
 }
 WIDEST = 100
 
@@ -224,7 +226,7 @@ def page(record: EqualRecord) -> Iterator[Line]:
         yield from (Line(f"  {line}", hang=2) for line in witness_lines(record.counterexample))
     if record.parted is not None:
         yield EMPTY
-        yield Line("  they part here:")
+        yield Line("  they differ from here:")
         yield from _parted(record.parted)
     yield from (Line(f"  remark: {remark}", "yellow", 2) for remark in record.remarks)
     yield EMPTY
@@ -244,7 +246,7 @@ def _given(program: ProgramRecord) -> Iterator[str]:
 
 def _parted(parted: PartedRecord) -> Iterator[Line]:
     for name, step in (("first", parted.first), ("second", parted.second)):
-        told = "no operation of torch that the other lacks" if step is None else str(step)
+        told = "no torch operation that the other lacks" if step is None else str(step)
         yield Line(f"    {name:<7}{told}", hang=7)
 
 

@@ -72,7 +72,9 @@ def require_id(name: str, ids: Sequence[str], members: Sequence[str], kind: str)
     """Refuse what is not an id; for a subject or a document, ``members`` are the ids in it."""
     if name not in ids and members:
         told = ", ".join(members)
-        raise UsageError(f"show wants an id; {name} is a {kind}, its ids are {told}")
+        raise UsageError(
+            f"wanted the id of a theorem or a claim, got the {kind} {name!r}; its ids are {told}"
+        )
     where = "`attnproof list` for theorems, `attnproof claims` for claims"
     require_known([name], ids, "the id of a theorem or a claim", where)
 
@@ -103,7 +105,7 @@ def require_file(*paths: Path | None) -> None:
         if path.is_dir():
             raise UsageError(f"wanted a file to write to, got the folder {path}; name a file in it")
         if path.exists() and not os.access(path, os.W_OK):
-            raise UsageError(f"wanted a file to write to, got {path}, which may only be read")
+            raise UsageError(f"wanted a file to write to, got {path}, which is read-only")
         require_writable(path.parent)
 
 
@@ -111,7 +113,7 @@ def require_theorems(place: Path, files: Sequence[Path]) -> None:
     """Refuse a place without theorem files, or that does not exist; ``files`` are its files."""
     wanted = "wanted a folder or a .py file of theorems"
     if not place.exists():
-        raise UsageError(f"{wanted}, got {place}, which is not there; check the path")
+        raise UsageError(f"{wanted}, got {place}, which does not exist; check the path")
     if not place.is_dir() and place.suffix != ".py":
         raise UsageError(f"{wanted}, got {place}, which is neither; check the path")
     if not files:

@@ -95,7 +95,7 @@ class UseRecord(Record):
     """A fact that a proof rests on: a law or an earlier conclusion, at the values used."""
 
     formula: Formula
-    source: str = Field(description="The conclusion that it is; empty for a hypothesis.")
+    source: str = Field(description="The conclusion that it comes from; empty for a hypothesis.")
 
 
 class ProvedEvidence(Record):
@@ -104,7 +104,7 @@ class ProvedEvidence(Record):
     kind: Literal["proved"] = "proved"
     says: str
     instance: Formula | None = Field(
-        default=None, description="For an existence: the array that does it."
+        default=None, description="For an existence statement: the array that satisfies it."
     )
     uses: tuple[UseRecord, ...] = ()
     steps: int = Field(ge=0)
@@ -112,8 +112,9 @@ class ProvedEvidence(Record):
     assumptions: tuple[str, ...]
     readings: tuple[str, ...] = Field(
         default=(),
-        description='Under what it means what it says, phrases that follow "if": divisors not 0, '
-        "and the like; they are part of the verdict.",
+        description="Conditions under which its expressions have their usual meaning, phrases "
+        'that follow "if", '
+        "such as divisors that are not 0; part of the verdict.",
     )
     seconds: float = Field(ge=0)
 
@@ -127,7 +128,7 @@ class WitnessRecord(Record):
     place: tuple[int, ...]
     left: str
     right: str
-    gap: str = Field(description="A number that |left - right| certainly reaches.")
+    gap: str = Field(description="A certified lower bound on |left - right|.")
     certified_by: str
 
 
@@ -145,7 +146,7 @@ class IllTypedEvidence(Record):
 
     kind: Literal["ill-typed"] = "ill-typed"
     says: str
-    error: str = Field(description="The two axes that meet and have different lengths.")
+    error: str = Field(description="The two axes of different lengths that should be equal.")
     seconds: float = Field(ge=0)
 
 
@@ -156,14 +157,16 @@ class MisreadEvidence(Record):
     """
 
     kind: Literal["misread"] = "misread"
-    says: str = Field(description="The conclusion where they part; empty for a hypothesis too.")
-    part: str = Field(description="Which side, step or hypothesis.")
+    says: str = Field(
+        description="The conclusion in which they differ; empty for a hypothesis too."
+    )
+    part: str = Field(description="The side, step or hypothesis.")
     sizes: dict[str, int]
     values: dict[str, str]
     place: tuple[int, ...]
-    code: str = Field(description="What the code gives there.")
-    term: str = Field(description="What its term gives there.")
-    text: str = Field(description="All of it in one line.")
+    code: str = Field(description="The value of the code there.")
+    term: str = Field(description="The value of its term there.")
+    text: str = Field(description="The whole of it in one line.")
     seconds: float = Field(ge=0)
 
 
@@ -173,9 +176,9 @@ class PolicyRecord(Record):
     policy: Policy
     status: Status
     ratio: Number | None = Field(
-        description="The largest error over its bound, or |z| over its limit; null when skipped."
+        description="The largest ratio of error to bound, or of |z| to its limit; null if skipped."
     )
-    told: str = Field(description="The place or direction; why it was not applied.")
+    told: str = Field(description="The entry or direction; if skipped, why it was not applied.")
 
     @field_validator("ratio", mode="before")
     @classmethod
@@ -193,24 +196,32 @@ class MeasuredEvidence(Record):
     dtype: str
     sizes: dict[str, int]
     seed: int
-    sampled: str = Field(description="What was looked at, in words.")
-    error: Number | None = Field(description="The difference there; null only when skipped.")
-    tolerance: Number | None = Field(description="The rounding bound at that place.")
-    worst: tuple[int, ...] = Field(description="The entry where error over tolerance is largest.")
+    sampled: str = Field(description="What was examined, in words.")
+    error: Number | None = Field(
+        description="The difference at the worst entry; null only if skipped."
+    )
+    tolerance: Number | None = Field(description="The rounding bound at that entry.")
+    worst: tuple[int, ...] = Field(
+        description="The entry with the largest ratio of error to tolerance."
+    )
     seconds: float = Field(ge=0)
     status: Status
     reason: str
     rounding: str = Field(
         default="",
         validation_alias=AliasChoices("rounding", "profile"),
-        description="The model behind the tolerance, in words.",
+        description="The rounding model of the tolerance, in words.",
     )
-    distribution: str = Field(default="normal", description="The input distribution that decided.")
-    distributions: tuple[str, ...] = Field(default=("normal",), description="All that were tried.")
+    distribution: str = Field(
+        default="normal", description="The input distribution that decided the outcome."
+    )
+    distributions: tuple[str, ...] = Field(
+        default=("normal",), description="All input distributions that were tried."
+    )
     policies: tuple[PolicyRecord, ...] = Field(
         default=(),
         validation_alias=AliasChoices("policies", "judged"),
-        description="What each policy says; violated if any says so.",
+        description="The outcome of each policy; the measurement is violated if any policy is.",
     )
 
     @classmethod
@@ -230,16 +241,20 @@ class ExactEvidence(Record):
     kind: Literal["exact"] = "exact"
     says: str
     primes: tuple[int, ...] = Field(
-        description="The fields: each prime divides the next less one. Empty only when skipped."
+        description="The primes of the fields: each divides the next minus one. Empty only if "
+        "skipped."
     )
     sizes: dict[str, int]
     seed: int
-    compared: int = Field(ge=0, description="The entries that were compared.")
-    undefined: int = Field(ge=0, description="Entries left out: a denominator was 0 there.")
+    compared: int = Field(ge=0, description="Number of entries that were compared.")
+    undefined: int = Field(
+        ge=0, description="Number of entries left out because a denominator was 0."
+    )
     worst: tuple[int, ...] = Field(default=(), description="The first entry that differs.")
     status: Literal["held", "violated", "skipped"]
     error: str = Field(
-        description="A bound on the probability that a false equation passes; may be empty."
+        description="A bound on the probability that a false equation passes; empty if none is "
+        "known."
     )
     argument: str = Field(description="Why the bound holds, or why none is known.")
     reason: str = Field(description="Why it was skipped.")
@@ -266,17 +281,18 @@ class DerivedEvidence(Record):
     kind: Literal["derived"] = "derived"
     says: str = ""
     status: Literal["derived", "refused", "not derived"]
-    why: str = Field(description="Why it was not derived, or where it certainly fails.")
+    why: str = Field(description="Why it was not derived, or where it is known to fail.")
     sizes: tuple[dict[str, int], ...] = Field(
-        description="The sizes at which every conclusion was derived, or one refused."
+        description="The sizes at which every conclusion was derived, or at which one was refused."
     )
     cases: int = Field(
-        ge=0, description="Choices of permutations, maps, masks, indices and natural numbers."
+        ge=0,
+        description="Number of choices of permutations, maps, masks, indices and natural numbers.",
     )
-    all_cases: int = Field(ge=0, description="How many there are at these sizes.")
-    natural: bool = Field(description="Whether natural numbers were taken from 0 to 3.")
+    all_cases: int = Field(ge=0, description="Number of such choices at these sizes.")
+    natural: bool = Field(description="Whether natural numbers were restricted to 0 to 3.")
     sides: tuple[SidesRecord, ...] = Field(
-        default=(), description="The conclusions at the first sizes, where they are short."
+        default=(), description="The conclusions at the first sizes, if they are short."
     )
     seconds: float = Field(ge=0)
 
@@ -295,7 +311,7 @@ class InternalErrorEvidence(Record):
 
     kind: Literal["internal error"] = "internal error"
     says: str
-    why: str = Field(description="Which side stopped, with what and where.")
+    why: str = Field(description="The side that stopped, the exception, and where it was raised.")
     traceback: str
     seconds: float = Field(ge=0)
 

@@ -35,15 +35,15 @@ from .symbolic.statement import Statement
 LIMIT = 20.0  # seconds of the thread that a law may take
 PROOF, WITNESS = 0.5, 0.1  # shares of the limit for one proof, and for one witness
 BRIEF = 1.0  # seconds for a proof, before a witness is sought elsewhere
-SAME = "for all sizes: the two sides are one expression"
+SAME = "for all sizes: both sides are the same expression"
 IN_A_ROW = "whole positions in a row"
 UNKNOWN = "; whether it holds without the hypothesis is open"
-NEITHER = "; nor is it decided without the hypothesis"
+NEITHER = "; it is undecided without the hypothesis too"
 ENCODED, SCORED = "encoded tokens", "the scores"
 ON_TOKENS = ("add", "rotate", "query", "key")
 ON_SCORES = (*ON_TOKENS, "relate", "bias", "sees", "scores")
-NOT_ENCODED = "it leaves tokens as they are, and acts elsewhere"
-NOT_SCORED = "it leaves scores as they are, and acts elsewhere"
+NOT_ENCODED = "it does not change tokens, and acts elsewhere"
+NOT_SCORED = "it does not change scores, and acts elsewhere"
 
 
 def decided(kind: type[Encoding], law: EncodingLaw, *, limit_seconds: float = LIMIT) -> CellRecord:
@@ -64,7 +64,7 @@ def decided(kind: type[Encoding], law: EncodingLaw, *, limit_seconds: float = LI
             error = str(misread).removeprefix(f"{kind.__name__}.")
             found = _made(kind, law, "misread", str(misread), error=error, evidence=(part,))
         except OutOfTime:
-            told = f"nothing was known of it after {limit_seconds:g} s"
+            told = f"it was not decided within {limit_seconds:g} s"
             none = UndecidedEvidence(says="", why=told, seconds=perf_counter() - start)
             found = _made(kind, law, "undecided", told, evidence=(none,))
     return found.model_copy(update={"seconds": perf_counter() - start})
@@ -229,7 +229,7 @@ def _untried(kind: type[Encoding], law: EncodingLaw, tried: tuple[tuple[str, ...
     """Return, in words, the hypotheses on what the law is about that were not tried."""
     words = kind.hypotheses()
     return "".join(
-        f"; not tried, for no values are known that obey it: {words[name]}"
+        f"; not tried, as no values are known that satisfy it: {words[name]}"
         for name in words
         if set(letters(kind(), name)) <= set(law.letters)
         and not any(name in under for under in tried)
@@ -294,11 +294,11 @@ def _answered(kind: type[Encoding], law: EncodingLaw, answer: Answer, seconds: f
 
 
 DTYPES = ("float64", "float32", "bfloat16")
-SHOWN = "its witness, whose gap is certified, says more than a draw"
-FORM = "it is decided by the form of what the encoding makes, which is not an equation to compute"
-SOME = "it claims a difference for some inputs, which no draw refutes"
+SHOWN = "its witness has a certified gap, which says more than a random draw"
+FORM = "it is decided by the form of what the encoding computes, not by an equation to measure"
+SOME = "it claims a difference for some inputs, which no random draw refutes"
 UNDEFINED = (
-    "the exact value is no number there either: every key of a row is hidden, or it is too large "
+    "the exact value is not a number either: every key of a row is hidden, or it is too large "
     "for float64 even at small positions"
 )
 
@@ -400,10 +400,10 @@ def _judged(
     held = [part for part in found if part.status == "held"]
     against = [part for part in found if part.status == "violated"]
     beyond = [part for part in found if part.status == "non-finite"]
-    said = f"; a number speaks against it ({against[0].dtype})" if against else ""
-    said += f"; a number overflowed ({beyond[0].dtype})" if beyond else ""
+    said = f"; a measurement contradicts it ({against[0].dtype})" if against else ""
+    said += f"; a measurement overflowed ({beyond[0].dtype})" if beyond else ""
     wrong = any(part.status == "violated" for part in exact)
-    said += "; a finite field speaks against it" if wrong else ""
+    said += "; it fails in a finite field" if wrong else ""
     said += f"; measuring failed: {failed}" if failed else ""
     if cell.verdict == "undecided" and held and not said:
         dtypes = ", ".join(dict.fromkeys(part.dtype for part in held))

@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     from .symbolic.decision import Decision
 
 
-ELSEWHERE = "Where a condition of the verdict fails, 1/0 counts as 0 and nothing useful is said."
+ELSEWHERE = (
+    "Where a condition of the verdict fails, 1/0 is taken as 0; nothing useful is said there."
+)
 RELATIONS = {">=": "≥", "!=": "≠"}
 STEPS = 2000  # kernel steps of a link that are shown: derivations share parts
 
@@ -120,7 +122,7 @@ def _lines(record: TheoremRecord | ProofRecord, steps: Sequence[Sequence[str]]) 
         yield ""
     expected = "as expected" if record.verdict == record.expected else f"expected {record.expected}"
     if record.verdict == record.expected and not record.ok:
-        expected = "the expected verdict, but its numbers or its negative control are not"
+        expected = "the verdict is as expected, but its numbers or its negative control are not"
     told = f" ({expected})" * (record.control is not None)
     yield from filled(_line(record, record) + told, 0)
     for line in against_it(record):
@@ -171,7 +173,7 @@ def _givens(record: StatementRecord) -> Iterator[str]:
 def _sizes(record: StatementRecord) -> Iterator[str]:
     if record.sizes:
         told = ", ".join(f"{s.name}" + (f" ({s.role})" * (s.role != "size")) for s in record.sizes)
-        yield from filled(f"for every {told} from 1 on", 2, 2)
+        yield from filled(f"for every {told} ≥ 1", 2, 2)
 
 
 def _chain(chain: Sequence[LinkRecord], steps: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -292,7 +294,7 @@ def kernel_steps(decision: Decision) -> list[list[str]]:
             for line in step_lines(number, step)
         ]
         if link.steps > STEPS:
-            lines += filled(f"cut: {link.steps - STEPS} more steps", 10, 4)
+            lines += filled(f"{link.steps - STEPS} more steps not shown", 10, 4)
         shown.append(lines)
     return shown
 
@@ -305,9 +307,9 @@ def step_lines(number: int, step: StepRecord) -> Iterator[str]:
 
 
 ROLES = {
-    "printed": "what is printed",
-    "disproof": "shows that what is printed is false",
-    "corrected": "what is right",
+    "printed": "the printed statement",
+    "disproof": "disproof of the printed statement",
+    "corrected": "the corrected statement",
 }
 
 
@@ -323,13 +325,13 @@ def _claim_lines(claim: ClaimRecord, results: Results) -> Iterator[str]:
     yield ""
     expected = "as expected" if claim.verdict == claim.expected else f"expected {claim.expected}"
     if claim.verdict == claim.expected and not claim.ok:
-        expected = "the expected verdict, but something speaks against it"
+        expected = "the verdict is as expected, but something speaks against it"
     yield from filled(f"{sign(claim.verdict)} ({expected})", 0)
     yield from (line for why in claim.why for line in filled(f"! {why}", 2, 2))
     yield from section("Claim", [filled(claim.says)])
-    yield from section("Why what is printed is not a statement", [filled(claim.unstated)])
-    mends = f", by another {claim.mends}" if claim.mends else ""
-    yield from section(f"What is right{mends}", [filled(claim.correction)])
+    yield from section("Why the printed text is not a statement", [filled(claim.unstated)])
+    mends = f" of the {claim.mends}" if claim.mends else ""
+    yield from section(f"Correction{mends}", [filled(claim.correction)])
     yield from section(f"Why it is {claim.verdict}", [filled(claim.reason)])
     yield from section("How it is known", [_deciding(claim.statements)])
     shown = {record.id: record for record in results.demonstrations}

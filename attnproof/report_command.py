@@ -121,7 +121,7 @@ def _read(kind: type[R], file: Path) -> R:
     except ValidationError as error:
         why = " ".join(str(error).split("\n")[1:3])
         raise UsageError(
-            f"{file} is no record of this version ({why}); run it again to have one"
+            f"{file} is not a record of this version ({why}); run the command again"
         ) from None
 
 
@@ -143,7 +143,7 @@ def _written(records: Records, folder: Path) -> Path:
         return write_report(results, folder, table, kinds, far)
     if table is not None and far:
         raise UsageError(
-            "a table and what was measured at scale are pages beside those of a run: name the "
+            "pages of a table and of measurements at scale are part of a report of a run: name the "
             "record of `attnproof run --json FILE` as well"
         )
     if table is not None:

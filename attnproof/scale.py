@@ -42,20 +42,24 @@ class WayRecord(Record):
     width: int = Field(ge=1)
     causal: bool
     seed: int
-    looked: str = Field(description="Which rows were compared, and with what.")
-    misses: str = Field(description="What could pass all the same, with its probability.")
+    looked: str = Field(description="The rows that were compared, and the reference.")
+    misses: str = Field(description="Errors that could be missed, with their probability.")
     status: Status
     error: Number | None = Field(description="The difference at the worst entry.")
-    tolerance: Number | None = Field(description="The rounding bound there; 0 for equal bits.")
+    tolerance: Number | None = Field(
+        description="The rounding bound there; 0 if bits must be equal."
+    )
     worst: tuple[int, ...] = Field(description="Head, row and column of that entry.")
     reason: str
-    rounding: str = Field(description="The model behind the tolerance.")
+    rounding: str = Field(description="The rounding model of the tolerance.")
     policies: tuple[PolicyRecord, ...] = Field(validation_alias=AliasChoices("policies", "judged"))
-    seconds: float = Field(ge=0, description="Of the check, the kernel included.")
+    seconds: float = Field(ge=0, description="Duration of the check, including the kernel.")
     kernel_seconds: float = Field(ge=0)
-    forwards: float = Field(ge=0, description="The seconds in forwards over all rows; 0: none.")
+    forwards: float = Field(
+        ge=0, description="The duration in units of one forward over all rows; 0 if not measured."
+    )
     bytes_of_inputs: int = Field(ge=0)
-    bytes_beyond: int | None = Field(description="Peak memory beyond the inputs, where known.")
+    bytes_beyond: int | None = Field(description="Peak memory beyond the inputs, if known.")
 
     @classmethod
     def of(cls, found: object, **more: object) -> Self:
@@ -69,7 +73,7 @@ class ScaleRecord(Record):
     """All ways that one command tried."""
 
     version: Literal[2] = 2
-    made: str = Field(description="When, as an ISO date and time.")
+    made: str = Field(description="Date and time of creation, in ISO format.")
     attnproof: str
     torch: str
     threads: int = Field(ge=1)
@@ -78,7 +82,7 @@ class ScaleRecord(Record):
         default=(), description="Ways that an interrupted run did not reach."
     )
     errors: tuple[InternalErrorEvidence, ...] = Field(
-        default=(), description="Errors of attnproof itself, which ended the run."
+        default=(), description="Errors of attnproof itself that ended the run."
     )
 
     @property
@@ -126,7 +130,7 @@ class ShardedRecord(Record):
     """A theorem, evaluated by several processes together."""
 
     version: Literal[2] = 2
-    made: str = Field(description="When, as an ISO date and time.")
+    made: str = Field(description="Date and time of creation, in ISO format.")
     attnproof: str
     torch: str
     theorem: str
@@ -203,7 +207,7 @@ def _scale_table(record: ScaleRecord) -> Table:
         "MiB",
         title=f"{first.kernel} on {first.device}: {first.heads} heads{tokens} of {first.width} "
         f"features{', causal' * first.causal}",
-        caption="share: of a policy's limit, above 1 a no; MiB: beyond the inputs",
+        caption="share: of a policy's limit, violated above 1; MiB: beyond the inputs",
     )
     for way in record.ways:
         beyond = "" if way.bytes_beyond is None else f"{way.bytes_beyond / 2**20:.0f}"

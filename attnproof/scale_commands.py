@@ -218,7 +218,7 @@ def calls_of(
         for call in calls:
             _ = call.profile  # looked up here, before anything is drawn or run
     except NotCalibrated as reason:
-        raise UsageError(f"wanted constants of rounding for a tolerance: {reason}") from None
+        raise UsageError(f"wanted rounding constants for a tolerance: {reason}") from None
     return calls
 
 

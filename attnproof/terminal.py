@@ -91,8 +91,8 @@ def conditions(record: TheoremRecord) -> Iterator[str]:
 def _legend(results: Results) -> Iterator[str]:
     """Yield what the columns mean, and how many measurements were skipped."""
     found = [status for record in results.theorems for status in _statuses(record)]
-    held = "; numbers: held of all, or violated of all if it is false" if found else ""
-    yield f"steps: of the kernel{held}"
+    held = "; numbers: held (violated, if the statement is false) of all" if found else ""
+    yield f"steps: kernel steps{held}"
     yield from _also(results)
     if skipped := found.count("skipped"):
         yield f"{skipped} of {len(found)} measurements skipped; `attnproof show ID` says why"
@@ -153,7 +153,7 @@ def _also(results: Results) -> Iterator[str]:
     found = [derivation(record.evidence) for record in proved]
     count = sum(e is not None and e.status == "derived" for e in found)
     if any(found):
-        yield f"SymPy: {count} of {len(proved)} proved theorems derived as well, at small sizes"
+        yield f"SymPy: {count} of {len(proved)} proved theorems also derived, at small sizes"
 
 
 def compared(results: Results) -> str:
@@ -170,7 +170,7 @@ def from_store(results: Results) -> str:
         return ""
     what = "theorems and demonstrations" if results.demonstrations else "theorems"
     told = f"{len(times)} of {len(records)} {what} found in the store, checked {when(times)}"
-    return f"{told}; --fresh checks anew"
+    return f"{told}; --fresh checks again"
 
 
 WIDE = 110
@@ -205,7 +205,7 @@ def _wide(claims: Sequence[ClaimRecord], width: int) -> Table:
     """Return five columns: id, place, claim, verdict, how it is known."""
     left = width - (7 + 15 + VERDICT) - 4 * GAP
     widths = (7, 15, left - left // 2, VERDICT, left // 2)
-    shown = _table(("claim", "place", "what it says", "verdict", "how it is known"), widths)
+    shown = _table(("claim", "place", "statement", "verdict", "how it is known"), widths)
     for claim in claims:
         shown.add_row(
             Text(claim.id, "bold"),
@@ -220,7 +220,7 @@ def _wide(claims: Sequence[ClaimRecord], width: int) -> Table:
 def _narrow(claims: Sequence[ClaimRecord], width: int) -> Table:
     """Return three columns: id and place, claim and how it is known, verdict."""
     widths = (14, width - (14 + VERDICT) - 2 * GAP, VERDICT)
-    shown = _table(("claim", "what it says, and how it is known", "verdict"), widths)
+    shown = _table(("claim", "statement, and how it is known", "verdict"), widths)
     for claim in claims:
         says = Text(claim.says)
         says.append(f"\n{_known(claim, widths[1])}", "dim")
@@ -245,7 +245,7 @@ def _known(claim: ClaimRecord, width: int) -> str:
 
 
 def _parts(claim: ClaimRecord) -> list[str]:
-    unstated = f"no statement by itself: {claim.unstated}" if claim.unstated else ""
+    unstated = f"not a statement by itself: {claim.unstated}" if claim.unstated else ""
     parts = [part for part in claim.evidence.removeprefix(unstated).split("; ") if part]
     words = {"refuted": "witness", "ill-typed": "shapes"}
     shown = [f"{words[s.verdict]}: {s.known}" for s in claim.statements if s.verdict in words]

@@ -151,7 +151,7 @@ def assert_code(
     if not record.asked:
         why = "; ".join(f"{method.method}: {method.why}" for method in record.methods if method.why)
         why = why or "; ".join(dict.fromkeys(law.why for law in record.laws))
-        raise CodeBreaksLaw(f"{record.name}: no law was asked of it: {why}", record)
+        raise CodeBreaksLaw(f"{record.name}: no law was checked: {why}", record)
     for law in record.laws:
         named_only = law.law in named and law.verdict == "not asked"
         open_ = law.verdict == "unchecked" or (law.verdict == "undecided" and strict)
@@ -201,7 +201,7 @@ def _broken(record: CodeRecord, law: LawOfCodeRecord) -> str:
 
     lines = [f"{record.name} breaks a law of {record.kind} code", *broken_lines(law)]
     if len(record.broken) > 1:
-        lines.append(f"  broken as well: {', '.join(one.law for one in record.broken[1:])}")
+        lines.append(f"  also broken: {', '.join(one.law for one in record.broken[1:])}")
     return "\n".join(lines)
 
 

@@ -122,8 +122,8 @@ def _told(
         )
     if hooks.rounded:
         return _undecided(
-            "no proof was found; of stored cosines, which are rounded and end, no "
-            "exact counterexample is one of the code"
+            "no proof was found; its stored cosines are rounded and finitely many, so an "
+            "exact counterexample need not be one of the code"
         )
     shown = _witness(law, where_it_runs, hooks)
     if shown:
@@ -140,7 +140,7 @@ def _answered(found: Answer, kind: type[Encoding], hooks: Hooks) -> Cell:
     return _undecided(
         found.how
         if found.verdict == "undecided"
-        else "it fails with some parameters; whether with the code's own is not known"
+        else "it fails for some parameters; whether for those of the code is not known"
     )
 
 

@@ -351,11 +351,11 @@ class _Look:
 
     def card(self, traced: Traced) -> None:
         """Check the laws of encodings on the graph."""
-        self.begins("traced", does="being asked for its card")
+        self.begins("traced", does="being checked for its card")
         if traced.hooks is None:
-            why = traced.why or "its graph does not stand for it at all lengths"
+            why = traced.why or "its graph does not represent it at all lengths"
             if self.code.kind != "rotary":
-                why = f"it is {self.code.kind} code, and a card is of rotary code"
+                why = f"it is {self.code.kind} code; only rotary code has a card"
             self.tell({"event": "card", "why": why, "laws": []})
             return
         from .card import card_of

@@ -127,7 +127,9 @@ def _unasked(law: CodeLaw, findings: Sequence[FindingRecord]) -> str:
     why = ran[0] if ran else "nothing says that it should hold"
     broken = any(one.verdict == "broken" for one in findings)
     return (
-        f"it does not hold, which is not a fault ({why}); --law {law.id} asks it" if broken else why
+        f"it does not hold, which is not a fault ({why}); --law {law.id} checks it"
+        if broken
+        else why
     )
 
 

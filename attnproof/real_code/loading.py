@@ -72,7 +72,7 @@ def require_target(target: str) -> None:
         if path.is_dir():
             raise CannotLoad(f"wanted {WANTED}, got the folder {place}; name a file in it")
         if not path.exists():
-            raise CannotLoad(f"wanted {WANTED}, got {place}, which is not there; check the path")
+            raise CannotLoad(f"wanted {WANTED}, got {place}, which does not exist; check the path")
         if path.suffix == ".onnx":
             if name:
                 raise CannotLoad(f"wanted the whole model {place}, got a part of it, {name!r}")

@@ -133,7 +133,7 @@ def at_longer(
             if law in exact:
                 assuming += known.below(reached)
             if assuming:
-                why = "it holds at lengths for which the code gives these answers"
+                why = "it holds at lengths at which the comparisons in the code have these outcomes"
                 yield Finding(law, method, "holds", why, dtype=draw.format, assuming=(*assuming,))
 
 
@@ -164,7 +164,7 @@ def _not_looked_at(subject: Subject, law: str, at: Lengths) -> str:
     """Return the condition that the keys not examined behave like the others; "" if not needed."""
     few, many = len(_keys(subject, law, at)), at["n"]
     told = (
-        f"the {many - few} of {many} keys that were not looked at are seen as the other {few} are"
+        f"the {many - few} of {many} keys that were not examined are treated like the other {few}"
     )
     return told if 0 < few < many else ""
 
@@ -175,7 +175,7 @@ def _irregular(subject: Subject) -> Iterator[str]:
         if x.shape[-1] > SHORT and not has_constant_diagonals(x) and len(torch.unique(x)) == TWO:
             yield (
                 f"the entries of the stored mask {name}, {x.shape[-1]} by {x.shape[-1]}, that "
-                "were not looked at are as the others"
+                "were not examined follow the pattern of the others"
             )
 
 

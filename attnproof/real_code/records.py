@@ -44,27 +44,31 @@ class SeenRecord(Record):
     here: SideRecord
     there: SideRecord
     difference: Real
-    allowed: Real = Field(description="What rounding would explain.")
-    certified: bool = Field(description="Whether ball arithmetic bounds the difference from 0.")
+    allowed: Real = Field(description="The rounding bound.")
+    certified: bool = Field(description="Whether ball arithmetic separates the difference from 0.")
 
 
 class FindingRecord(Record):
     """What one method found about one law."""
 
     law: str
-    method: Method = Field(description="traced: a proof; exact: finite fields; measured: runs.")
+    method: Method = Field(
+        description="traced: proof; exact: finite fields; measured: floating-point runs."
+    )
     verdict: Literal["holds", "broken", "undecided", "not asked", "internal error"]
     why: str
-    error: Real | None = Field(description="The largest difference that was met.")
-    bound: Real | None = Field(description="What rounding allows there.")
+    error: Real | None = Field(description="The largest observed difference.")
+    bound: Real | None = Field(description="The rounding bound there.")
     witness: SeenRecord | None
     seed: int
     dtype: str
     device: str
     sizes: dict[str, int]
-    assuming: tuple[Condition, ...] = Field(description="Conditions under which it holds.")
+    assuming: tuple[Condition, ...] = Field(description="Conditions of the verdict.")
     seconds: float = Field(ge=0)
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class LawOfCodeRecord(Record):
@@ -73,19 +77,20 @@ class LawOfCodeRecord(Record):
     law: str
     says: str
     group: str
-    always: bool = Field(description="Code that breaks it is wrong whatever it is meant to be.")
+    always: bool = Field(description="Whether code that breaks it is wrong whatever its purpose.")
     verdict: LawVerdict = Field(
-        description="unchecked: what is declared was compared with nothing; it does not pass."
+        description="unchecked: a declaration was not compared with the code, which counts as a "
+        "failure."
     )
     why: str = Field(
-        description="How it is known, in a line; of a proof the line of its verdict: every "
-        "condition under which it holds."
+        description="How the verdict is known, in one line; for a proof, its verdict line with "
+        "every condition."
     )
     error: Number | None
     bound: Number | None
     assuming: tuple[Condition, ...] = ()
     findings: tuple[FindingRecord, ...]
-    again: str = Field(description="What shows it again.")
+    again: str = Field(description="The command that reproduces it.")
 
     @property
     def shown(self) -> FindingRecord | None:
@@ -100,7 +105,7 @@ class PartRecord(Record):
     value: Told
     words: str
     evidence: str
-    certain: bool = Field(description="False where other values would fit as well.")
+    certain: bool = Field(description="False if other values would fit as well.")
 
 
 class IdentityRecord(Record):
@@ -111,16 +116,20 @@ class IdentityRecord(Record):
     parts: tuple[PartRecord, ...]
     answers: tuple[str, ...]
     numbers: dict[str, tuple[Real, ...]]
-    why: str = Field("", description="The error of attnproof itself; else empty.")
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+    why: str = Field("", description="The error of attnproof itself; otherwise empty.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class RemarkRecord(Record):
     """Something unusual about the code, given what it says of itself; it breaks no law."""
 
-    about: str = Field(description="The part of the identity.")
+    about: str = Field(description="The part of the identity that it is about.")
     expected: str
-    why: str = Field(description="The name, setting or line that suggests what was expected.")
+    why: str = Field(
+        description="The name, setting or source line that suggests the expected value."
+    )
     found: str
 
     @property
@@ -133,9 +142,11 @@ class TracedRecord(Record):
     """What was read from the code's graph of operations."""
 
     operations: int = Field(ge=0)
-    guards: tuple[str, ...] = Field(description="Conditions under which the graph is the code.")
-    unread: tuple[str, ...] = Field(description="Operations that have no reading.")
-    why: str = Field(description="Why nothing could be traced; empty if something was.")
+    guards: tuple[str, ...] = Field(
+        description="Conditions under which the graph agrees with the code."
+    )
+    unread: tuple[str, ...] = Field(description="Operations without a symbolic interpretation.")
+    why: str = Field(description="Why nothing was traced; otherwise empty.")
 
 
 class CardLawRecord(Record):
@@ -144,16 +155,18 @@ class CardLawRecord(Record):
     law: str
     says: str
     verdict: Literal["proved", "refuted", "undecided", "does not apply", "internal error"]
-    why: str = Field(description="How it is known, or a certified counterexample.")
+    why: str = Field(description="How the verdict is known, or a certified counterexample.")
     assuming: tuple[Condition, ...]
     seconds: float = Field(ge=0)
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class CardRecord(Record):
     """The verdicts on the laws of encodings; the exit code does not depend on them."""
 
-    why: str = Field(description="Why there is none; empty if there is one.")
+    why: str = Field(description="Why there is no card; otherwise empty.")
     laws: tuple[CardLawRecord, ...]
 
 
@@ -163,7 +176,9 @@ class MethodRecord(Record):
     method: Method
     why: str
     seconds: float = Field(ge=0)
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
 
 
 class CodeRecord(Record):
@@ -175,30 +190,33 @@ class CodeRecord(Record):
     kind: str
     adapted: str = Field(description="How the code is called, in words.")
     declared: str
-    strict: bool = Field(False, description="Whether what is undecided does not pass.")
+    strict: bool = Field(False, description="Whether undecided laws count as failures.")
     seed: int
     dtypes: tuple[str, ...]
     device: str
-    named: tuple[str, ...] = Field(description="The laws that were named; none: all of its kind.")
+    named: tuple[str, ...] = Field(description="The selected laws; empty for all laws of its kind.")
     laws: tuple[LawOfCodeRecord, ...]
     identity: IdentityRecord | None
     remarks: tuple[RemarkRecord, ...] = Field(
-        default=(), description="What is unusual; the exit code does not depend on it."
+        default=(), description="Unusual properties; the exit code does not depend on them."
     )
     traced: TracedRecord | None
-    card: CardRecord | None = Field(default=None, description="None where it was not asked for.")
+    card: CardRecord | None = Field(default=None, description="None if not requested.")
     methods: tuple[MethodRecord, ...]
     why: str = Field(description="Why the code cannot be run; empty if it can.")
-    traceback: str = Field(default="", description="Of an error of attnproof itself; else empty.")
-    stopped: str = Field(description="Where it was stopped, in a paragraph; empty if it ended.")
+    traceback: str = Field(
+        default="", description="Traceback of an error of attnproof itself; otherwise empty."
+    )
+    stopped: str = Field(description="Where it was stopped, in a paragraph; empty if it completed.")
     unfinished: tuple[str, ...] = Field(description="Laws that were not reached.")
     said: str = Field(description="The end of what the code printed.")
-    printed: int = Field(0, ge=0, description="How many lines it printed to standard output.")
+    printed: int = Field(0, ge=0, description="Number of lines printed to standard output.")
     first_printed: str = Field("", description="The first of them.")
     torch: str
     seconds: float = Field(ge=0)
     stored: AwareDatetime | None = Field(
-        default=None, description="When it was found, if nothing has changed since and it was kept."
+        default=None,
+        description="When it was checked, if the record was taken from the store; otherwise None.",
     )
 
     @property
@@ -251,7 +269,7 @@ class CodesRecord(Record):
     """The records of all targets of one command."""
 
     version: Literal[7] = 7
-    made: str = Field(description="When, as an ISO date and time.")
+    made: str = Field(description="Date and time of creation, in ISO format.")
     attnproof: str
     python: str
     codes: tuple[CodeRecord, ...]

@@ -260,7 +260,7 @@ def _ended(child: Child, heard: Collected) -> Stopped:
     try:
         code = child.process.wait(1.0)
     except subprocess.TimeoutExpired:
-        return Stopped("it closed the way to its findings", "")
+        return Stopped("it closed the pipe for its findings", "")
     child.readers[1].join(0.2)
     if code < 0:
         try:

@@ -230,11 +230,13 @@ def _notes(record: CodeRecord) -> Iterator[Line]:
     """Yield what was traced, what did not finish, and what the code printed."""
     traced = record.traced
     if traced is not None and traced.why:
-        yield _line(f"nothing was proved of it: {traced.why}", "dim")
+        yield _line(f"nothing was proved about it: {traced.why}", "dim")
     elif traced is not None:
         unread = f"; not read: {', '.join(traced.unread)}" if traced.unread else ""
         proved = any(law.verdict == "proved" for law in record.laws)
-        told = "; proofs are of it in exact arithmetic, for all inputs and weights" * proved
+        told = (
+            "; proofs are about the graph in exact arithmetic, for all inputs and weights" * proved
+        )
         yield _line(f"its graph has {traced.operations} operations{unread}{told}", "dim")
         apart = unlike(one for law in record.laws for one in law.findings)
         yield from (_line(f"! not proved: {why}", "yellow") for why in apart[:1])
@@ -252,5 +254,5 @@ def _notes(record: CodeRecord) -> Iterator[Line]:
         yield from (_line(f"  {line}") for line in again)
         said = record.said.splitlines()[-FEW:]
         if said:
-            yield _line("  the last that it printed:", "dim")
+            yield _line("  its last output:", "dim")
         yield from (_line(f"    {line.strip()}", "dim") for line in said)

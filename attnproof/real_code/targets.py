@@ -153,7 +153,7 @@ def run_target(
         except KeyboardInterrupt:
             if not heard.findings:
                 raise
-            stopped, code = f"{asked.target} was interrupted; what was found is kept.", 130
+            stopped, code = f"{asked.target} was interrupted; earlier results are kept.", 130
     record = heard.record(monotonic() - start, stopped=stopped, said=said)
     code = exit_code(record, identifying=identifying) if code is None else code
     return record, code, heard.files
@@ -192,7 +192,7 @@ def _write(done: Sequence[CodeRecord], left: Sequence[str], seconds: float, file
         _say(f"wrote {write_json(codes_record(done, left, seconds), file)}\n")
     except OSError as error:
         told = f"wanted to write {file}, and could not ({error.strerror or error})"
-        raise UsageError(f"{told}; what was found is above; choose another file") from None
+        raise UsageError(f"{told}; the results are printed above; choose another file") from None
 
 
 @contextmanager

@@ -93,7 +93,7 @@ def card_lines(card: CardRecord, *, verbose: bool = False) -> Iterator[str]:
     if card.why:
         yield f"it has no card: {card.why}"
         return
-    yield "its card, the laws of encodings asked of its graph:"
+    yield "card, the laws of encodings on its graph:"
     proved: dict[str, list[str]] = {}
     others: list[str] = []
     for law in card.laws:
@@ -124,11 +124,11 @@ def outcome_told(record: CodeRecord) -> str:
     if not record.asked:
         failed = [f"{method.method}: {method.why}" for method in record.methods if method.why]
         told = f" ({'; '.join(failed)})" if failed else ""
-        return f"no law was asked of it, so nothing is known about it{told}"
+        return f"no law was checked, so nothing is known about it{told}"
     if record.raises:
         return f"it cannot be run: {record.raises}, for every law"
     if record.unasked:
-        return f"{', '.join(law.law for law in record.unasked)}: named, and could not be asked"
+        return f"{', '.join(law.law for law in record.unasked)}: named, but could not be checked"
     said: list[str] = []
     if record.unchecked:
         whose = ", ".join(law.law for law in record.unchecked)
@@ -137,7 +137,7 @@ def outcome_told(record: CodeRecord) -> str:
         are = "are" if len(record.undecided) > 1 else "is"
         open_ = f"{', '.join(law.law for law in record.undecided)} {are} undecided"
         if record.strict:
-            said.append(f"{open_}, and under --strict that does not pass: the exit code is 1")
+            said.append(f"{open_}, which --strict does not accept: the exit code is 1")
         elif record.unchecked:
             said.append(open_)
         else:
@@ -153,7 +153,7 @@ def printed_told(record: CodeRecord) -> str:
     if not record.printed:
         return ""
     lines = f"{record.printed} line{'s' * (record.printed > 1)}"
-    return f"it printed {lines} while it was checked, the first: {record.first_printed}"
+    return f"it printed {lines} while it was checked; the first: {record.first_printed}"
 
 
 def set_aside(record: CodeRecord, *, verbose: bool = True) -> Iterator[str]:
@@ -268,7 +268,7 @@ def stopped_told(heard: Collected, stopped: Stopped) -> str:
         doing = f"while {heard.does or 'starting'}"
     told = [f"{target} was stopped {doing}: {stopped.why}" + _at(stopped.line) + "."]
     known = len({one.law for one in heard.findings} - {law})
-    told.append(f"What was found before is kept ({known} law{'s' * (known != 1)}).")
+    told.append(f"Earlier results are kept ({known} law{'s' * (known != 1)}).")
     if "not ended" in stopped.why:
         told.append("--limit SECONDS gives it more time.")
     again = f"\nagain: {heard.asked.again(law)}" if law else ""
@@ -284,14 +284,14 @@ def _method(method: str) -> str:
         "measured": "by running it",
         "exact": "in finite fields",
         "traced": "by tracing it",
-        "identity": "to tell what it is",
+        "identity": "to identify it",
     }[method]
 
 
 def _value(value: Any) -> str:
     """Format a plain value on one line, with few digits; a sparse array by its nonzero entries."""
     told = _sparse(value) or json.dumps(_rounded(value), ensure_ascii=False).replace('"', "")
-    return told if len(told) <= LONG else told[:LONG] + " … (the record has it whole)"
+    return told if len(told) <= LONG else told[:LONG] + " … (in full in the record)"
 
 
 MANY = 8  # entries that are always shown in full
@@ -301,7 +301,7 @@ def _sparse(value: Any) -> str:
     """Describe an array that is nearly all zeros by its shape and nonzero entries; else return "".
 
     >>> _sparse([[0.0] * 6, [0.0, 2.0, 0.0, 0.0, 0.0, 0.0]])
-    'zeros (2, 6) but [1, 1] = 2'
+    'zeros (2, 6) except [1, 1] = 2'
     """
     if isinstance(value, dict) and set(value) == {"shape", "entries"}:
         shape = value["shape"]
@@ -317,7 +317,7 @@ def _sparse(value: Any) -> str:
     if 3 * len(found) > math.prod(shape):
         return ""
     told = ", ".join(f"{place} = {_rounded(x):g}" for place, x in found.items())
-    return f"zeros ({', '.join(map(str, shape))}){' but ' * bool(told)}{told}"
+    return f"zeros ({', '.join(map(str, shape))}){' except ' * bool(told)}{told}"
 
 
 def _others(value: Any, place: tuple[int, ...]) -> Iterator[tuple[str, float]]:

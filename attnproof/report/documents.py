@@ -23,11 +23,11 @@ from .view import statuses
 
 ERRATA = ("false as written", "true under a stated correction")
 
-KINDS = {"numeric-demo": "demonstration in numbers", "heuristic": "rule of thumb"}
+KINDS = {"numeric-demo": "numerical demonstration", "heuristic": "rule of thumb"}
 ORIGINS = {
     "document": "",
-    "extension": "not in the document, added here",
-    "cross": "compares it with another document",
+    "extension": "not in the document; added here",
+    "cross": "comparison with another document",
 }
 MENDS = {
     "": "",

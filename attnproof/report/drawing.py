@@ -366,7 +366,7 @@ def uses_drawn(
     pairs += [(nodes["definition", word], this) for word in direct]
     pairs += [(this, nodes["claim", claim]) for claim in claims]
     told = f"It uses {', '.join(direct) or 'no definition'}; "
-    told += f"on it rest {', '.join(claims)}." if claims else "no claim rests on it."
+    told += f"claims that rest on it: {', '.join(claims)}." if claims else "no claim rests on it."
     wide = x - GAP + 2
     return Markup(
         f'<svg class="graph" viewBox="0 0 {wide:g} {high:g}" width="{wide:g}" height="{high:g}" '

@@ -150,7 +150,7 @@ def rendered(name: str, root: str = "", **more: object) -> str:
         template = environment().get_template(name)
     except TemplateNotFound as error:
         raise MissingAsset(
-            f"the report needs its template {error.name}, which is not there; the installation "
+            f"the report needs its template {error.name}, which does not exist; the installation "
             "is incomplete: install attnproof again"
         ) from error
     return template.render(root=root, **more)

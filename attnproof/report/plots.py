@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SPAN = 64  # positions in a heat map, and offsets to either side
 TOLD = 8  # every eighth row and column of a heat map is listed as numbers
-CONTENT = f"Query and key have one content, drawn at random (seed {SEED})."
+CONTENT = f"Query and key have the same content, drawn at random (seed {SEED})."
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _offsets(numeric: Encoding, name: str, title: str) -> Plot:
         told = "fall on one line" if alike else "differ"
         says += f" The scores of queries at {first} and at {second} {told}."
     if np.isnan(one).any():
-        says += " Where the mask hides the key there is no score."
+        says += " Where the mask hides the key, there is no score."
     lines = {"score": one} if alike else found
     drawn = drawing.curves(name, title, offsets, lines, ("offset of the key, n − m", "score"))
     rows = [
@@ -96,16 +96,16 @@ def _offsets(numeric: Encoding, name: str, title: str) -> Plot:
 def _map(numeric: Encoding, name: str, title: str) -> Plot:
     places = np.arange(min(SPAN, reach(numeric, SPAN - 1)[0] + 1))
     found = scores(numeric, at(numeric, places), at(numeric, places))
-    hidden = " Where the mask hides the key nothing is drawn." if np.isnan(found).any() else ""
+    hidden = " Where the mask hides the key, nothing is drawn." if np.isnan(found).any() else ""
     return _heat(name, title, CONTENT + hidden, found, 0, ("key at n", "query at m"))
 
 
 def _codes(numeric: Encoding, name: str, title: str) -> Plot:
     places = np.arange(min(SPAN, reach(numeric, SPAN - 1)[0] + 1))
     if numeric.defines("add"):
-        says, codes = "The dot products of what is added at each position.", numeric.add
+        says, codes = "Dot products of the vectors added at each position.", numeric.add
     elif numeric.defines("rotate", "key"):
-        says = f"The dot products of one key, encoded at each position. {CONTENT}"
+        says = f"Dot products of one key, encoded at each position. {CONTENT}"
         codes = lambda p: numeric.key(content(numeric, len(places)), p)  # noqa: E731
     else:
         return Plot(
@@ -181,9 +181,9 @@ _KINDS: dict[str, tuple[str, Callable[[Encoding, str, str], Plot]]] = {
 
 
 READ = (
-    "A line is the error at the entry where it is the largest part of its bound; of all "
-    "implementations, conclusions and input distributions the worst stands for each number of "
-    "tokens. An error of 0 is not drawn."
+    "Each line shows the error at the entry where it is largest relative to its bound. For each "
+    "number of tokens, the worst of all implementations, conclusions and input distributions is "
+    "shown. An error of 0 is not drawn."
 )
 LABELS = ("tokens", "error")
 
@@ -214,7 +214,7 @@ def _plot(name: str, growth: Growth) -> Plot:
     if growth.control:
         every = [p for held in growth.lines.values() for p in held]
         seen = sum(p.status != "held" for p in every)
-        says += f" The statement is false; that is seen in {seen} of {len(every)} points."
+        says += f" The statement is false, which shows at {seen} of {len(every)} points."
     numbers = (tuple(head), tuple(map(tuple, rows)))
     if not any(_drawable(p) for points in growth.lines.values() for p in points):
         return Plot(name, growth.about, says, "", *numbers, why_not="every error and bound is 0")

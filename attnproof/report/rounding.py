@@ -355,7 +355,7 @@ def _ended(end: int, *, further: bool) -> str:
     if end == FAR:
         return ""
     if further:
-        return f" Drawn up to position {end}, as its code takes a step for each position."
+        return f" Drawn up to position {end}, because its code takes a step per position."
     return f" It is defined up to position {end}."
 
 
@@ -369,9 +369,9 @@ def _bounded(unbounded: dict[str, str], lines: dict[str, Line]) -> str:
     )
     drawn = [line.bound for line in lines.values() if line.bound is not None]
     if any(np.isinf(bound).any() for bound in drawn):
-        told += " Where it ends no digit of the score is left by it, or nothing finite."
+        told += " Where it ends, it leaves no correct digit of the score, or is not finite."
     if any(np.isnan(bound).any() for bound in drawn):
-        told += " It is not computed for positions that would take too long."
+        told += " It is not computed at positions where this would take too long."
     for says, why in unbounded.items():
         told += f" None is drawn in {says}: {why}."
     return told
@@ -389,7 +389,7 @@ def _remarks(places: Any, lines: dict[str, Line]) -> Iterator[str]:
     found: dict[str, list[str]] = {}
     for says, line in lines.items():
         if line.first:
-            told = f"neighbours fall together from {line.first} on (circles)"
+            told = f"neighbouring positions coincide from {line.first} on (circles)"
             found.setdefault(told, []).append(says)
         if not np.isfinite(line.error).all():
             first = places[~np.isfinite(line.error)][0]

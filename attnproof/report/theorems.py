@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 KERNEL = (60, 30, 10, 0)  # kernel steps of a link that a page shows, fewer while it is too large
 KINDS = {
-    "kernel": "decided by the kernel, a witness or the shapes",
+    "kernel": "decided by the kernel, by a witness or by the shapes",
     "sympy": "derived by SymPy, or refused where it is false",
     "exact": "the same without rounding, in finite fields",
     "measured": "the same measured on real code",
@@ -134,7 +134,7 @@ def by_subject(found: Sequence[Sheet]) -> list[tuple[str, list[Sheet]]]:
 
 def commands(t: TheoremRecord, options: OptionsRecord) -> Iterator[tuple[str, str]]:
     """Yield the commands that run it again, and what each of them shows."""
-    yield f"attnproof show {t.id}", "statement, proof, numbers and control in the terminal"
+    yield f"attnproof show {t.id}", "statement, proof, measurements and control in the terminal"
     if t.chain:
         yield f"attnproof show {t.id} --steps", "the same with the kernel steps"
     yield f"attnproof show {t.id} --sympy", "both sides as SymPy expressions"
@@ -143,16 +143,16 @@ def commands(t: TheoremRecord, options: OptionsRecord) -> Iterator[tuple[str, st
         numbers = (
             f" --scale {options.scale} --device {options.device}{dtypes} --seed {options.seed}"
         )
-        yield f"attnproof run {t.id}{numbers}", "what this page was made from"
+        yield f"attnproof run {t.id}{numbers}", "the command that produced this page"
     else:
-        yield f"attnproof run {t.id} --no-numeric", "what this page was made from"
+        yield f"attnproof run {t.id} --no-numeric", "the command that produced this page"
         yield f"attnproof run {t.id}", "the same with numbers"
 
 
 def further(t: TheoremRecord) -> Iterator[tuple[str, str]]:
     """Yield the commands that measure it further than a run, and that show the result here."""
     yield f"attnproof scale {t.id} --json scale.json", "at growing numbers of tokens, to 1,048,576"
-    yield "attnproof report report/results.json scale.json", "this report, with what was found"
+    yield "attnproof report report/results.json scale.json", "this report, with those results"
 
 
 def _shared(

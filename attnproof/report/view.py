@@ -162,7 +162,9 @@ def reasons(statement: Statement) -> list[Reason]:
     """Return the chain in words only."""
     found, says = [], None
     for link in statement.chain:
-        told = link.reason or ("both sides have one normal form" if link.proved else "not proved")
+        told = link.reason or (
+            "both sides have the same normal form" if link.proved else "not proved"
+        )
         found.append(Reason(link.says if link.says != says else "", link.opens, told, link.steps))
         says = link.says
     return found

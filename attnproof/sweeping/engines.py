@@ -185,7 +185,7 @@ def _cause(error: Exception, terms: Terms, seconds: float) -> tuple[CellStatus, 
         return "out of time", f"a kernel did not return within {given_up(terms.limit):g} s"
     if type(error).__name__ == "OutOfMemoryError":
         return "out of memory", told
-    hint = "; the system may have wanted its memory" if "SIGKILL" in told else ""
+    hint = "; the system may have killed it for its memory" if "SIGKILL" in told else ""
     if terms.limit is not None and seconds >= given_up(terms.limit) and not codes:
         hint = f"; a kernel may not have returned within {given_up(terms.limit):g} s"
     return "died", f"its worker ended with {told}{hint}"

@@ -193,7 +193,9 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value):
         named = [(f.name, getattr(value, f.name)) for f in fields(value) if f.compare]
         return [type(value).__name__, *([name, _plain(part)] for name, part in named)]
-    raise TypeError(f"a statement holds a {type(value).__name__}, which has no digest: {value!r}")
+    raise TypeError(
+        f"a statement contains a {type(value).__name__}, which has no digest: {value!r}"
+    )
 
 
 R = TypeVar("R", bound=Record)
@@ -265,7 +267,7 @@ def attached(place: Path) -> Store:
     return Store(place, examine=False)
 
 
-CHANGED = "files changed while it ran, so nothing more was kept in the store"
+CHANGED = "source files changed during the run, so no further results were stored"
 
 
 def left(store: Store, key: Key, record: Record, *, fresh: bool) -> str:
@@ -310,7 +312,7 @@ class Kept:
                 return None
             record = kind.model_validate_json(stored.record)
         except (StoreError, ValidationError) as error:
-            self.tell(f"{key.name} is checked anew: {' '.join(str(error).split())}")
+            self.tell(f"{key.name} is checked again: {' '.join(str(error).split())}")
             return None
         finally:
             for line in self.store.told:

@@ -36,7 +36,7 @@ def limited_time(limit: float | None) -> Iterator[str]:
         yield ""
         return
     if threading.current_thread() is not threading.main_thread() or os.name != "posix":
-        yield "a limit of time needs a process of its own"
+        yield "a time limit needs a separate process"
         return
     inside = True
 
@@ -93,7 +93,7 @@ def limited_memory(gibibytes: float | None) -> Iterator[str]:
     try:
         import resource
     except ImportError:
-        yield "this system keeps no limit of memory"
+        yield "this system does not support memory limits"
         return
     before = resource.getrlimit(resource.RLIMIT_AS)
     wanted = _address_space() + int(gibibytes * 2**30)

@@ -135,7 +135,9 @@ class Store:
             old = self.place.with_name(self.place.name + side)
             if old.exists():
                 old.rename(aside.with_name(aside.name + side))
-        self.told.append(f"the store {self.place} {why}; set aside as {aside.name}, begun anew")
+        self.told.append(
+            f"the store {self.place} {why}; it was renamed to {aside.name}, and a new store begun"
+        )
 
     def get(self, key: Key) -> Stored | None:
         """Return what is stored under a key, unless its row is damaged."""
@@ -144,7 +146,7 @@ class Store:
             return None
         made, record, digest = row
         if digest != _row_digest(key.digest, made, record):
-            self.told.append(f"the row of {key.name} in {self.place} is damaged; not used")
+            self.told.append(f"the row of {key.name} in {self.place} is damaged and not used")
             self._write("DELETE FROM finished WHERE key = ?", key.digest)
             return None
         return Stored(record, datetime.fromisoformat(made))
@@ -211,7 +213,7 @@ def opened(place: Path | None) -> tuple[Store | None, list[str]]:
     except Foreign:
         raise
     except StoreError as error:
-        return None, [f"{error}; nothing is kept"]
+        return None, [f"{error}; nothing is stored"]
     return store, store.told
 
 
@@ -278,7 +280,7 @@ def _fault(place: Path) -> tuple[str, bool]:
     if not place.exists() or (place.is_file() and place.stat().st_size == 0):
         return "", True
     if not place.is_file():
-        return "is no file", False
+        return "is not a regular file", False
     ours = False
     try:
         connection = sqlite3.connect(place, timeout=WAIT, isolation_level=None)
@@ -290,9 +292,9 @@ def _fault(place: Path) -> tuple[str, bool]:
                 return "", True  # a process was killed before it created the table
             ours = mark == APPLICATION
             if not ours:
-                return "is a database of something else", False
+                return "is a database of another program", False
             if version != VERSION:
-                return f"has version {version}, and {VERSION} is read here", True
+                return f"has version {version}, but this attnproof reads version {VERSION}", True
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             return ("" if found == "ok" else f"is broken ({found})"), True
         finally:

@@ -196,7 +196,7 @@ def _ready(batch: Batch, terms: Terms) -> tuple[str, Statement | None]:
         differ = [name for name, value in wanted.items() if own[name] != value]
         if differ:
             told = "; ".join(f"{name}: {own[name]}, not {wanted[name]}" for name in differ)
-            return f"this worker is another than the sweep was planned for: {told}", None
+            return f"this worker does not match the sweep's plan: {told}", None
     try:
         statement = _statement(batch.claimed)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (one file stops no other)
@@ -238,7 +238,7 @@ def _limited(statement: Statement, cell: Cell, measure: Measure, terms: Terms) -
         with limited_memory(terms.memory), limited_time(terms.limit):
             found = list(measure(statement, cell))
     except OutOfTime:
-        return lost("out of time", f"no end after {terms.limit:g} s")
+        return lost("out of time", f"not finished after {terms.limit:g} s")
     except Exception as error:  # noqa: BLE001 (one cell stops no other)
         told = " ".join(f"{type(error).__name__}: {error}".split())
         gc.collect()
@@ -258,7 +258,7 @@ def _found(cell: Cell, found: Sequence[Measurement], terms: Terms, seconds: floa
     statuses = [m.status for m in found]
     status: CellStatus = next((s for s in ORDER if s in statuses), "skipped")  # type: ignore[misc]
     reasons = dict.fromkeys(m.reason for m in found if m.status == "skipped")
-    why = "; ".join(reasons) or "it computes no definition of this statement"
+    why = "; ".join(reasons) or "it implements no definition of this statement"
     ratio, policy, says = max(_ratios(found), key=lambda told: told[0], default=(None, "", ""))
     return record_of(
         cell,

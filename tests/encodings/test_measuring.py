@@ -70,7 +70,7 @@ def test_numbers_that_speak_against_a_cell_are_told(told: str) -> None:
     cell = decided(Plain, wrong).model_copy(update={"verdict": told, "why": "because"})
     found = measured(Plain, wrong, cell)
     assert found.verdict == told
-    assert "a number speaks against it" in found.why
+    assert "a measurement contradicts it" in found.why
 
 
 @pytest.mark.parametrize(

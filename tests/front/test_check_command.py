@@ -385,7 +385,7 @@ def test_an_interrupt_keeps_what_was_found(
         record = CodesRecord.model_validate_json(out.read_text(encoding="utf-8"))
         assert [code.target for code in record.codes] == targets[:1]
         assert record.unfinished == (targets[1],)
-        assert "was interrupted; what was found is kept" in record.codes[0].stopped
+        assert "was interrupted; earlier results are kept" in record.codes[0].stopped
     else:
         assert not out.exists()
         assert "nothing written" in capsys.readouterr().err

@@ -55,7 +55,7 @@ def test_what_code_prints_is_told_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert one.first_printed == ("a line of the code " * 3).strip()
     shown = capsys.readouterr().out
     assert shown.count("a line of the code a line") == 1
-    assert f"it printed {one.printed} lines while it was checked, the first: a line" in shown
+    assert f"it printed {one.printed} lines while it was checked; the first: a line" in shown
     assert main(["check", target.replace("rope_prints", "rope"), *asked]) == 0
     assert "it printed" not in capsys.readouterr().out
 

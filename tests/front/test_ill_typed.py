@@ -248,7 +248,7 @@ def test_the_page_shows_where_and_is_whole(misread: Path, tmp_path: Path, capsys
     first = (folder / "index.html").read_text(encoding="utf-8")
     assert "The code that was written, run on plain numbers, gives something else" in first
     page = (folder / theorem_file("addition-commutes")).read_text(encoding="utf-8")
-    assert "Where it is misread" in page
+    assert "Misreading" in page
     shown = " ".join("".join(read(page).text).split())
     told = "Right side, entry (0): the code gives −1.125 on numpy, its term 2.375."
     assert told in shown

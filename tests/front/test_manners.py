@@ -181,7 +181,7 @@ def test_a_record_that_cannot_be_written_is_told(
     assert main(["check", *missing(tmp_path), "--json", str(out)]) == 2
     shown = capsys.readouterr()
     assert f"wanted to write {out}, and could not (No space left on device)" in shown.err
-    assert "which is not there" in " ".join(shown.out.split())
+    assert "which does not exist" in " ".join(shown.out.split())
 
 
 def test_a_file_that_may_only_be_read_is_refused_at_once(
@@ -191,7 +191,7 @@ def test_a_file_that_may_only_be_read_is_refused_at_once(
     out.touch()
     monkeypatch.setattr("attnproof.errors.os.access", lambda _, how: how != os.W_OK)
     assert main(["check", *missing(tmp_path), "--json", str(out)]) == 2
-    assert "which may only be read" in capsys.readouterr().err
+    assert "which is read-only" in capsys.readouterr().err
 
 
 def test_what_is_no_regular_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:

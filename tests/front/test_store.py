@@ -84,7 +84,7 @@ def test_a_broken_store_is_told_and_set_aside(tmp_path: Path, how: str) -> None:
         (line,) = store.told
         assert len(store) == 0
         assert store.put(KEY, "anew")
-    assert "set aside as store.sqlite.set-aside-1" in line
+    assert "renamed to store.sqlite.set-aside-1" in line
     assert ("version 7" in line) == (how == "version")
     assert (tmp_path / "store.sqlite.set-aside-1").read_bytes() == changed
 
@@ -95,7 +95,7 @@ def test_a_file_that_is_something_else_is_left_alone_if_it_was_named(tmp_path: P
         connection.execute("CREATE TABLE notes (line TEXT)")
     connection.close()
     before = other.read_bytes()
-    with pytest.raises(Foreign, match="is a database of something else; name another file"):
+    with pytest.raises(Foreign, match="is a database of another program; name another file"):
         Store(other, named=True)
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(Foreign, match="is broken"):
@@ -110,7 +110,7 @@ def test_a_place_that_cannot_be_written_is_told_and_the_run_goes_on(tmp_path: Pa
         Store(tmp_path / "file" / "store.sqlite")
     nothing, (line,) = opened(tmp_path / "file" / "store.sqlite")
     assert nothing is None
-    assert line.endswith("nothing is kept")
+    assert line.endswith("nothing is stored")
 
 
 def test_a_damaged_row_is_not_used(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_second_run_takes_what_the_first_has_finished(
     assert [r.model_copy(update={"stored": None}) for r in two.theorems] == list(one.theorems)
     assert from_store(one) == ""
     assert from_store(two).startswith("2 of 2 theorems found in the store, checked 20")
-    assert from_store(two).endswith("; --fresh checks anew")
+    assert from_store(two).endswith("; --fresh checks again")
     three = ran(folder, place, options, fresh=True)
     assert [record.stored for record in three.theorems] == [None, None]
     four = ran(folder, place, options)
@@ -291,10 +291,10 @@ def test_nothing_is_kept_once_a_file_has_changed(
     with Store(tmp_path / "store.sqlite") as store:
         writer = Writer(store.place, Code("", stamps([code])), fresh=False)
         path.write_text("# changed", encoding="utf-8")
-        assert "files changed while it ran" in writer.keep(key, files, record)
+        assert "files changed during the run" in writer.keep(key, files, record)
         assert writer.keep(key, stamps([path]), record) == ""
         code.write_text("# changed", encoding="utf-8")
-        assert "files changed while it ran" in writer.keep(key, stamps([path]), record)
+        assert "files changed during the run" in writer.keep(key, stamps([path]), record)
         assert len(store) == 1
 
 

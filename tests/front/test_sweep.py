@@ -158,7 +158,7 @@ def test_how_a_cell_ended_is_told_and_what_was_lost_is_tried_again(tmp_path: Pat
         "held",
         "skipped",
     ]
-    assert told[0].reason == "it computes no definition of this statement"
+    assert told[0].reason == "it implements no definition of this statement"
     assert told[1].reason == "ValueError: no such thing"
     assert told[3].ratio == pytest.approx(1e6)
     assert (told[4].reason, told[4].ratio) == ("no kernel", None)
@@ -255,7 +255,7 @@ def test_a_worker_that_dies_takes_no_finished_cell_with_it(tmp_path: Path, deadl
     told = {cell.seed: cell for cell in found.cells}
     assert [told[k].status for k in range(4)] == ["held", "died", "out of time", "held"]
     assert "EXIT(3)" in told[1].reason
-    assert told[2].reason == "no end after 1 s"
+    assert told[2].reason == "not finished after 1 s"
 
 
 def test_ray_does_the_same(tmp_path: Path, deadly: Measure) -> None:
