@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .document import laid_out
-from .equal_records import WIDEST, EqualRecord, page
+from .equal_records import MAX_WIDTH, EqualRecord, page
 from .evidence import ShownRecord
 from .real_code.records import CodeRecord
-from .real_code.request import LIMIT, METHODS, asked_of
+from .real_code.request import LIMIT, METHODS, code_request
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,7 +44,7 @@ class ComparedPrograms(ShownRecord, EqualRecord):
 
     def page(self, width: int) -> RenderableType:
         """Return what ``attnproof equal`` prints."""
-        return laid_out(page(self), min(width, WIDEST))
+        return laid_out(page(self), min(width, MAX_WIDTH))
 
 
 def check(
@@ -136,7 +136,7 @@ def _looked_at(
     from .real_code.targets import run_target
 
     more = how.pop("settings", {})
-    asked = asked_of(
+    asked = code_request(
         code,
         kind=kind,
         methods=methods,

@@ -29,10 +29,12 @@ from .symbolic.refute import obeying
 from .symbolic.statement import Statement
 from .theorems.laws.law import by_offset
 
-TOGETHER = "the score of a query with a key depends on the other tokens: a pair has none of its own"
-OPEN = "it is not proved that the score of a query with a key is the same among other tokens"
-OPEN_ROWS = "it is not proved that a token becomes what it does alone among other tokens"
-MOVED = "; what is proved of all tokens together: all scores stay when all positions move alike"
+TOGETHER = "the score of a query with a key depends on the other tokens, so a pair alone has no "
+"score"
+OPEN = "it is not proved that the score of a query with a key is independent of other tokens"
+OPEN_ROWS = "it is not proved that the encoding of a token is independent of other tokens"
+MOVED = "; proved for all tokens together: the scores are unchanged when all positions are "
+"shifted equally"
 
 
 def of_pairs(kind: type[Encoding]) -> str:

@@ -211,7 +211,7 @@ def exceeded(e: Encoding) -> tuple[str, Counter[str]] | None:
             if witness is not None:
                 what = says if token is None else f"{says} of ones"
                 told = f"{what} at position {far!r}: more than C for every C"
-                return f"{told}; {values_told(e)}{witness.text}", rules_of(found)
+                return f"{told}; {parameters_text(e)}{witness.text}", rules_of(found)
     return None
 
 
@@ -257,7 +257,7 @@ def grown(e: Encoding) -> tuple[str, Counter[str]] | None:
             where = f"{tokens!r} tokens at position 1{' after one at 0' * spread}"
             alike = f"each {content} in all features" if content else "zeros"
             grows = f"{told[k]} with {where}, {alike}: equal steps with each more, so more than C"
-            step_told = f"{values_told(e)}the step: {witness.text}"
+            step_told = f"{parameters_text(e)}the step: {witness.text}"
             return f"{grows} for every C; {step_told}", rules_of(found)
     return None
 
@@ -287,7 +287,7 @@ def _of_many(e: Encoding, count: Any, k: int, entry: int, content: int, spread: 
     return numbers
 
 
-def values_told(e: Encoding) -> str:
+def parameters_text(e: Encoding) -> str:
     """Return the parameters that it was given, in words."""
     own = {name: v for name, v in e.parameters.items() if name in type(e).given}
     told = {name: getattr(v, "told", "") or repr(v) for name, v in own.items()}

@@ -11,7 +11,7 @@ import typer
 from .document import Grid, Line, bar
 from .document import show as show_page
 from .errors import UsageError, require_device, require_file
-from .options import DeviceOption, JsonFile, app, load, present
+from .options import DeviceOption, JsonFile, app, load, present_device
 
 if TYPE_CHECKING:
     import torch
@@ -44,7 +44,7 @@ def calibrate(
     load("calibrate needs", "numeric.calibration.store")
     from .numeric.calibration.store import write
 
-    where = present(device)
+    where = present_device(device)
     found = _stored(where) if show else _measured(where, thorough=thorough)
 
     backend = found.backend

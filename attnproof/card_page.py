@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .encoding_table import Tell
 
 
-FEW = 5  # laws that are named if they raised the same error
+NAMED_LAWS = 5  # laws that are named if they raised the same error
 LONG = 480  # characters of a reason or formula that are shown; the record has it in full
 
 
@@ -190,7 +190,7 @@ def faults(record: TableRecord) -> Iterable[str]:
 
 
 def _named(laws: list[str]) -> str:
-    return ", ".join(laws) if len(laws) <= FEW else f"{len(laws)} laws"
+    return ", ".join(laws) if len(laws) <= NAMED_LAWS else f"{len(laws)} laws"
 
 
 NAME = 24  # columns for the name of an encoding

@@ -15,7 +15,7 @@ CellVerdict = Literal[
 ]
 
 KERNEL = 12
-"""Kernel steps of a link that a card holds, which has a proof for each law."""
+"""Kernel steps of each link that are stored in a card, which has a proof for each law."""
 
 
 class LawRecord(Record):

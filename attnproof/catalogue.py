@@ -48,7 +48,7 @@ class Source:
         """The name of the function, with hyphens; for ``statement``, that of the file."""
         return _id(self.path, self.name)
 
-    def is_(self, other: Source) -> bool:
+    def same_as(self, other: Source) -> bool:
         """Whether both are the same theorem, even if its file was named twice."""
         return self.name == other.name and self.path.samefile(other.path)
 
@@ -164,9 +164,9 @@ class Catalogue:
 
     def only(self, name: str) -> Catalogue:
         """Return the part with this id; if two files claim an id, one of them is broken."""
-        return self.having([name])
+        return self.with_ids([name])
 
-    def having(self, ids: Collection[str]) -> Catalogue:
+    def with_ids(self, ids: Collection[str]) -> Catalogue:
         """Return the part with these ids, and nothing else."""
         return Catalogue(
             tuple(entry for entry in self.entries if entry.id in ids),
@@ -214,7 +214,7 @@ def load_catalogue(more: Sequence[Path] = ()) -> Catalogue:
                 entries[source.id] = Entry(source, theorem)
             elif first is None:
                 broken.append(Broken(source, EXPECTED_ONE_OF.format(theorem.expected)))
-            elif not first.source.is_(source):
+            elif not first.source.same_as(source):
                 told = f"the id {source.id} is taken by {first.source.path}; rename {source.path}"
                 broken.append(Broken(source, told))
     return Catalogue(tuple(entries.values()), tuple(broken))

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 LIMIT = 60.0  # seconds of the thread for a statement: all conclusions, proofs and witnesses
 Scale = Literal["small", "default", "large"]
 LOOKED_FOR = 0.25  # seconds of the thread
-VACUOUS = "some values obey the hypotheses (none were found)"
+VACUOUS = "some values satisfy the hypotheses (none were found)"
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,8 @@ def _app(
     """Theorems on attention and positional encodings: proved for every size, and measured."""
 
 
-REMEMBERED = 20_000
-"""Results that SymPy keeps of each function: of 1,000 most are gone when they are asked for."""
+SYMPY_CACHE_SIZE = 20_000
+"""Results that SymPy caches per function; with its default, 1,000, most are evicted before use."""
 
 RECORDS = {
     "": ("records", "Results"),
@@ -107,7 +107,7 @@ def schema(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return the exit code.  A usage error is one line on standard error."""
-    os.environ.setdefault("SYMPY_CACHE_SIZE", str(REMEMBERED))
+    os.environ.setdefault("SYMPY_CACHE_SIZE", str(SYMPY_CACHE_SIZE))
     given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

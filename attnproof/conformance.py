@@ -158,15 +158,15 @@ def _require(encoding: Encoding) -> None:
     shadowed = sorted(FINAL & set(vars(encoding)))
     if shadowed:
         raise TypeError(
-            f"{type(encoding).__name__}: an instance has its own {shadowed[0]}, which laws look at"
+            f"{type(encoding).__name__}: an instance overrides {shadowed[0]}, which laws use"
         )
     first, second = _marked_letters(encoding, "′"), _marked_letters(encoding, "")
     _of_hooks(encoding, first)
     left = {v.term for v in first.values()}
     if any(left & free(result) for result in _of_hooks(encoding, second)):
         raise TypeError(
-            f"{type(encoding).__name__} gives the results of an earlier call: it keeps something "
-            "from call to call; compute everything anew"
+            f"{type(encoding).__name__} returns results of an earlier call: it keeps state "
+            "between calls; compute everything in each call"
         )
 
 
@@ -217,7 +217,7 @@ def require_numbers(kind: type[Encoding]) -> None:
     if missing:
         raise NotAnEncoding(
             f"{kind.__name__} has no number for {', '.join(missing)}; name it in `defaults`, so "
-            "that the encoding can be drawn and measured"
+            "that the encoding can be plotted and measured"
         )
 
 
@@ -280,8 +280,8 @@ def hooks_of(kind: type[Encoding]) -> Statement:
         strange = sorted(spoken - own - set(givens))
         if strange:
             raise TypeError(
-                f"{kind.__name__}.{name.partition(',')[0]} speaks of {strange[0]}; a hypothesis "
-                "speaks of the parameters and of the names it takes"
+                f"{kind.__name__}.{name.partition(',')[0]} uses {strange[0]}; a hypothesis "
+                "may only use the parameters and the names that it takes"
             )
     return Statement(givens, claims, code=code)
 

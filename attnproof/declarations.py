@@ -123,8 +123,8 @@ def _mistakes(cls: Any, base: type, hooks: Collection[str]) -> Iterator[str]:
         if own and not hasattr(value, "says"):
             for meant in _near(name, hooks):
                 yield (
-                    f"{cls.__name__}.{name} is a method that no law looks at; call it {meant} if "
-                    f"that is meant, or _{name} if it helps another"
+                    f"{cls.__name__}.{name} is a method that no law uses; call it {meant} if "
+                    f"that is meant, or _{name} if it is a helper"
                 )
         wanted = _called_with(base, name)
         if inspect.isfunction(value) and wanted and not _takes(value, wanted):
@@ -142,8 +142,8 @@ def _mistakes(cls: Any, base: type, hooks: Collection[str]) -> Iterator[str]:
             )
         if callable(getattr(base, name, None)) or name in READ:
             yield (
-                f"{cls.__name__} has a parameter {name!r}, which means something else in every "
-                "encoding; call it by another name"
+                f"{cls.__name__} has a parameter {name!r}, which has another meaning in every "
+                "encoding; rename it"
             )
     strange = sorted(set(cls.defaults) - set(cls.given))
     if strange:

@@ -121,7 +121,8 @@ class Encoding:
         own = sorted(n for n in FINAL if getattr_static(cls, n) is not vars(Encoding)[n])
         if own:
             raise TypeError(
-                f"{cls.__name__}.{own[0]} follows from what an encoding does, and laws look at it; "
+                f"{cls.__name__}.{own[0]} is derived from the hooks of an encoding, and laws use "
+                f"it; "
                 f"write {', '.join(HOOKS[:-1])} or {HOOKS[-1]} instead"
             )
         wrong = misdeclared(cls, Encoding, HOOKS)

@@ -16,12 +16,12 @@ from .document import Line, show
 from .errors import (
     Interrupted,
     UsageError,
-    held_back,
+    interrupts_delayed,
     require_file,
     require_known,
     require_writable,
 )
-from .options import EncodingFiles, JsonFile, app, cores, ended, load
+from .options import EncodingFiles, JsonFile, app, cores, finish, load
 
 if TYPE_CHECKING:
     from .card_records import BrokenEncoding, TableRecord
@@ -84,7 +84,7 @@ def card(
     for place, one in enumerate(record.encodings):
         show([*[""] * bool(place), Card(only(record, one.id))])
     show(Line(f"! broken: {fault.name}: {fault.error}", "red") for fault in record.broken)
-    return ended(record, json, ok=record.ok)
+    return finish(record, json, ok=record.ok)
 
 
 @app.command()
@@ -126,7 +126,7 @@ def table(
         from .report.encodings import write_encodings
 
         print(f"wrote {write_encodings(record, {kind.id(): kind for kind in kinds}, html)}")
-    return ended(record, json, ok=record.ok)
+    return finish(record, json, ok=record.ok)
 
 
 def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequence[EncodingLaw]]:
@@ -136,7 +136,7 @@ def _loaded(files: Sequence[Path], laws: Sequence[str]) -> tuple[Encodings, Sequ
             raise UsageError(f"wanted {KNOWN}, got {file}, which does not exist; check the path")
         if file.is_dir() or file.suffix != ".py":
             raise UsageError(f"wanted a .py file with encodings, got {file}; name the file")
-    with held_back():
+    with interrupts_delayed():
         for part in ("encoding_table", "laws", "law_verdicts"):
             import_module(f".{part}", __package__)
     from .cards import laws_of

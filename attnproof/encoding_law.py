@@ -201,7 +201,8 @@ def _supposed(encoding: Encoding, name: str, values: Mapping[str, Any]) -> list[
     taken = letters(encoding, name)
     if not set(taken) <= set(values):
         raise TypeError(
-            f"{type(encoding).__name__}.{name} speaks of {', '.join(taken)}; this law does not"
+            f"{type(encoding).__name__}.{name} uses {', '.join(taken)}, which this law does not "
+            f"have"
         )
     said: list[Any] = getattr(encoding, name)(**{letter: values[letter] for letter in taken})
     for one in said:
@@ -218,8 +219,8 @@ def _supposed(encoding: Encoding, name: str, values: Mapping[str, Any]) -> list[
         )
         if strange:
             raise TypeError(
-                f"{type(encoding).__name__}.{name} speaks of {strange[0]}; a hypothesis speaks of "
-                "the parameters and of the names it takes"
+                f"{type(encoding).__name__}.{name} uses {strange[0]}; a hypothesis may only "
+                "use the parameters and the names that it takes"
             )
     return said
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .document import show
-from .errors import UsageError, require_file
+from .errors import FAULT, UsageError, require_file
 from .options import JsonFile, Seed, app, write_json
 
 if TYPE_CHECKING:
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from .programs.equal.deciding import Verdict
     from .programs.equal.sides import Told
 
-OF_ONE = re.compile(r"([12])\.(.+)")
-MOST = 2
-FAULT = 2
+FOR_ONE = re.compile(r"([12])\.(.+)")
+MAX_CALLS = 2
 
 Target = Annotated[
     str,
@@ -96,16 +95,16 @@ def equal(
     counterexample; with `--strict` also if equality is not proved.  2: a usage error, or the two
     cannot be called on the same arrays.
     """
-    if len(call or ()) > MOST:
+    if len(call or ()) > MAX_CALLS:
         raise UsageError(f"wanted --call once for both or twice, got it {len(call or ())} times")
     require_file(json)
-    told = _told((first, second), call or (), settings or ())
+    told = _programs((first, second), call or (), settings or ())
     again = _again(first, second, call, where, weights, settings, seed)
     found = _compared(told, "; ".join(where or ()), weights, seed, limit)
-    from .equal_records import WIDEST, equal_record, page
+    from .equal_records import MAX_WIDTH, equal_record, page
 
     record = equal_record(found, (first, second), again, seed)
-    show(page(record), width=WIDEST)
+    show(page(record), width=MAX_WIDTH)
     if record.traceback:
         print(record.traceback, file=sys.stderr)
     if json is not None:
@@ -153,7 +152,7 @@ def classes(
         else _loaded(target, call, list(settings or ()))
         for target in dict.fromkeys(targets)
     ]
-    from .equal_records import WIDEST, classes_page, classes_record
+    from .equal_records import MAX_WIDTH, classes_page, classes_record
 
     try:
         with _progress() as begin, contextlib.redirect_stdout(io.StringIO()):
@@ -161,7 +160,7 @@ def classes(
     except WrongSpecification as error:
         raise UsageError(str(error)) from None
     record = classes_record(found, perf_counter() - start)
-    show(classes_page(record), width=WIDEST)
+    show(classes_page(record), width=MAX_WIDTH)
     if json is not None:
         print(f"wrote {write_json(record, json)}")
     return int(len(record.classes) > 1)
@@ -176,7 +175,7 @@ def exit_code(record: EqualRecord, *, strict: bool = False) -> int:
     return int(strict and record.verdict != "proved")
 
 
-def _told(
+def _programs(
     targets: tuple[str, str], calls: Sequence[str], settings: Sequence[str]
 ) -> tuple[Told, Told]:
     """Return both programs, loaded.  Raises :class:`UsageError`."""
@@ -193,7 +192,7 @@ def _told(
         own = [
             word
             for word in settings
-            if not OF_ONE.match(word) and word.partition("=")[0] not in named
+            if not FOR_ONE.match(word) and word.partition("=")[0] not in named
         ]
         own += alone
         line = calls[min(place, len(calls) - 1)] if calls else ""
@@ -203,7 +202,7 @@ def _told(
 
 def _loaded(target: str, line: str, settings: list[str]) -> Told:
     """Return a program by its name.  Raises :class:`UsageError`."""
-    from .equal_records import loaded
+    from .equal_records import load_program
     from .programs.equal.specification import SPECIFIED
     from .real_code.loading import CannotLoad
 
@@ -212,7 +211,7 @@ def _loaded(target: str, line: str, settings: list[str]) -> Told:
     if near and name not in SPECIFIED:
         raise UsageError(f"there is no specification {name!r}; nearest: {', '.join(near)}")
     try:
-        return loaded(target, target, line, settings)
+        return load_program(target, target, line, settings)
     except (CannotLoad, ValueError) as error:
         raise UsageError(str(error)) from None
 

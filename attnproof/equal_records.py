@@ -207,7 +207,7 @@ SAYS = {
     "counterexample": "different functions",
     "internal error": "an error of attnproof itself",
 }
-WIDEST = 100
+MAX_WIDTH = 100
 
 
 def page(record: EqualRecord) -> Iterator[Line]:
@@ -313,8 +313,8 @@ def check_equal(
     specified = isinstance(second, str) and is_specification(second)
     try:
         told = (
-            loaded(first, names[0], call),
-            Told(second, second) if specified else loaded(second, names[1], other or call),
+            load_program(first, names[0], call),
+            Told(second, second) if specified else load_program(second, names[1], other or call),
         )
     except CannotLoad as error:
         raise ValueError(str(error)) from None
@@ -343,11 +343,11 @@ def assert_equal(
     if record.verdict in ("counterexample", "internal error") or (
         strict and record.verdict != "proved"
     ):
-        raise NotEqual(plain_text(page(record), WIDEST), record)
+        raise NotEqual(plain_text(page(record), MAX_WIDTH), record)
     return record
 
 
-def loaded(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Told:
+def load_program(thing: Any, name: str, line: str, settings: Iterable[str] = ()) -> Told:
     """Return a program, or the one at a target.  Raises ``CannotLoad`` and ``ValueError``."""
     from .programs.equal.sides import Told
     from .real_code.loading import load

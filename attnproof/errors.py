@@ -142,7 +142,7 @@ class Interrupted(Exception):
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
+def interrupts_delayed() -> Iterator[None]:
     """Delay Ctrl-C until the block is done, then raise the ``KeyboardInterrupt``.
 
     A half-imported library stays so, and what is then computed with it is wrong.

@@ -156,7 +156,7 @@ def policy_lines(measured: Iterable[MeasuredEvidence]) -> list[str]:
     return [line for line in lines if line]
 
 
-def held_back(measured: Iterable[MeasuredEvidence]) -> dict[str, list[str]]:
+def reasons_not_applied(measured: Iterable[MeasuredEvidence]) -> dict[str, list[str]]:
     """Return why policies were not applied: each reason, with the policies that it excludes."""
     whose: dict[str, list[str]] = {}
     for policy in (p for m in measured for p in m.policies if p.status == "skipped"):
@@ -169,7 +169,9 @@ def held_back(measured: Iterable[MeasuredEvidence]) -> dict[str, list[str]]:
 def not_applied(evidence: Iterable[object]) -> str:
     """Return the same for all measurements of a statement, in one line; empty if none."""
     reasons: dict[str, list[str]] = {}
-    for told, names in held_back(e for e in evidence if isinstance(e, MeasuredEvidence)).items():
+    for told, names in reasons_not_applied(
+        e for e in evidence if isinstance(e, MeasuredEvidence)
+    ).items():
         reasons.setdefault(", ".join(names), []).append(told)
     parts = [f"{names} ({'; '.join(told)})" for names, told in reasons.items()]
     return f"Not applied to all measurements: {'; '.join(parts)}." if parts else ""
@@ -245,5 +247,5 @@ def _share(policy: PolicyRecord | None) -> str:
 
 
 def _not_applied(measured: Sequence[MeasuredEvidence]) -> Iterator[str]:
-    for told, names in held_back(measured).items():
+    for told, names in reasons_not_applied(measured).items():
         yield from filled(f"– {', '.join(names)}: {told}", 4, 2)

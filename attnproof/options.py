@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .errors import UsageError, held_back, require_device, require_theorems
+from .errors import UsageError, interrupts_delayed, require_device, require_theorems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .catalogue import Catalogue
     from .checking import Options
     from .ledger import Ledger
-    from .sweeping.kept import Kept
+    from .sweeping.run_store import RunStore
     from .sweeping.store import Store
 
 
@@ -102,7 +102,7 @@ def completed(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
 
 
 def _statements() -> list[str]:
-    catalogue, ledger = loaded(None)
+    catalogue, ledger = load_statements(None)
     return [*catalogue.ids, *ledger.ids]
 
 
@@ -116,7 +116,7 @@ def options_of(
     from .checking import Options
 
     require_device(device)
-    with held_back():
+    with interrupts_delayed():
         usual = dtypes_on_device(device) if numeric else ()
         for side in ("symbolic.prove", *["numeric.check"] * numeric):
             import_module(f".{side}", __package__)
@@ -131,11 +131,11 @@ def options_of(
 
 def store_in(place: Path | None) -> Store | None:
     """Return the store of a command; messages about it go to standard error."""
-    from .sweeping.store import Foreign, opened
+    from .sweeping.store import NotAStore, open_store
 
     try:
-        store, told = opened(place)
-    except Foreign as error:
+        store, told = open_store(place)
+    except NotAStore as error:
         raise UsageError(str(error)) from None
     for line in told:
         print(f"attnproof: {line}", file=sys.stderr)
@@ -143,15 +143,15 @@ def store_in(place: Path | None) -> Store | None:
     return store
 
 
-def kept_in(place: Path | None, *, fresh: bool) -> Kept | None:
+def run_store_in(place: Path | None, *, fresh: bool) -> RunStore | None:
     """Return the store of a run of theorems."""
-    from .sweeping.kept import Kept
+    from .sweeping.run_store import RunStore
 
     store = store_in(place)
-    return None if store is None else Kept(store, fresh)
+    return None if store is None else RunStore(store, fresh)
 
 
-def loaded(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:
+def load_statements(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:
     """Return the catalogue and the ledger, including those of further folders."""
     from .catalogue import load_catalogue, theorem_files
     from .ledger import load_ledger
@@ -165,14 +165,14 @@ def loaded(theorems: list[Path] | None) -> tuple[Catalogue, Ledger]:
 def load(needs: str, *parts: str, instead: str = "install torch") -> None:
     """Import parts of the package that need torch, completely; ``needs`` begins the error text."""
     try:
-        with held_back():
+        with interrupts_delayed():
             for part in parts:
                 import_module(f".{part}", __package__)
     except ImportError as error:
         raise UsageError(f"{needs} torch ({error}); {instead}") from None
 
 
-def present(device: str) -> torch.device:
+def present_device(device: str) -> torch.device:
     """Return the device that is meant.  Raises :class:`UsageError` if it is absent."""
     from .numeric.devices import DeviceAbsent, chosen
 
@@ -186,7 +186,7 @@ def dtypes_on_device(device: str) -> tuple[str, ...]:
     """Return the dtypes that are measured on a device by default."""
     from .numeric.devices import dtypes_on
 
-    return tuple(str(dtype).removeprefix("torch.") for dtype in dtypes_on(present(device)))
+    return tuple(str(dtype).removeprefix("torch.") for dtype in dtypes_on(present_device(device)))
 
 
 def cores() -> int:
@@ -207,7 +207,7 @@ def write_json(record: BaseModel, file: Path) -> Path:
     return file
 
 
-def ended(record: BaseModel, json: Path | None, *, ok: bool) -> int:
+def finish(record: BaseModel, json: Path | None, *, ok: bool) -> int:
     """Write the record if asked, and say where its faults are reported; return the exit code."""
     from .errors import FAULT, tell_faults
 

@@ -416,7 +416,7 @@ def show_sides(chosen: Catalogue) -> int:
 
 def show_claim(catalogue: Catalogue, ledger: Ledger, options: Options) -> int:
     """Print the page of one claim; return the exit code."""
-    needed = catalogue.having(ledger.theorems)
+    needed = catalogue.with_ids(ledger.theorems)
     ids = [entry.id for entry in needed.entries]
     coming = [*ids, *ledger.demonstrations, *["numbers"] * len(ids) * options.numeric]
     with _bar(coming) as tell:

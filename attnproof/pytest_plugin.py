@@ -49,11 +49,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Pass the options of the run to the assertions of this test, and record their verdicts."""
 
-    def heard(name: str, verdict: str) -> None:
+    def report(name: str, verdict: str) -> None:
         item.user_properties.append((name, verdict))
 
     run = _run(item.config)
-    token = AT_WORK.set(Run(run.seed, run.dtype, run.device, heard))
+    token = AT_WORK.set(Run(run.seed, run.dtype, run.device, report))
     try:
         return (yield)
     finally:

@@ -185,7 +185,7 @@ def _declared(found: Any) -> list[type[Encoding]]:
     if not kinds:
         hidden = [n for n, v in vars(found).items() if n.startswith("_") and _is_own(v, found)]
         why = (
-            f"{hidden[0]} begins with _ and is its own affair"
+            f"{hidden[0]} begins with _ and is private"
             if hidden
             else ("no subclass of attnproof.Encoding; `attnproof new NAME` writes one")
         )

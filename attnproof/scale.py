@@ -165,7 +165,7 @@ def sharded_record(
     )
 
 
-def lines_of(record: ShardedRecord) -> Iterator[str]:
+def sharded_lines(record: ShardedRecord) -> Iterator[str]:
     """Yield a line for each conclusion."""
     for e in record.equations:
         m = e.measured
@@ -185,7 +185,7 @@ def scale_page(record: ScaleRecord) -> Iterator[Part]:
     """Yield the table, what was compared and could be missed, and what went wrong."""
     if record.ways:
         yield _scale_table(record)
-    yield from map(Line, told_of(record))
+    yield from map(Line, scale_lines(record))
 
 
 def _scale_table(record: ScaleRecord) -> Table:
@@ -222,7 +222,7 @@ def _scale_table(record: ScaleRecord) -> Table:
     return table
 
 
-def told_of(record: ScaleRecord) -> list[str]:
+def scale_lines(record: ScaleRecord) -> list[str]:
     """Return what was compared and could be missed, once for each way; and what went wrong."""
     lines = {
         f"{way.way}: {way.looked}{'; ' * bool(way.misses)}{way.misses}": None
@@ -239,7 +239,7 @@ def told_of(record: ScaleRecord) -> list[str]:
 
 
 CONTROL = ", negative control"
-"""What the name of a theorem ends in, where its negative control is meant."""
+"""Suffix of the name of a theorem that denotes its negative control."""
 
 
 @dataclass(frozen=True)
@@ -282,11 +282,11 @@ class Growth:
         return tuple(sorted({p.tokens for points in self.lines.values() for p in points}))
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """How far it was measured, in one sentence.
 
         >>> point = Point(65_536, "held", 1e-7, 1e-6, "eager", "all places", 0.1)
-        >>> Growth("softmax", "cpu", {"float32": (point,)}).told
+        >>> Growth("softmax", "cpu", {"float32": (point,)}).summary
         'Measured to 65,536 tokens on cpu: float32.'
         """
         far: dict[int, list[str]] = {}

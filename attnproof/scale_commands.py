@@ -29,9 +29,9 @@ from .options import (
     Seed,
     StoreFile,
     app,
-    ended,
+    finish,
     load,
-    loaded,
+    load_statements,
 )
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from .sweeping.records import SweepRecord
 
 
-FAR = (1_024, 16_384, 131_072, 1_048_576)
-"""The numbers of tokens at which theorems are measured, if none is named."""
+DEFAULT_TOKENS = (1_024, 16_384, 131_072, 1_048_576)
+"""The numbers of tokens at which theorems are measured by default."""
 
 Tokens = Annotated[
     int, typer.Option(min=1, help="Number of tokens (queries and keys of each head).")
@@ -60,7 +60,7 @@ SomeTokens = Annotated[
         "--tokens",
         min=2,
         help="Number of tokens; repeatable.  Default: 16384 for a kernel, "
-        f"{', '.join(map(str, FAR))} for theorems.",
+        f"{', '.join(map(str, DEFAULT_TOKENS))} for theorems.",
     ),
 ]
 Heads = Annotated[int, typer.Option(min=1, help="Number of heads.")]
@@ -130,7 +130,13 @@ def scale(
         require_writable(html)
     dtypes = dtype or [Dtype.float32]
     if names:
-        asked = (tuple(d.value for d in dtypes), tuple(tokens or FAR), seed, device, jobs)
+        asked = (
+            tuple(d.value for d in dtypes),
+            tuple(tokens or DEFAULT_TOKENS),
+            seed,
+            device,
+            jobs,
+        )
         return _theorems(names, asked, theorems, store, json, html, fresh=fresh)
     calls = [
         call
@@ -142,7 +148,7 @@ def scale(
         raise Interrupted("interrupted before any check was finished; nothing written")
     record = _recorded(found, missing, errors)
     _drawn(record, html)
-    return ended(record, json, ok=record.ok)
+    return finish(record, json, ok=record.ok)
 
 
 def _theorems(
@@ -157,25 +163,25 @@ def _theorems(
 ) -> int:
     """Measure theorems at these numbers of tokens: a sweep, reported by tokens."""
     from .scale import growth_table, growths
-    from .sweep_commands import swept
+    from .sweep_commands import run_sweep
     from .sweeping.engines import Engine
     from .sweeping.records import sweep_faults, sweep_summary
-    from .sweeping.sweep import Asked
+    from .sweeping.sweep import SweepRequest
     from .sweeping.work import Grid
 
-    catalogue, _ = loaded(theorems)
+    catalogue, _ = load_statements(theorems)
     require_known(names, catalogue.names, "the id or subject of a theorem")
     load("scale needs", "numeric.check")
     dtypes, tokens, seed, device, jobs = asked
     grid = Grid(dtypes, ("small",), tokens, ("normal",), (seed,), (device,))
     gpu = device.partition(":")[0] == "cuda"
-    plan = Asked(grid, (), False, Engine("loky", jobs, "", gpu), None, None, fresh)
-    record = swept(catalogue.select(names), plan, store)
+    plan = SweepRequest(grid, (), False, Engine("loky", jobs, "", gpu), None, None, fresh)
+    record = run_sweep(catalogue.select(names), plan, store)
 
     show(map(growth_table, growths(record)))
     show(map(Line, (*sweep_faults(record), sweep_summary(record))))
     _drawn(record, html)
-    return ended(record, json, ok=record.ok)
+    return finish(record, json, ok=record.ok)
 
 
 def _drawn(record: ScaleRecord | SweepRecord, html: Path | None) -> None:
@@ -299,7 +305,7 @@ def sharded(
         found = check_sharded(call, mesh)
         first = mesh.get_rank() == 0
     if first:
-        ended(_recorded([found]), json, ok=True)
+        finish(_recorded([found]), json, ok=True)
     return 0 if found.status == "held" else 1
 
 
@@ -307,7 +313,7 @@ def _theorem(
     name: str, scale: Scale, dtype: Dtype, device: str, seed: int, json: Path | None
 ) -> int:
     """Check every conclusion of a theorem and its negative control on shards; process 0 prints."""
-    catalogue, _ = loaded(None)
+    catalogue, _ = load_statements(None)
     require_known([name], catalogue.ids, "the id of a theorem")
     entries = catalogue.only(name).entries
     if not entries:
@@ -342,12 +348,12 @@ def _theorem(
         first, count = mesh.get_rank() == 0, mesh.size()
     import torch
 
-    from .scale import lines_of, sharded_record
+    from .scale import sharded_lines, sharded_record
 
     record = sharded_record(name, found, torch.__version__, count)
     if first:
-        print("\n".join(lines_of(record)))
-        ended(record, json, ok=True)
+        print("\n".join(sharded_lines(record)))
+        finish(record, json, ok=True)
     return 0 if record.ok else 1
 
 

@@ -46,7 +46,7 @@ def placed(enc: Encoding, at: Any, k: int, others: Any) -> Any:
     return xp.stack([at if axis == k else others[axis] for axis in range(enc.axes)])
 
 
-def told_apart(enc: Encoding, here: Any, there: Any, i: Any, j: Any, k: int = 0) -> Claim:
+def codes_differ(enc: Encoding, here: Any, there: Any, i: Any, j: Any, k: int = 0) -> Claim:
     """State that the codes differ, by the number with which the encoding tells them apart.
 
     If positions are vectors, their coordinates k are i and j.

@@ -21,9 +21,9 @@ from .options import (
     StoreFile,
     app,
     dtypes_on_device,
-    ended,
+    finish,
     load,
-    loaded,
+    load_statements,
     store_in,
 )
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .catalogue import Catalogue
     from .sweeping.engines import Engine
     from .sweeping.records import SweepRecord
-    from .sweeping.sweep import Asked
+    from .sweeping.sweep import SweepRequest
 
-MOST = 1_000_000  # cells; more is a mistake in the command
+MAX_CELLS = 1_000_000  # cells; more is a mistake in the command
 
 
 class EngineChoice(StrEnum):
@@ -103,7 +103,7 @@ def sweep(
     A cell is one statement in one implementation, dtype, size, input distribution, seed and device.
     Finished cells are stored and not measured again.
     """
-    catalogue, _ = loaded(theorems)
+    catalogue, _ = load_statements(theorems)
     require_known(names or (), catalogue.names, "the id or subject of a theorem")
     chosen = catalogue.select(names or ())
     require_file(json)
@@ -117,7 +117,7 @@ def sweep(
         require_device(name)
     first, end = _range(seeds)
 
-    from .sweeping.sweep import Asked
+    from .sweeping.sweep import SweepRequest
     from .sweeping.work import Grid
 
     load("sweep needs", "numeric.check")
@@ -131,10 +131,12 @@ def sweep(
         devices,
     )
     least = prod(map(len, (grid.dtypes, grid.scales, grid.tokens, grid.distributions, devices)))
-    if (least := least * (end - first) * len(chosen.entries)) > MOST:
-        raise UsageError(f"{least:,} cells and more were asked for; at most {MOST:,} are swept")
+    if (least := least * (end - first) * len(chosen.entries)) > MAX_CELLS:
+        raise UsageError(
+            f"{least:,} cells and more were asked for; at most {MAX_CELLS:,} are run_sweep"
+        )
     gpus = any(name.partition(":")[0] == "cuda" for name in devices)
-    asked = Asked(
+    asked = SweepRequest(
         grid,
         tuple(implementation or ()),
         controls,
@@ -145,14 +147,14 @@ def sweep(
     )
     for fault in chosen.broken:
         print(f"attnproof: {fault.source.label}: {fault.error}", file=sys.stderr)
-    record = swept(chosen, asked, store)
+    record = run_sweep(chosen, asked, store)
 
     from .document import show
     from .errors import FAULT
     from .sweeping.records import sweep_page
 
     show(sweep_page(record))
-    code = ended(record, json, ok=record.ok and not chosen.broken)
+    code = finish(record, json, ok=record.ok and not chosen.broken)
     ours = any(fault.traceback for fault in chosen.broken)
     return FAULT if ours and code != 130 else code
 
@@ -191,7 +193,7 @@ def _engine(name: EngineChoice, jobs: int, address: str, *, gpus: bool) -> Engin
     return Engine(name.value, jobs, address, gpus)
 
 
-def swept(chosen: Catalogue, asked: Asked, store: Path | None) -> SweepRecord:
+def run_sweep(chosen: Catalogue, asked: SweepRequest, store: Path | None) -> SweepRecord:
     """Sweep with a progress bar; interrupted before any cell, leave nothing."""
     from rich.console import Console
 

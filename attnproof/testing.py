@@ -154,7 +154,7 @@ def _require(kind: type[Encoding], law: EncodingLaw, cell: CellRecord, wanted: s
         f"{kind.__name__}: {law.title}",
         f"wanted {wanted}, found {cell.verdict}: {cell.why}",
         f"the law: {cell.statement.text}" if cell.statement is not None else "",
-        f"to see it again: {_again(kind, law.id)}",
+        f"to reproduce it: {_again(kind, law.id)}",
     ]
     raise LawBroken("\n".join(filter(None, lines)), cell)
 

@@ -34,10 +34,10 @@ from .options import (
     Seed,
     StoreFile,
     app,
-    ended,
-    kept_in,
-    loaded,
+    finish,
+    load_statements,
     options_of,
+    run_store_in,
     statement_ids,
 )
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .checking import Options
     from .ledger import Ledger
     from .records import Results
-    from .sweeping.kept import Kept
+    from .sweeping.run_store import RunStore
 
 
 @app.command("list")
@@ -71,7 +71,7 @@ def list_theorems(
         from .encoding_commands import list_encodings
 
         return list_encodings(encoding or ())
-    catalogue, ledger = loaded(theorems)
+    catalogue, ledger = load_statements(theorems)
     print(list_catalogue(catalogue, ledger))
     return 1 if catalogue.broken or ledger.broken else 0
 
@@ -100,7 +100,7 @@ def show(
     A theorem is shown with its statement, proof, assumptions, measurements and negative control; a
     claim with the statements and demonstrations that decide it.
     """
-    catalogue, ledger = loaded(theorems)
+    catalogue, ledger = load_statements(theorems)
     ids = (*catalogue.ids, *ledger.ids)
     for name in names:
         chosen, claims = catalogue.select([name]), ledger.select([name])
@@ -157,7 +157,7 @@ def claims(
     from .ledger import VERDICTS
 
     wanted = chosen_verdicts(verdict or (), VERDICTS)
-    catalogue, ledger = loaded(theorems)
+    catalogue, ledger = load_statements(theorems)
     require_known(
         names or (), ledger.names, "the id of a claim or a document", "`attnproof claims`"
     )
@@ -169,9 +169,9 @@ def claims(
 
     options = options_of(numeric, scale, device, dtype, seed, jobs)
     chosen = ledger.select(names or ())
-    kept = kept_in(store, fresh=fresh)
-    parts = catalogue.having(chosen.theorems)
-    results = _run(parts, chosen, options, names or (), kept, lines=False)
+    run_store = run_store_in(store, fresh=fresh)
+    parts = catalogue.with_ids(chosen.theorems)
+    results = _run(parts, chosen, options, names or (), run_store, lines=False)
     console = Console()
     show_page(claims_page(results, console.width, wanted), console)
     if told := from_store(results):
@@ -208,7 +208,7 @@ def run(
     Exit code 0: everything is as expected.  1: something is not.  2: a usage error, or an internal
     error of attnproof.
     """
-    catalogue, ledger = loaded(theorems)
+    catalogue, ledger = load_statements(theorems)
     require_known(names or (), (*catalogue.names, *ledger.names))
     require_file(json)
     if html is not None:
@@ -221,7 +221,7 @@ def run(
         options = options_of(not no_numeric, scale, device, dtype, seed, jobs)
     chosen = ledger.select(names or ())
     needed = catalogue.select([*names, *chosen.theorems]) if names else catalogue
-    results = _run(needed, chosen, options, names or (), kept_in(store, fresh=fresh))
+    results = _run(needed, chosen, options, names or (), run_store_in(store, fresh=fresh))
     show_page(run_page(results))
     return _ended(results, json, html)
 
@@ -231,7 +231,7 @@ def _run(
     ledger: Ledger,
     options: Options,
     names: Sequence[str],
-    kept: Kept | None,
+    run_store: RunStore | None,
     *,
     lines: bool = True,
 ) -> Results:
@@ -245,8 +245,8 @@ def _run(
     ids = [entry.id for entry in catalogue.entries]
     coming = [*broken, *ids, *ledger.demonstrations, *["numbers"] * len(ids) * options.numeric]
     with progress(Console(stderr=True), coming, lines=lines) as tell:
-        results = run_catalogue(catalogue, options, tuple(names), tell, ledger, kept)
-    for line in kept.told if kept is not None else ():
+        results = run_catalogue(catalogue, options, tuple(names), tell, ledger, run_store)
+    for line in run_store.messages if run_store is not None else ():
         print(f"attnproof: {line}", file=sys.stderr)
     if results.unfinished and not results.theorems:
         raise Interrupted("interrupted before any theorem was finished; nothing written")
@@ -255,7 +255,7 @@ def _run(
 
 def _ended(results: Results, json: Path | None, html: Path | None) -> int:
     """Write what was asked for; return the exit code."""
-    code = ended(results, json, ok=results.ok)
+    code = finish(results, json, ok=results.ok)
     if html is not None:
         from .report import write_report
 

@@ -50,7 +50,7 @@ def translation_twice(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any, s: An
 
 
 @law_of_attention(
-    "Attention sees the order of the tokens",
+    "Attention depends on the order of the tokens",
     example="rope",
     breaks="nope",
     some=True,
@@ -74,7 +74,7 @@ def sees_order_of_pairs(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any)
 
 
 @law_of_attention(
-    "Tokens that are permuted with their positions are read alike",
+    "Attention is unchanged when tokens are permuted with their positions",
     example="rope",
     breaks="alibi-by-place",
     given={"Q": tokens},
@@ -94,7 +94,7 @@ def positions_stay(e: Encoding, Q: Any, K: Any, V: Any, p: Any, sigma: Any) -> C
 
 
 @law_of_attention(
-    "A score is the same among any other tokens, however many",
+    "A score does not depend on the other tokens or their number",
     example="rope",
     breaks="normalised-index",
     given={**ANYWHERE, "other": another_length},
@@ -110,7 +110,7 @@ def independent_of_length(
     return equal(e.marks(Q, K, u, p)[row, column], alone.mark(Q[row], K[column], u[row], p[column]))
 
 
-@independent_of_length.negative_control("alone the key stands at the query's position")
+@independent_of_length.negative_control("alone, the key is at the query's position")
 def alone_at_the_query(e: Encoding, Q: Any, K: Any, u: Any, p: Any, row: Any, column: Any) -> Claim:
     return equal(e.marks(Q, K, u, p)[row, column], e.mark(Q[row], K[column], u[row], u[row]))
 
@@ -124,7 +124,7 @@ def other_places(length: Any) -> Callable[[Encoding], Given]:
 
 
 @law_of_attention(
-    "Positions act on the scores",
+    "Positions affect the scores",
     example="rope",
     breaks="nope",
     some=True,
@@ -143,12 +143,12 @@ def acts_on_scores(e: Encoding, Q: Any, K: Any, u: Any, p: Any, others: Any, res
     return equal(e.marks(Q, K, u, p), e.marks(Q, K, others, rest))
 
 
-@acts_on_scores.negative_control("query and key stand together")
+@acts_on_scores.negative_control("query and key have the same position")
 def acts_on_tokens_at_one_place(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     return equal(e.mark(x, y, a, a), e.mark(x, y, b, b))
 
 
-@law_of_attention("Values are read as they are", example="rope", breaks="sinusoidal")
+@law_of_attention("Values do not depend on positions", example="rope", breaks="sinusoidal")
 def leaves_values(e: Encoding, Q: Any, K: Any, V: Any, u: Any, p: Any) -> Claim:
     """attention(Q, K, V; m, n) = weights(Q, K; m, n) V: positions act through weights alone."""
     return equal(e.attention(Q, K, V, u, p), e.weights(Q, K, u, p) @ V)

@@ -12,11 +12,11 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from ..applicability import most_of, obeys, of_tokens, ways
-from ..bounds import FORMED, exceeded, grown, numbers_made, proved_bound, simple, values_told
+from ..bounds import FORMED, exceeded, grown, numbers_made, parameters_text, proved_bound, simple
 from ..encoding import HOOKS, Encoding
 from ..encoding_law import Answer, law, stated
 from ..law_names import c, e, most, r
-from ..separation import REST, placed, told_apart
+from ..separation import REST, codes_differ, placed
 from ..symbolic.array import AxisMismatch, as_array
 from ..symbolic.claim import Claim, differ, equal
 from ..symbolic.continuity import Discontinuous, whole_valued
@@ -39,9 +39,9 @@ FAR = 10**4
 FARTHER = 10**6  # tried for tables only; code that takes a step per position is slow there
 UNKNOWN = "; whether it is bounded without the hypothesis is open"
 RUN = "running it with its default numbers"
-NO_NUMBERS = "it makes no numbers: it acts on which keys are seen, and on nothing else"
+NO_NUMBERS = "it computes no numbers: it acts only on which keys are visible"
 MAKE_NUMBERS = tuple(hook for hook in HOOKS if hook != "sees")
-WHOLE = "it is said to be for the positions 0, 1, 2, .. alone"
+WHOLE = "it is declared for the positions 0, 1, 2, .. only"
 
 
 def has_a_code(kind: type[Encoding]) -> str:
@@ -73,7 +73,7 @@ def unique(enc: Encoding, i: Any, j: Any, others: Any, rest: Any) -> dict[str, A
     claims: dict[str, Any] = {"assume": [differ(i, j)]}
     for k in range(max(enc.axes, 1)):
         here, there = (placed(enc, v, k, w) for v, w in ((i, others), (j, rest)))
-        claims[f"in coordinate {k}" if enc.axes else ""] = told_apart(enc, here, there, i, j, k)
+        claims[f"in coordinate {k}" if enc.axes else ""] = codes_differ(enc, here, there, i, j, k)
     return claims
 
 
@@ -81,19 +81,19 @@ def unique(enc: Encoding, i: Any, j: Any, others: Any, rest: Any) -> dict[str, A
 def also_itself(enc: Encoding, i: Any) -> Claim:
     here = placed(enc, i, 0, i)
     own = enc.code(here)
-    return told_apart(enc, here, here, i, i) if own.ndim else differ(own, own)
+    return codes_differ(enc, here, here, i, i) if own.ndim else differ(own, own)
 
 
 def makes_numbers_for_ever(kind: type[Encoding]) -> str:
     """Return why it has no numbers for ever more positions; "" if it has."""
     if kind.reach:
-        ends = f"its positions end (at {kind.reach}, with its defaults)"
-        return f"{ends}: finitely many numbers have a bound"
+        ends = f"its positions are limited (to {kind.reach}, with its defaults)"
+        return f"{ends}: finitely many numbers are bounded"
     return NO_NUMBERS if kind.acts("sees") and not kind.acts(*MAKE_NUMBERS) else ""
 
 
 @law_of_positions(
-    "What a position makes stays below a bound",
+    "What is computed from a position is bounded",
     example="rope",
     breaks="index",
     applies=makes_numbers_for_ever,
@@ -106,7 +106,7 @@ def bounded(enc: Encoding) -> Answer:
     has one C for any number of them, and contents that stay between any two numbers: a bound that
     grows with the sequence does not count.
     """
-    claimed = "one number bounds what it makes, for all positions and any number of tokens"
+    claimed = "one number bounds what it computes, for all positions and any number of tokens"
     tried = list(supposed(enc))
     for under in ((), *tried):
         if found := proved_bound(enc, under):
@@ -115,7 +115,8 @@ def bounded(enc: Encoding) -> Answer:
             if outside:
                 return Answer("undecided", outside, claimed, "")
             words = said(enc, under)
-            how = f"bounds for all positions: {', '.join(told)}" if told else "it makes no numbers"
+            shown = f"bounds for all positions: {', '.join(told)}"
+            how = shown if told else "it computes no numbers"
             if under:
                 one = simple(type(enc))
                 beyond = exceeded(one) or grown(one)
@@ -187,7 +188,7 @@ def at_half(kind: type[Encoding]) -> str | None:
 
 
 @law_of_positions(
-    "What it does is continuous in the positions",
+    "It is continuous in the positions",
     example="rope",
     breaks="learned-table",
     applies=on_real_positions,
@@ -207,12 +208,15 @@ def continuous(enc: Encoding) -> Answer:
 def has_a_mask(kind: type[Encoding]) -> str:
     """Return why there is no mask that may be continuous; "" if there is one."""
     if kind.acts() and not kind.acts("sees"):
-        return "it has no mask: every key is seen"
+        return "it has no mask: every key is visible"
     return WHOLE if kind.whole else ""
 
 
 @law_of_positions(
-    "No key is hidden or shown suddenly", example="nope", breaks="nope-causal", applies=has_a_mask
+    "Masking is continuous in the positions",
+    example="nope",
+    breaks="nope-causal",
+    applies=has_a_mask,
 )
 def mask_continuous(enc: Encoding) -> Answer:
     """exp(score), and 0 where the key is hidden, is a continuous function of real positions.
@@ -315,7 +319,7 @@ def jump(
             if found is not None:
                 how = (
                     f"{says} is an integer everywhere and not constant: "
-                    f"{values_told(one)}{found.text}"
+                    f"{parameters_text(one)}{found.text}"
                 )
                 by = "ball arithmetic; by the intermediate value theorem such a number jumps"
                 return under_hypotheses(Answer("refuted", how, claimed, by), enc, one, tried)
@@ -380,7 +384,7 @@ def defined_beyond(enc: Encoding) -> Answer:
         return Answer("undecided", f"{type(error).__name__}: {error}", claimed, "")
     if asked:
         return Answer("undecided", f"it is not certain that {asked[0]}", claimed, "")
-    how = "it is formed at any natural positions, and nothing in it asks for more"
+    how = "it is defined at any natural positions, without further conditions"
     by = "the form of the terms (symbolic/formed.py)"
     return Answer("proved", how, claimed, by, readings=readings)
 
@@ -398,7 +402,7 @@ def _ended(made: Encoding, reach: int) -> tuple[str, str] | None:
     try:
         made.code(np.asarray(float(max(reach, 1) - 1)))
     except LookupError as error:
-        return "undecided", f"it has not even position {max(reach, 1) - 1}: {error}"
+        return "undecided", f"it is not defined even at position {max(reach, 1) - 1}: {error}"
     looked_up = any(given.kind == "function" for given in made.given.values())
     places = (reach, FAR, *[FARTHER] * looked_up)
     for far in dict.fromkeys(places):
@@ -436,4 +440,4 @@ def never(one: Condition) -> bool:
     return one.wanted != "not 0" and sign((0 - as_array(one.value)).term)[0] == 2
 
 
-defined_beyond.negative_control("at every position the same")(constant)
+defined_beyond.negative_control("the same at every position")(constant)

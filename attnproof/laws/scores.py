@@ -22,7 +22,7 @@ law_of_scores = partial(law, group="the scores", applies=of_pairs)
 
 
 @law_of_scores(
-    "The scores depend on the offset of the positions alone",
+    "The scores depend only on the offset of the positions",
     example="rope",
     breaks="sinusoidal",
     applies=of_pairs_by_offset,
@@ -43,7 +43,7 @@ def twice_as_far(e: Encoding, x: Any, y: Any, a: Any, b: Any, s: Any) -> Claim:
 
 
 @law_of_scores(
-    "The score is unchanged when the positions change places", example="alibi", breaks="rope"
+    "The score is unchanged when the positions are swapped", example="alibi", breaks="rope"
 )
 def even(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """score(q, k, m, n) = score(q, k, n, m): before and after make no difference."""
@@ -56,7 +56,7 @@ def even_with_one_key(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
 
 
 @law_of_scores(
-    "What positions add to the score changes sign when they change places",
+    "What positions add to the score changes sign when they are swapped",
     example="nope",
     breaks="alibi",
 )
@@ -79,7 +79,7 @@ def odd_once(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
 
 
 @law_of_scores(
-    "A key before the query can be told from one after it",
+    "Keys before and after the query are distinguished",
     example="rope",
     breaks="alibi",
     some=True,
@@ -95,7 +95,9 @@ def tells_before_from_after(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Clai
     return equal(e.mark(x, y, m, a), e.mark(x, y, m, m + s))
 
 
-@tells_before_from_after.negative_control("the second key is before its query too, both further on")
+@tells_before_from_after.negative_control(
+    "the second key is before its query too, at later positions"
+)
 def tells_before_from_before(e: Encoding, x: Any, y: Any, a: Any, s: Any) -> Claim:
     return equal(e.mark(x, y, a + s, a), e.mark(x, y, a + 2 * s, a + s))
 
@@ -106,7 +108,7 @@ def any_distance(e: Encoding) -> Given:
 
 
 @law_of_scores(
-    "Of two keys before an equal query the nearer scores at least as high",
+    "Of two keys equal to a later query, the nearer one scores at least as high",
     example="alibi",
     breaks="rope",
     given={"near": any_distance, "further": any_distance},
@@ -139,10 +141,10 @@ def falls(e: Encoding, x: Any, far: Any, s: Any, near: Any, further: Any) -> dic
     xp = array_namespace(x)
     seen = e.sees(m, far)
     return {
-        "where the farther key is seen, the nearer is": at_least(
+        "where the farther key is visible, so is the nearer": at_least(
             xp.where(e.sees(m, nearer), 1, 0), xp.where(seen, 1, 0)
         ),
-        "where both are seen, the nearer scores at least as much": at_least(
+        "where both are visible, the nearer one scores at least as high": at_least(
             xp.where(seen, score, less),
             less,
             *[(why, xp.where(seen, fall, 0)) for why, fall in form],
@@ -157,9 +159,7 @@ def rises_with_distance(e: Encoding, x: Any, a: Any, s: Any, near: Any, further:
     return at_least(e.score(x, x, m, a), e.score(x, x, m, a + step))
 
 
-@law_of_scores(
-    "The score stays under the envelope that is stated", example="alibi", breaks="sinusoidal"
-)
+@law_of_scores("The score never exceeds its stated envelope", example="alibi", breaks="sinusoidal")
 def stays_under_envelope(e: Encoding, x: Any, y: Any, a: Any, b: Any) -> Claim:
     """score(q, k, m, n) <= envelope(q, k, m, n) wherever the key is seen.
 

@@ -67,21 +67,21 @@ def some_matrix(
 def encodes(kind: type[Encoding]) -> str:
     """Return why nothing moves with the position; "" if something does."""
     acts = kind.acts("add", "rotate", "query", "key")
-    none = "it does nothing with a position alone: there is nothing to move"
+    none = "it computes nothing from a single position: there is nothing to shift"
     return of_tokens(kind) if acts else none
 
 
 def encodes_keys(kind: type[Encoding]) -> str:
     """Return why no key moves, so that the law would be about the identity; "" if keys move."""
     idle = kind.acts("query") and not kind.acts("add", "rotate", "key")
-    return "it leaves keys as they are" if idle else of_tokens(kind)
+    return "it does not change keys" if idle else of_tokens(kind)
 
 
 law_of_tokens = partial(law, group="encoded tokens", applies=of_tokens)
 
 
 @law_of_tokens(
-    "Moving on is a linear map of what a position makes",
+    "A shift of the position is a linear map of its code",
     example="rope",
     breaks="index",
     applies=encodes,
@@ -108,14 +108,14 @@ def linear_shift(e: Encoding, x: Any, a: Any, s: Any) -> dict[str, Claim]:
     }
 
 
-@linear_shift.negative_control("the matrix is that of the shift back")
+@linear_shift.negative_control("the matrix is that of the opposite shift")
 def shifted_back(e: Encoding, x: Any, a: Any, s: Any) -> Claim:
     token = 0 * x if e.defines("add") else x
     return equal(*shifted(e.encode, partial(matmul, shifting_matrix(e, -s)), token, a, s))
 
 
 @law_of_tokens(
-    "Encoding at a and then at b is encoding at a + b", example="rope", breaks="sinusoidal"
+    "Encoding at a and then at b equals encoding at a + b", example="rope", breaks="sinusoidal"
 )
 def composes(e: Encoding, x: Any, a: Any, b: Any) -> dict[str, Claim]:
     """encode(encode(x, a), b) = encode(x, a + b), for queries and for keys."""
@@ -127,7 +127,7 @@ def at_one_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(*composed(encode, x, a, a, a)))
 
 
-@law_of_tokens("Position 0 leaves tokens as they are", example="rope", breaks="sinusoidal")
+@law_of_tokens("Position 0 does not change tokens", example="rope", breaks="sinusoidal")
 def identity_at_zero(e: Encoding, x: Any) -> dict[str, Claim]:
     """encode(x, 0) = x, for queries and for keys."""
     return both(e, lambda encode: equal(encode(x, origin(e)), x))
@@ -138,18 +138,18 @@ def at_any_position(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(encode(x, a), x))
 
 
-@law_of_tokens("Lengths of tokens are kept", example="rope", breaks="sinusoidal")
+@law_of_tokens("Norms of tokens are preserved", example="rope", breaks="sinusoidal")
 def keeps_norms(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     """‖encode(x, a)‖² = ‖x‖², for queries and for keys."""
     return both(e, lambda encode: equal(_dot(encode(x, a), encode(x, a)), _dot(x, x)))
 
 
-@keeps_norms.negative_control("the sum of the features is kept")
+@keeps_norms.negative_control("the sum of the features is preserved")
 def keeps_sums(e: Encoding, x: Any, a: Any) -> dict[str, Claim]:
     return both(e, lambda encode: equal(_sum(encode(x, a)), _sum(x)))
 
 
-@law_of_tokens("Products at one position are kept", example="rope", breaks="sinusoidal")
+@law_of_tokens("Products at the same position are preserved", example="rope", breaks="sinusoidal")
 def keeps_dot_products(e: Encoding, x: Any, y: Any, a: Any) -> Claim:
     """encode(q, a)·encode(k, a) = q·k for a query q and a key k at one position a."""
     return equal(_dot(e.encode_query(x, a), e.encode(y, a)), _dot(x, y))
@@ -184,7 +184,7 @@ def mapped_twice(e: Encoding, x: Any, a: Any, W_K: Any) -> dict[str, Claim]:
 
 
 @law_of_tokens(
-    "A cached key can be moved without knowing where it was",
+    "A cached key can be shifted without knowing its position",
     example="rope",
     breaks="sinusoidal",
     applies=encodes_keys,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import internal_errors, require_known
 from .loading import file_of
-from .request import AT_WORK, LIMIT, METHODS, SAME, asked_of
+from .request import AT_WORK, LIMIT, METHODS, SAME, code_request
 
 if TYPE_CHECKING:
     import torch
@@ -84,7 +84,7 @@ def check_code(
     __tracebackhide__ = True  # pytest shows the line of the test
     start, run = perf_counter(), AT_WORK.get()
     told = name or getattr(code, "__qualname__", type(code).__name__)
-    asked = asked_of(
+    asked = code_request(
         target_of(code, {**how, **({"call": call} if call else {})}),
         kind=kind,
         declared=as_written(declared),
@@ -104,12 +104,12 @@ def check_code(
         require_sound(meant)
         of = declares(asked.declared)
         kind = kind or (of[0] if len(of) == 1 else "")
-    heard = Collected(asked)
+    collected = Collected(asked)
     with restored_settings():
         torch.set_num_threads(1)  # as in a command: small arrays, sums in one order
         subject = adapted_as(code, call, kind=kind or None, declared=meant, name=told, **how)
-        heard.hear({"event": "ready", "torch": torch.__version__})
-        heard.hear(
+        collected.receive({"event": "ready", "torch": torch.__version__})
+        collected.receive(
             {
                 "event": "adapted",
                 "name": told,
@@ -118,13 +118,13 @@ def check_code(
                 "file": file_of(code),
             }
         )
-        look(subject, asked, heard.hear, code, seconds=limit, **how)
-    heard.hear({"event": "ended"})
-    record = heard.record(perf_counter() - start)
-    if run.heard is not None:
+        look(subject, asked, collected.receive, code, seconds=limit, **how)
+    collected.receive({"event": "ended"})
+    record = collected.record(perf_counter() - start)
+    if run.report is not None:
         for law in record.laws:
             line = law.why if law.verdict == "proved" else law.verdict
-            run.heard(f"attnproof.{told}.{law.law}", line)
+            run.report(f"attnproof.{told}.{law.law}", line)
     return record
 
 
@@ -232,7 +232,7 @@ def known_laws(laws: Iterable[str], kind: str) -> tuple[str, ...]:
             whose = " and ".join(about[name])
             raise ValueError(
                 f"wanted a law of {kind} code, got {name!r}, which is a law of "
-                f"{whose} code; {', '.join(known)}"
+                f"{whose} code; known: {', '.join(known)}"
             )
     require_known(named, known, f"a law of {kind} code", "`attnproof list --code-laws`")
     return named

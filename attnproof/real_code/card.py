@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Cell = dict[str, Any]
 LIMIT = 10.0  # seconds that one law may take
-MANY = 64  # entries of parameters, at most, for which a witness is sought
+MAX_ENTRIES = 64  # entries of parameters, at most, for which a witness is sought
 
 
 def card_of(hooks: Hooks, laws: tuple[EncodingLaw, ...] = LAWS) -> Iterator[Cell]:
@@ -165,7 +165,7 @@ def _witness(law: EncodingLaw, kind: type[Encoding], hooks: Hooks) -> str:
     used = [name for name in kind.given if name in stated().givens]
     if kind.axes or set(used) - set(kind.defaults):
         return ""  # unknown: the positions that the code accepts, or the entries of a table
-    if sum(np.size(kind.defaults[name]) for name in used) > MANY:
+    if sum(np.size(kind.defaults[name]) for name in used) > MAX_ENTRIES:
         return ""
     values = {name: _exactly(np.asarray(kind.defaults[name])) for name in used}
     asked = stated(**values)

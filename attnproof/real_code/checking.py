@@ -50,14 +50,14 @@ if TYPE_CHECKING:
 
     from ..programs.prove import Traced
     from ..programs.subjects import Subject
-    from .request import Asked
+    from .request import CodeRequest
 
 PROOF = 1 / 6  # share of a law's limit for its proof; runs and witnesses need time as well
 Event = dict[str, Any]
 Tell = Callable[[Event], None]
 
 
-def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subject:
+def adapted(thing: Any, asked: CodeRequest, name: str, file: str, tell: Tell) -> Subject:
     """Return the code as a subject that can be called.
 
     Raises ``NoAdapter`` if no form of call fits, ``OtherKind``, ``SignatureError`` if the call that
@@ -88,7 +88,7 @@ def adapted(thing: Any, asked: Asked, name: str, file: str, tell: Tell) -> Subje
 
 def look(
     subject: Subject,
-    asked: Asked,
+    asked: CodeRequest,
     tell: Tell,
     thing: Any = None,
     *,
@@ -150,8 +150,8 @@ class _Look:
     """
 
     subject: Subject
-    asked: Asked
-    hear: Tell
+    asked: CodeRequest
+    report: Tell
     thing: Any
     how: Mapping[str, Any]
     seconds: float
@@ -177,7 +177,7 @@ class _Look:
                 finding = {**finding, "why": f"{given}{finding['why']}"}
                 event = {**event, "finding": finding}
             self.verdicts.setdefault(law, set()).add((finding["method"], finding["verdict"]))
-        self.hear(event)
+        self.report(event)
 
     def begins(self, method: str, law: str = "", **more: str) -> None:
         """Report that a method begins, with one law or with all."""

@@ -32,14 +32,14 @@ from .records import (
     RemarkRecord,
     TracedRecord,
 )
-from .request import Asked, readable
+from .request import CodeRequest, readable
 
 BEST = ("traced", "exact", "measured")
 VERDICTS: dict[str, LawVerdict] = {"traced": "proved", "exact": "exact", "measured": "measured"}
-NOBODY = "nothing here looks at it"
+NOBODY = "no method examines it"
 BREAKS = "breaks in floating point"
-NOT_THERE = "and not where it was run in {}"
-ELSEWHERE = f"{NOT_THERE} (rounding, or a call that no proof is of)"
+NOT_THERE = "but not where it was run in {}"
+ELSEWHERE = f"{NOT_THERE} (rounding, or a call that no proof covers)"
 IN_FIELDS = "holds in finite fields, at other inputs"
 FORMATS = ("float64", "float32", "float16", "bfloat16")  # finest first
 SHOWN = "broken in exact arithmetic and in floating point, at other inputs than were measured"
@@ -222,7 +222,7 @@ HOLDS = ("proved", "exact", "measured")
 class Collected:
     """What the events received so far say about one target."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: CodeRequest) -> None:
         self.asked = asked
         self.name = self.kind = self.adapted = self.file = self.torch = self.why = ""
         self.traceback = ""
@@ -239,7 +239,7 @@ class Collected:
         self.files: dict[str, str] = {}
         self.ended = False
 
-    def hear(self, event: dict[str, Any]) -> None:  # noqa: C901 (one case for each event)
+    def receive(self, event: dict[str, Any]) -> None:  # noqa: C901 (one case for each event)
         """Take in one event.  Raises ``KeyError`` or ``ValidationError`` if it is invalid."""
         told = {name: value for name, value in event.items() if name != "event"}
         match event["event"]:
@@ -379,7 +379,7 @@ class Collected:
         if not mask or row.law not in IN_ORDER or row.verdict not in answers:
             return row
         verdict = "undecided" if named else "not asked"
-        told = f"it has a mask, so order matters: {mask}; few tokens do not show it"
+        told = f"it has a mask, so order matters: {mask}; few tokens do not show this"
         return row.model_copy(update={"verdict": verdict, "why": told})
 
     def _checked(self, row: LawOfCodeRecord) -> LawOfCodeRecord:

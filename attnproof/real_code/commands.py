@@ -11,7 +11,7 @@ import typer
 
 from ..errors import UsageError, require_file, require_known
 from ..options import Dtype, Dtypes, Fresh, JsonFile, Seed, StoreFile, app, completed, store_in
-from .request import KINDS, LIMIT, Asked, asked_of
+from .request import KINDS, LIMIT, CodeRequest, code_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,16 +123,16 @@ def check(
 
     For unchanged code the stored result is shown and nothing is run; `--fresh` runs it again.
     """
-    from .targets import in_rotate
+    from .targets import run_targets
 
     laws = _known_laws(law or ())
     targets, given = _settings(targets, settings or [])
     base = _asked(kind, declare, call, given, seed, dtype, device, limit, json)
 
-    def asked(target: str) -> Asked:
-        return asked_of(target, laws=laws, strict=strict, card=card, **base)
+    def asked(target: str) -> CodeRequest:
+        return code_request(target, laws=laws, strict=strict, card=card, **base)
 
-    return in_rotate(
+    return run_targets(
         targets,
         asked,
         whole,
@@ -164,15 +164,15 @@ def identify(
 
     Exit code 0: it was identified.  1: it was not.  2: a usage error, or the code cannot be run.
     """
-    from .targets import in_rotate
+    from .targets import run_targets
 
     targets, given = _settings(targets, settings or [])
     base = _asked(kind, "", call, given, seed, dtype, device, limit, json)
 
-    def asked(target: str) -> Asked:
-        return asked_of(target, methods=("identity",), **base)
+    def asked(target: str) -> CodeRequest:
+        return code_request(target, methods=("identity",), **base)
 
-    return in_rotate(targets, asked, whole, json, identifying=True)
+    return run_targets(targets, asked, whole, json, identifying=True)
 
 
 def list_code_laws() -> int:
@@ -244,7 +244,7 @@ def _asked(
         "settings": settings,
     }
     try:
-        _ = asked_of("", **base)
+        _ = code_request("", **base)
     except ValueError as error:
         raise UsageError(str(error)) from None
     require_file(json)

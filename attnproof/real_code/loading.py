@@ -88,7 +88,7 @@ def require_target(target: str) -> None:
             told = f"write {file}.py::{rest}"
         else:
             told = "write ::NAME behind it"
-            told += f", or {within}::{last} if {last} is what it names" if within and last else ""
+            told += f", or {within}::{last} if {last} is the name meant" if within and last else ""
         raise CannotLoad(f"wanted {WANTED}, got {target!r}; {told}")
 
 

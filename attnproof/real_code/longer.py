@@ -35,16 +35,16 @@ from ..verdict_line import Condition
 from .every_call import SHORT, Call, Numbers, call_of, calls_of, numbers_of
 
 Lengths = Mapping[str, int]
-MOST = 4_500_000  # values that one call computes, in about a tenth of a second
-WORK = 64_000_000  # the same for all laws together
+MAX_VALUES = 4_500_000  # values that one call computes, in about a tenth of a second
+MAX_WORK = 64_000_000  # the same for all laws together
 SIDES = 2  # calls of the code per law; each key that it examines takes one more
-LATER = 8  # tokens that laws may append, for which a table needs rows
-TWO = 2  # distinct values of a mask: visible and hidden
+APPENDED = 8  # tokens that laws may append, for which a table needs rows
+MASK_VALUES = 2  # distinct values of a mask: visible and hidden
 # All code is run beyond these: the end of bytes and of exact integers in bfloat16; some rows.
 ALWAYS = {"n": 256, "B": 32}
 MIDDLE = 130  # tokens that are cheap, if more are too expensive for a law
-LITTLE = MOST // 3  # values that every law can afford; the limit for many rows
-FEW = 5  # tokens per row, if there are many rows
+CHEAP_VALUES = MAX_VALUES // 3  # values that every law can afford; the limit for many rows
+TOKENS_PER_ROW = 5  # tokens per row, if there are many rows
 TOKENS = 4  # vectors computed from each token
 REFUSALS = 8  # at most so many numbers are dropped because the code rejects them
 
@@ -101,7 +101,7 @@ def at_longer(
         known = lengths_of(subject)
     formulas = {law.id: law.formulas for law in laws_of(subject.kind)}
     stored = [*_irregular(subject)]
-    left, beside = WORK, set[str]()
+    left, beside = MAX_WORK, set[str]()
     for law in laws:
         own = any(one.kind == subject.kind for one in formulas.get(law, ()))
         missed, keys = [*known.where, *(stored if law in OF_MASKS else ())], [""]
@@ -126,7 +126,7 @@ def at_longer(
             elif made is not None:
                 reached = {c: max(n, _tokens(subject, one.at, c)) for c, n in reached.items()}
                 if not one.alike:  # for the most tokens, which come last
-                    keys = [_not_looked_at(subject, law, one.at)]
+                    keys = [_not_examined(subject, law, one.at)]
         else:
             missed += filter(None, keys)
             assuming = [Condition(asks, "where") for asks in dict.fromkeys(missed)]
@@ -160,7 +160,7 @@ def _cost(subject: Subject, law: str, at: Lengths) -> int:
     return work(subject, at) * (SIDES + len(_keys(subject, law, at)))
 
 
-def _not_looked_at(subject: Subject, law: str, at: Lengths) -> str:
+def _not_examined(subject: Subject, law: str, at: Lengths) -> str:
     """Return the condition that the keys not examined behave like the others; "" if not needed."""
     few, many = len(_keys(subject, law, at)), at["n"]
     told = (
@@ -172,7 +172,11 @@ def _not_looked_at(subject: Subject, law: str, at: Lengths) -> str:
 def _irregular(subject: Subject) -> Iterator[str]:
     """Yield, for each stored mask whose rows differ, a condition on the entries not examined."""
     for name, x in _square(subject):
-        if x.shape[-1] > SHORT and not has_constant_diagonals(x) and len(torch.unique(x)) == TWO:
+        if (
+            x.shape[-1] > SHORT
+            and not has_constant_diagonals(x)
+            and len(torch.unique(x)) == MASK_VALUES
+        ):
             yield (
                 f"the entries of the stored mask {name}, {x.shape[-1]} by {x.shape[-1]}, that "
                 "were not examined follow the pattern of the others"
@@ -254,7 +258,7 @@ class _Alone:
 
     def affordable(self, at: Lengths) -> bool:
         """Whether a call is cheap enough."""
-        return work(self.subject, at) <= MOST
+        return work(self.subject, at) <= MAX_VALUES
 
 
 def _takes(call: Call, at: Lengths) -> bool:
@@ -305,9 +309,9 @@ def _turned(watch: Watch, alone: _Alone) -> Iterator[Longer]:
 
 def _of_tables(subject: Subject) -> Iterator[Longer]:
     """Yield as many tokens as a square table has rows, and fewer, so that laws may append some."""
-    for more in (0, LATER):
+    for more in (0, APPENDED):
         ends = [x.shape[-1] - more for _, x in _square(subject)]
-        fits = [n for n in ends if n >= SHORT and work(subject, {"n": n}) <= MOST]
+        fits = [n for n in ends if n >= SHORT and work(subject, {"n": n}) <= MAX_VALUES]
         if fits:
             yield Longer({"n": max(fits)}, alike=_tables_alike(subject))
 
@@ -342,20 +346,20 @@ class _Named:
                     yield Longer(at, alike=self.alike)
                     if at[letter] == n:  # it rejects more, and a law may need more
                         no.add(n)
-                    enough = at[letter] > n and work(self.alone.subject, at) <= LITTLE
+                    enough = at[letter] > n and work(self.alone.subject, at) <= CHEAP_VALUES
                     break
                 if tried and len(no) < REFUSALS:
                     no.add(n)
         left[:] = [n for n in left if n not in no]
 
     def _affordable(self, letter: str, at: Lengths) -> bool:
-        return work(self.alone.subject, at) <= (LITTLE if letter == "B" else MOST)
+        return work(self.alone.subject, at) <= (CHEAP_VALUES if letter == "B" else MAX_VALUES)
 
     @staticmethod
     def _beyond(letter: str, number: int) -> Iterator[Lengths]:
         """Yield lengths beyond a number: a cached step gets fewer of them, and tables end."""
         for many in (number + 3, number + 1, 2 * number, number):
-            yield {"n": FEW, letter: many}
+            yield {"n": TOKENS_PER_ROW, letter: many}
 
 
 def _of_law(subject: Subject, at: Lengths) -> Lengths:

@@ -13,8 +13,10 @@ from typing import Any
 
 from ..errors import UsageError, require_device, require_known
 
-MOST = 4096  # characters of a text, entries of a list: a witness should be small enough to read
-DEEP = 8
+MAX_LENGTH = (
+    4096  # characters of a text, entries of a list: a witness should be small enough to read
+)
+MAX_DEPTH = 8
 
 
 def plain(value: Any, deep: int = 0) -> Any:
@@ -32,15 +34,17 @@ def plain(value: Any, deep: int = 0) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, str):
-        return readable(value)[:MOST]
-    if deep < DEEP:
+        return readable(value)[:MAX_LENGTH]
+    if deep < MAX_DEPTH:
         if isinstance(value, Mapping):
-            return {readable(str(k)): plain(v, deep + 1) for k, v in list(value.items())[:MOST]}
+            return {
+                readable(str(k)): plain(v, deep + 1) for k, v in list(value.items())[:MAX_LENGTH]
+            }
         if isinstance(value, list | tuple):
-            return [plain(v, deep + 1) for v in value[:MOST]]
+            return [plain(v, deep + 1) for v in value[:MAX_LENGTH]]
         if hasattr(value, "tolist") and getattr(value, "size", None) is not None:
             return plain(_listed(value), deep + 1)
-    return readable(_text(value))[:MOST]
+    return readable(_text(value))[:MAX_LENGTH]
 
 
 def number(value: Any) -> float | str | None:
@@ -104,9 +108,9 @@ def _listed(array: Any) -> Any:
 KINDS = ("rotary", "attention", "bias", "additive", "mask", "layer")
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 METHODS = ("measured", "identity", "traced", "exact")
-"""In the order they run: what is quick, and says most of wrong code, comes first.
+"""In the order in which they run: fast ones that reveal most faults first.
 
-Finite fields come last, and are not asked of a law that is proved and holds where it is measured.
+Finite fields come last, and are skipped for a law that is proved and holds where it is measured.
 """
 LIMIT = 60.0  # seconds that one law may take
 IN_A_ROW = 3  # consecutive laws that do not finish, after which the code is blamed
@@ -114,7 +118,7 @@ SAME = "<the same "  # prefix for an object that no line of source recreates
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CodeRequest:
     """One target and how to check it; empty ``laws`` means all laws of its kind.
 
     ``limit``: seconds that one law may take by all methods.  ``call``: the signature in axis
@@ -124,7 +128,7 @@ class Asked:
     examines a law twice.  ``as_read``: the mask that the previous process read, in the notation of
     a declaration.
 
-    >>> Asked(target="rope.py::rotate", kind="rotary", seed=3).again("norm")
+    >>> CodeRequest(target="rope.py::rotate", kind="rotary", seed=3).again("norm")
     'attnproof check rope.py::rotate --as rotary --law norm --seed 3'
     """
 
@@ -175,7 +179,7 @@ class Asked:
         return json.dumps(asdict(self))
 
     @classmethod
-    def read(cls, text: str) -> Asked:
+    def read(cls, text: str) -> CodeRequest:
         """Return the request that :meth:`text` wrote."""
         told = json.loads(text)
         lists = {name: tuple(told[name]) for name in ("laws", "dtypes", "methods", "settings")}
@@ -207,18 +211,18 @@ def settings_of(words: Iterable[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Run:
-    """Defaults for drawing inputs, unless an assertion overrides them; ``heard``: name, verdict."""
+    """Defaults for drawing inputs; ``report`` is called with the name and verdict of each law."""
 
     seed: int = 0
     dtype: str = "float32"
     device: str = "cpu"
-    heard: Callable[[str, str], None] | None = None
+    report: Callable[[str, str], None] | None = None
 
 
 AT_WORK: ContextVar[Run] = ContextVar("attnproof_run", default=Run())  # noqa: B039 (it is frozen)
 
 
-def asked_of(
+def code_request(
     target: str,
     *,
     kind: str = "",
@@ -229,11 +233,11 @@ def asked_of(
     device: Any = "",
     methods: str | Iterable[str] = METHODS,
     **more: Any,
-) -> Asked:
+) -> CodeRequest:
     """Return a validated request, for a command, a test or a notebook.
 
     Seed, dtypes and device default to those of the test run; ``more`` are further fields of
-    :class:`Asked`.  Raises ``ValueError`` for an unknown kind, dtype, device or method, or an
+    :class:`CodeRequest`.  Raises ``ValueError`` for an unknown kind, dtype, device or method, or an
     invalid seed, declaration or call.
     """
     run = AT_WORK.get()
@@ -258,7 +262,7 @@ def asked_of(
         from ..programs.grammar import parse
 
         _ = parse(call)
-    return Asked(
+    return CodeRequest(
         target=target,
         kind=kind,
         declared=declared,

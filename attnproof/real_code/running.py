@@ -27,7 +27,7 @@ from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from ..symbolic.faults import fault_of
-from .request import IN_A_ROW, LIMIT, MOST, Asked, one_line, raised, readable
+from .request import IN_A_ROW, LIMIT, MAX_LENGTH, CodeRequest, one_line, raised, readable
 
 if TYPE_CHECKING:
     from .collecting import Collected
@@ -75,7 +75,7 @@ class Process(Protocol):
 
 
 Start = Callable[[str], Process]
-"""How a process is started, of what is asked."""
+"""Start a process for a request, given as JSON."""
 
 
 def spawned(asked: str) -> Process:
@@ -92,10 +92,10 @@ def spawned(asked: str) -> Process:
 class Child:
     """The process in which one target is run, and what has been received from it."""
 
-    def __init__(self, asked: Asked, start: Start | None = None) -> None:
+    def __init__(self, asked: CodeRequest, start: Start | None = None) -> None:
         self.start = start
         self.process = (start or spawned)(asked.text())
-        self.heard: queue.Queue[bytes | None] = queue.Queue()
+        self.lines: queue.Queue[bytes | None] = queue.Queue()
         self.said: deque[str] = deque(maxlen=TAIL)
         self.readers = [threading.Thread(target=f, daemon=True) for f in (self._hear, self._say)]
         for reader in self.readers:
@@ -104,8 +104,8 @@ class Child:
     def _hear(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.heard.put(line)
-        self.heard.put(None)
+            self.lines.put(line)
+        self.lines.put(None)
 
     def _say(self) -> None:
         assert self.process.stderr is not None
@@ -154,7 +154,7 @@ class Child:
 
 
 def run(
-    heard: Collected,
+    collected: Collected,
     limits: Limits,
     tell: Callable[[Collected, dict[str, Any]], None],
     child: Child,
@@ -172,45 +172,47 @@ def run(
     in_a_row, ended = 0, 0
     while True:
         try:
-            stopped = _listen(child, heard, limits, end, tell)
+            stopped = _listen(child, collected, limits, end, tell)
         finally:
             child.kill()
         said = [*said, *child.printed()][-TAIL:]
-        method, law = heard.at
-        if first is not None and not method and (stopped is not None or heard.why):
-            (stopped, heard.at), heard.why = first, ""
+        method, law = collected.at
+        if first is not None and not method and (stopped is not None or collected.why):
+            (stopped, collected.at), collected.why = first, ""
             return stopped, "\n".join(said)
         if stopped is not None:
-            in_a_row = in_a_row + 1 if len(heard.findings) == ended else 1
-            heard.lost(_on(stopped))
-            ended = len(heard.findings)
+            in_a_row = in_a_row + 1 if len(collected.findings) == ended else 1
+            collected.lost(_reason(stopped))
+            ended = len(collected.findings)
         if stopped is None or not method or monotonic() > end:
             return stopped, "\n".join(said)
         given_up = not law or in_a_row == IN_A_ROW
         if method == "measured" and (
-            given_up or (ended == len(heard.cut) and not heard.left(method))
+            given_up or (ended == len(collected.cut) and not collected.left(method))
         ):
             return stopped, "\n".join(said)
-        if given_up or not heard.left(method):
-            why = "" if law else _on(stopped)
-            heard.hear({"event": "method", "method": method, "why": why, "seconds": 0.0})
+        if given_up or not collected.left(method):
+            why = "" if law else _reason(stopped)
+            collected.receive({"event": "method", "method": method, "why": why, "seconds": 0.0})
             in_a_row = 0
-        done = {one.method for one in heard.methods}
-        rest = tuple(one for one in heard.asked.methods if one not in done)
+        done = {one.method for one in collected.methods}
+        rest = tuple(one for one in collected.asked.methods if one not in done)
         if not rest:
             return None, "\n".join(said)
-        first, heard.at = (stopped, heard.at), ("", "")
-        further = replace(heard.asked, methods=rest, known=heard.known, as_read=heard.as_read)
+        first, collected.at = (stopped, collected.at), ("", "")
+        further = replace(
+            collected.asked, methods=rest, known=collected.known, as_read=collected.as_read
+        )
         child = Child(further, child.start)
 
 
-def _on(stopped: Stopped) -> str:
+def _reason(stopped: Stopped) -> str:
     return stopped.why + (f", at {stopped.line}" if stopped.line else "")
 
 
 def _listen(
     child: Child,
-    heard: Collected,
+    collected: Collected,
     limits: Limits,
     end: float,
     tell: Callable[[Collected, dict[str, Any]], None],
@@ -225,37 +227,37 @@ def _listen(
             seconds = limits.whole if now > end else limits.law
             what = "all of it" if now > end else "it"
             frames = child.place()
-            return Stopped(f"{what} had not ended after {seconds:g} s", _line(frames, heard))
+            return Stopped(f"{what} had not ended after {seconds:g} s", _line(frames, collected))
         try:
-            line = child.heard.get(timeout=max(0.0, min(WAIT, end - now)))
+            line = child.lines.get(timeout=max(0.0, min(WAIT, end - now)))
         except queue.Empty:
             if child.process.poll() is None:
                 continue
             child.readers[0].join(WAIT)  # a process that it started may hold the pipe forever
-            if not child.heard.empty():
+            if not child.lines.empty():
                 continue
             line = None
         if line is None:
-            return _ended(child, heard)
+            return _ended(child, collected)
         if not line.endswith(b"\n"):
             continue  # it died while writing
         try:
             event = json.loads(line)
-            heard.hear(event)
+            collected.receive(event)
         except (ValueError, KeyError, TypeError):
             return Stopped(f"its output cannot be read: {one_line(repr(line), 80)}")
-        tell(heard, event)
+        tell(collected, event)
         if event["event"] == "ended":
             return None
         law, now = at, monotonic()
         if law:
             spent[law] = spent.get(law, 0.0) + now - since
-        at, since = heard.at[1], now
-        if heard.torch:
+        at, since = collected.at[1], now
+        if collected.torch:
             step = now + max(LEAST * limits.law, limits.law - spent.get(at, 0.0))
 
 
-def _ended(child: Child, heard: Collected) -> Stopped:
+def _ended(child: Child, collected: Collected) -> Stopped:
     """Return how the process ended without announcing it."""
     try:
         code = child.process.wait(1.0)
@@ -267,15 +269,15 @@ def _ended(child: Child, heard: Collected) -> Stopped:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        return Stopped(f"it crashed with {name}", _line(child.frames(), heard))
+        return Stopped(f"it crashed with {name}", _line(child.frames(), collected))
     return Stopped(f"its process ended with exit code {code}, as os._exit would end it", "")
 
 
-def _line(frames: list[str], heard: Collected) -> str:
+def _line(frames: list[str], collected: Collected) -> str:
     """Return the innermost frame in the file of the code, or else in any file."""
     told = [re.sub(r'^File "(.*)", line (\d+) in (.*)$', r"\1:\2 in \3", f) for f in frames]
-    path = heard.asked.target.rpartition("::")[0]
-    mine = [f for f in told if heard.file and f.startswith(f"{heard.file}:")]
+    path = collected.asked.target.rpartition("::")[0]
+    mine = [f for f in told if collected.file and f.startswith(f"{collected.file}:")]
     mine = mine or [f for f in told if f"/{Path(path).name}:" in f]
     return (mine or told or [""])[0]
 
@@ -286,7 +288,7 @@ YOUNG = 1_000_000  # allocations before a garbage collection: loading torch make
 def main(arguments: list[str] | None = None) -> None:
     """Examine one target; never returns."""
     gc.set_threshold(YOUNG)
-    asked = Asked.read((sys.argv[1:] if arguments is None else arguments)[0])
+    asked = CodeRequest.read((sys.argv[1:] if arguments is None else arguments)[0])
     findings = _streams()
     sys.stdout = printed = counting(1)
     faulthandler.enable()  # a crash prints its line to standard error
@@ -317,7 +319,7 @@ def main(arguments: list[str] | None = None) -> None:
     os._exit(0)  # the code may have left threads and exit hooks
 
 
-def _look(asked: Asked, tell: Any) -> None:
+def _look(asked: CodeRequest, tell: Any) -> None:
     import torch
 
     from ..numeric.devices import DeviceAbsent, chosen
@@ -349,7 +351,7 @@ def _look(asked: Asked, tell: Any) -> None:
         SignatureError,
     ) as error:
         why = error.on_command_line if isinstance(error, NoAdapter) else str(error)
-        tell({"event": "refused", "why": readable(why)[:MOST]})
+        tell({"event": "refused", "why": readable(why)[:MAX_LENGTH]})
         return
     look(subject, asked, tell, code.thing)
     tell({"event": "files", "files": sources_loaded(code.file)})

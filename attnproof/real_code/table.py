@@ -19,17 +19,17 @@ from .words import (
     counted,
     declaring,
     how,
-    outcome_told,
-    part_told,
-    printed_told,
-    set_aside,
+    outcome_text,
+    part_text,
+    printed_text,
+    unchecked_lines,
     unlike,
 )
 
 NARROW, WIDE = 80, 100
 FIRST = ("broken", "unchecked", "proved")  # shown above the others
 LONG = 60  # shared conditions longer than this, in characters, get a note
-FEW = 4  # lines of the code's output that are shown
+OUTPUT_LINES = 4  # lines of the code's output that are shown
 
 
 def code_page(record: CodeRecord, width: int = WIDE, *, verbose: bool = False) -> Group:
@@ -64,7 +64,7 @@ def _code(record: CodeRecord, width: int, verbose: bool) -> Iterator[Part]:
         if record.stored is not None:
             told += f" (unchanged since {record.stored:%Y-%m-%d %H:%M} UTC)"
         yield from (EMPTY, _line(told, "bold"))
-        if outcome := outcome_told(record):
+        if outcome := outcome_text(record):
             yield _line(outcome, "yellow")
 
 
@@ -195,7 +195,7 @@ def _alike(
 
 def _below(record: CodeRecord, *, verbose: bool) -> Iterator[Line]:
     """Yield the laws not reached or not asked, what the code is, and notes."""
-    yield from (_line(line, "dim") for line in set_aside(record, verbose=verbose))
+    yield from (_line(line, "dim") for line in unchecked_lines(record, verbose=verbose))
     if record.identity is not None:
         yield EMPTY
         yield _line(f"it is: {record.identity.sentence}", "bold")
@@ -217,7 +217,7 @@ def _identity(identity: IdentityRecord | None) -> Iterator[Line]:
     yield _line(identity.sentence, "bold")
     for part in identity.parts:
         doubt = "" if part.certain else " (other values would fit as well)"
-        yield _line(f"  {part.name}: {part_told(part)}{doubt}; {part.evidence}")
+        yield _line(f"  {part.name}: {part_text(part)}{doubt}; {part.evidence}")
     yield from (_line(answer) for answer in identity.answers)
 
 
@@ -245,14 +245,14 @@ def _notes(record: CodeRecord) -> Iterator[Line]:
         for method in record.methods
         if method.why
     )
-    if told := printed_told(record):
+    if told := printed_text(record):
         yield _line(told, "dim")
     if record.stopped:
         yield EMPTY
         told, *again = record.stopped.split("\n")
         yield _line(f"! {told}", "red")
         yield from (_line(f"  {line}") for line in again)
-        said = record.said.splitlines()[-FEW:]
+        said = record.said.splitlines()[-OUTPUT_LINES:]
         if said:
             yield _line("  its last output:", "dim")
         yield from (_line(f"    {line.strip()}", "dim") for line in said)

@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
     from ..sweeping.store import Key, Store
     from .collecting import Collected
-    from .request import Asked
+    from .request import CodeRequest
     from .running import Limits, Start
 
 
 Ran: TypeAlias = "tuple[CodeRecord, int, dict[str, str]]"
 
 
-def in_rotate(
+def run_targets(
     targets: Sequence[str],
-    asked: Callable[[str], Asked],
+    asked: Callable[[str], CodeRequest],
     whole: float,
     json: Path | None,
     *,
@@ -70,7 +70,9 @@ def in_rotate(
                 one = asked(left[0])
                 limits = Limits(one.limit, whole)
                 found = partial(run_target, one, limits, identifying=identifying, begin=begin)
-                record, code = _kept(one, found, store, identifying=identifying, fresh=fresh)
+                record, code = _stored_or_run(
+                    one, found, store, identifying=identifying, fresh=fresh
+                )
                 done.append(record)
                 codes.append(code)
                 left.pop(0)
@@ -98,8 +100,13 @@ def _starting(count: int) -> Iterator[Start | None]:
         yield server.started
 
 
-def _kept(
-    asked: Asked, run: Callable[[], Ran], store: Store | None, *, identifying: bool, fresh: bool
+def _stored_or_run(
+    asked: CodeRequest,
+    run: Callable[[], Ran],
+    store: Store | None,
+    *,
+    identifying: bool,
+    fresh: bool,
 ) -> tuple[CodeRecord, int]:
     """Return the stored record of an unchanged target; otherwise run it, and store the record.
 
@@ -110,18 +117,18 @@ def _kept(
     from .words import exit_code
 
     key = key_of(asked)
-    record = None if fresh else recalled(store, key)
+    record = None if fresh else stored_record(store, key)
     if record is not None:
         return record, exit_code(record, identifying=identifying)
     began = time()
     record, code, files = run()
     if code in (0, 1) and not any(method.why for method in record.methods):
-        keep(store, key, record, files, began)
+        store_record(store, key, record, files, began)
     return record, code
 
 
 def run_target(
-    asked: Asked, limits: Limits, *, identifying: bool, begin: Start | None = None
+    asked: CodeRequest, limits: Limits, *, identifying: bool, begin: Start | None = None
 ) -> Ran:
     """Run one target; return its record, the exit code, and the digests of the files it loaded.
 
@@ -140,23 +147,23 @@ def run_target(
     from rich.console import Console
 
     from .collecting import Collected
-    from .words import exit_code, stopped_told
+    from .words import exit_code, stop_text
 
-    heard, stopped, said, code = Collected(asked), "", "", None
+    collected, stopped, said, code = Collected(asked), "", "", None
     if child is None:
-        heard.hear({"event": "refused", "why": why})
+        collected.receive({"event": "refused", "why": why})
     else:
         try:
             with code_progress(Console(stderr=True), asked.target) as tell:
-                cause, said = run(heard, limits, tell, child)
-            stopped = stopped_told(heard, cause) if cause is not None else ""
+                cause, said = run(collected, limits, tell, child)
+            stopped = stop_text(collected, cause) if cause is not None else ""
         except KeyboardInterrupt:
-            if not heard.findings:
+            if not collected.findings:
                 raise
             stopped, code = f"{asked.target} was interrupted; earlier results are kept.", 130
-    record = heard.record(monotonic() - start, stopped=stopped, said=said)
+    record = collected.record(monotonic() - start, stopped=stopped, said=said)
     code = exit_code(record, identifying=identifying) if code is None else code
-    return record, code, heard.files
+    return record, code, collected.files
 
 
 def _show(record: CodeRecord, *, identifying: bool, first: bool, verbose: bool) -> None:
@@ -191,7 +198,7 @@ def _write(done: Sequence[CodeRecord], left: Sequence[str], seconds: float, file
     try:
         _say(f"wrote {write_json(codes_record(done, left, seconds), file)}\n")
     except OSError as error:
-        told = f"wanted to write {file}, and could not ({error.strerror or error})"
+        told = f"wanted to write {file}, but could not ({error.strerror or error})"
         raise UsageError(f"{told}; the results are printed above; choose another file") from None
 
 
@@ -208,16 +215,16 @@ def code_progress(
         task = bar.add_task(f"{target}: starting", total=None)
         begun = 0
 
-        def tell(heard: Collected, event: dict[str, Any]) -> None:
+        def tell(collected: Collected, event: dict[str, Any]) -> None:
             nonlocal begun
             if event["event"] != "begins":
                 return
-            method, law = heard.at
+            method, law = collected.at
             begun += bool(law)
-            what = " ".join(filter(None, (method, law))) or heard.does
+            what = " ".join(filter(None, (method, law))) or collected.does
             bar.update(
                 task,
-                total=heard.expected or None,
+                total=collected.expected or None,
                 completed=begun - 1 if law else begun,
                 description=f"{target}: {what}",
             )
@@ -248,7 +255,7 @@ def sources_loaded(target: str = "") -> dict[str, str]:
     return found
 
 
-def key_of(asked: Asked) -> Key:
+def key_of(asked: CodeRequest) -> Key:
     """Return the key of a check: all that it depends on, except the files that it loads."""
     from ..sweeping.store import Key
 
@@ -265,7 +272,7 @@ def key_of(asked: Asked) -> Key:
     return Key("code", asked.target, json.dumps(told, sort_keys=True))
 
 
-def recalled(store: Store, key: Key) -> CodeRecord | None:
+def stored_record(store: Store, key: Key) -> CodeRecord | None:
     """Return the stored record of this code; None if there is none or a file has changed since."""
     from ..sweeping.store import StoreError
 
@@ -283,7 +290,7 @@ def recalled(store: Store, key: Key) -> CodeRecord | None:
     return record.model_copy(update={"stored": stored.made})
 
 
-def keep(
+def store_record(
     store: Store, key: Key, record: CodeRecord, files: Mapping[str, str], began: float
 ) -> bool:
     """Store a record; return whether it was stored.

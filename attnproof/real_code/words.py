@@ -115,7 +115,7 @@ def counted(record: CodeRecord) -> str:
     return f"{len(record.laws)} law{'' if one else 's'}: {parts}{lost}"
 
 
-def outcome_told(record: CodeRecord) -> str:
+def outcome_text(record: CodeRecord) -> str:
     """Explain the exit code if nothing is broken but not every law holds; else return ""."""
     if record.why or record.stopped or record.broken or record.ok or not record.laws:
         return ""
@@ -148,7 +148,7 @@ def outcome_told(record: CodeRecord) -> str:
     return "; ".join(said)
 
 
-def printed_told(record: CodeRecord) -> str:
+def printed_text(record: CodeRecord) -> str:
     """Say once that the code printed something, which is not a fault."""
     if not record.printed:
         return ""
@@ -156,7 +156,7 @@ def printed_told(record: CodeRecord) -> str:
     return f"it printed {lines} while it was checked; the first: {record.first_printed}"
 
 
-def set_aside(record: CodeRecord, *, verbose: bool = True) -> Iterator[str]:
+def unchecked_lines(record: CodeRecord, *, verbose: bool = True) -> Iterator[str]:
     """Yield the laws not reached and, if ``verbose``, those not asked, grouped by reason."""
     whose: dict[str, list[str]] = {}
     for law in record.laws:
@@ -170,7 +170,7 @@ def set_aside(record: CodeRecord, *, verbose: bool = True) -> Iterator[str]:
 
 
 WAITS = {"rotary": ("frequencies-as-declared",), "additive": ("frequencies-as-declared",)}
-"""The law that is asked of each kind of code only where something is declared, beside masks."""
+"""Laws that are checked only if something is declared, for kinds of code other than masks."""
 
 
 def declaring(record: CodeRecord) -> str:
@@ -198,12 +198,12 @@ def declaring(record: CodeRecord) -> str:
     )
 
 
-def part_told(part: PartRecord) -> str:
+def part_text(part: PartRecord) -> str:
     """Return the words of a part of an identity, or its value if it has none.
 
     >>> from attnproof.real_code.records import PartRecord
     >>> values = {"family": "none"}, 0.99999999, False, "float32"
-    >>> [part_told(PartRecord(name="", value=v, words="", evidence="", certain=True))
+    >>> [part_text(PartRecord(name="", value=v, words="", evidence="", certain=True))
     ...  for v in values]
     ['none', '1', 'no', 'float32']
     """
@@ -256,22 +256,22 @@ def _difference(seen: SeenRecord) -> str:
     return f"they differ by {document.short(far)}{explained}{known}"
 
 
-def stopped_told(heard: Collected, stopped: Stopped) -> str:
+def stop_text(collected: Collected, stopped: Stopped) -> str:
     """Return a paragraph on where and why the code was stopped, and how to reproduce it."""
-    method, law = heard.at
-    target = heard.asked.target
+    method, law = collected.at
+    target = collected.asked.target
     if law:
         doing = f"while the law {law} was being checked ({_method(method)})"
     elif method:
         doing = f"while it was being examined as a whole ({_method(method)})"
     else:
-        doing = f"while {heard.does or 'starting'}"
+        doing = f"while {collected.does or 'starting'}"
     told = [f"{target} was stopped {doing}: {stopped.why}" + _at(stopped.line) + "."]
-    known = len({one.law for one in heard.findings} - {law})
+    known = len({one.law for one in collected.findings} - {law})
     told.append(f"Earlier results are kept ({known} law{'s' * (known != 1)}).")
     if "not ended" in stopped.why:
         told.append("--limit SECONDS gives it more time.")
-    again = f"\nagain: {heard.asked.again(law)}" if law else ""
+    again = f"\nagain: {collected.asked.again(law)}" if law else ""
     return " ".join(told) + again
 
 
@@ -294,7 +294,7 @@ def _value(value: Any) -> str:
     return told if len(told) <= LONG else told[:LONG] + " … (in full in the record)"
 
 
-MANY = 8  # entries that are always shown in full
+SHOWN_IN_FULL = 8  # entries that are always shown in full
 
 
 def _sparse(value: Any) -> str:
@@ -311,7 +311,7 @@ def _sparse(value: Any) -> str:
         while isinstance(numbers, list) and numbers:
             shape.append(len(numbers))
             numbers = numbers[0]
-        if math.prod(shape) <= MANY or not isinstance(numbers, int | float):
+        if math.prod(shape) <= SHOWN_IN_FULL or not isinstance(numbers, int | float):
             return ""
         found = dict(_others(value, ()))
     if 3 * len(found) > math.prod(shape):

@@ -179,7 +179,7 @@ class Page:
         return [entry for entry in self.entries if entry.claim.verdict in ERRATA]
 
     @property
-    def left(self) -> list[Entry]:
+    def not_decided(self) -> list[Entry]:
         """The claims without a decision."""
         return [e for e in self.entries if e.claim.verdict not in (*ERRATA, VERDICTS[0])]
 

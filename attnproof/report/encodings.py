@@ -33,8 +33,8 @@ CONTRARY = {"proved": "refuted", "refuted": "proved"}
 PACKAGE = "attnproof/"  # prefix of the files of the package's encodings
 WIDE = 46
 SHORTER = ((KERNEL, 0, False), (3, 0, False), (0, 0, False), (0, 0, True), (0, 500, True))
-"""Kernel steps, characters of LaTeX from which a formula is text (0: never), normal forms as text:
-less and less, until a page is small enough."""
+"""Settings tried in turn until a page is small enough: kernel steps, the LaTeX length from
+which a formula is shown as text (0: never), and whether normal forms are shown as text."""
 
 
 @dataclass(frozen=True)

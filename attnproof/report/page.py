@@ -30,7 +30,7 @@ from .words import conclusion, formula_html, inputs
 DEFINITIONS = "definitions.html"
 GROWTHS = "scale.html"
 ENCODINGS = "encodings"
-"""The folder of the pages of encodings, where they stand beside theorems."""
+"""Folder of the pages of encodings in a report that has theorems too."""
 
 
 def slug(name: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 SPAN = 64  # positions in a heat map, and offsets to either side
-TOLD = 8  # every eighth row and column of a heat map is listed as numbers
+LISTED = 8  # every eighth row and column of a heat map is listed as numbers
 CONTENT = f"Query and key have the same content, drawn at random (seed {SEED})."
 
 
@@ -136,7 +136,7 @@ def _plane(numeric: Encoding, name: str, title: str) -> Plot:
 def _heat(
     name: str, title: str, says: str, found: Any, start: int, labels: tuple[str, str]
 ) -> Plot:
-    told = range(0, len(found), TOLD)
+    told = range(0, len(found), LISTED)
     head = (labels[1], *(_whole(start + k) for k in told))
     rows = tuple((_whole(start + j), *(_number(found[j, k]) for k in told)) for j in told)
     drawn = drawing.heat(name, title, found, start, labels)
@@ -210,7 +210,7 @@ def _plot(name: str, growth: Growth) -> Plot:
         head += [dtype, f"bound, {dtype}", "in", "looked at", "s"]
         for k, n in enumerate(tokens):
             rows[k] += _cells(at[n]) if n in at else ["–"] * 5
-    says = growth.told
+    says = growth.summary
     if growth.control:
         every = [p for held in growth.lines.values() for p in held]
         seen = sum(p.status != "held" for p in every)

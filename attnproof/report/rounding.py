@@ -278,7 +278,7 @@ def reach(numeric: Encoding, far: int, slow: float = float("inf")) -> tuple[int,
     return low, False
 
 
-FAR = 10**6
+LAST_POSITION = 10**6
 PER_DECADE = 8
 SLOW = 0.02  # seconds for one score
 
@@ -313,7 +313,7 @@ def rounding(numeric: Encoding) -> Rounding:
 
 
 def _rounding(numeric: Encoding) -> Rounding:
-    end, further = reach(numeric, FAR, SLOW)
+    end, further = reach(numeric, LAST_POSITION, SLOW)
     formats = dict(FORMATS)
     kinds = {given.kind for given in type(numeric).declared().values()}
     if numeric.whole and not any(map(wide_kind, kinds)):
@@ -352,7 +352,7 @@ def _rounding(numeric: Encoding) -> Rounding:
 
 def _ended(end: int, *, further: bool) -> str:
     """Return where the drawing ends early, and why."""
-    if end == FAR:
+    if end == LAST_POSITION:
         return ""
     if further:
         return f" Drawn up to position {end}, because its code takes a step per position."

@@ -154,7 +154,7 @@ class Reason:
 
     says: str
     opens: str
-    told: str
+    text: str
     steps: int
 
 
@@ -175,7 +175,7 @@ class Measured:
     """Measurements that share their conclusion, device, sizes, seed and sample."""
 
     says: str
-    told: Markup
+    conditions: Markup
     rows: tuple[MeasuredEvidence, ...]
     skipped: tuple[MeasuredEvidence, ...]
 

@@ -90,7 +90,7 @@ def linked(text: str) -> Markup:
 
 
 SPACE = "Ω"
-"""How the name of a probability space begins."""
+"""Prefix of the names of probability spaces."""
 
 _NUMBER = re.compile(r"-?\d+(/\d+)?|True|False")
 

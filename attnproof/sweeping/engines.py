@@ -16,7 +16,7 @@ from itertools import islice
 from time import perf_counter
 from typing import Any, Literal
 
-from .limits import LAST, given_up
+from .limits import TIMEOUT_EXIT, given_up
 from .records import CellRecord, CellStatus
 from .store import Key
 from .work import Batch, Terms, record_of, work
@@ -24,7 +24,7 @@ from .work import Batch, Terms, record_of, work
 EngineName = Literal["loky", "threading", "ray"]
 Found = tuple[Key, CellRecord, str]
 WAVE = 8
-"""Batches for each worker that are sent to a Ray cluster at once."""
+"""Number of batches per worker that are sent to a Ray cluster at once."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,13 @@ class Engine:
                     results.close()
 
 
-def found_in(
-    batches: Sequence[Batch], engine: Engine, terms: Terms, kept: Callable[[Key], CellRecord | None]
+def measured_batches(
+    batches: Sequence[Batch],
+    engine: Engine,
+    terms: Terms,
+    stored: Callable[[Key], CellRecord | None],
 ) -> Generator[list[Found]]:
-    """Yield what was found in each cell, as it comes; ``kept`` looks up what workers stored."""
+    """Yield what was found in each cell, as it comes; ``stored`` looks up what workers stored."""
     waiting = [list(batches)]
     while waiting:
         coming = waiting.pop()
@@ -118,7 +121,7 @@ def found_in(
             waiting.append(coming[len(out) :])
             left = []
             for batch in lost:
-                found, rest = _left_over(batch, kept)
+                found, rest = _left_over(batch, stored)
                 yield found
                 left += rest
             waiting += _parts(left, engine.jobs)
@@ -133,10 +136,10 @@ def _noting(coming: Iterable[Batch], out: list[Batch]) -> Iterator[Batch]:
 
 
 def _left_over(
-    batch: Batch, kept: Callable[[Key], CellRecord | None]
+    batch: Batch, stored: Callable[[Key], CellRecord | None]
 ) -> tuple[list[Found], list[Batch]]:
     """Return what a worker stored before it died, and the batch without that."""
-    records = [(cell, key, kept(key)) for cell, key in batch.cells]
+    records = [(cell, key, stored(key)) for cell, key in batch.cells]
     found = [(key, record, "") for _, key, record in records if record is not None]
     rest = tuple((cell, key) for cell, key, record in records if record is None)
     return found, [Batch(batch.claimed, rest)] if rest else []
@@ -181,7 +184,7 @@ def _cause(error: Exception, terms: Terms, seconds: float) -> tuple[CellStatus, 
     """Return how the worker of one cell ended."""
     codes = re.search(r"exit codes of the workers are \{([^}]*)\}", str(error))
     told = codes.group(1) if codes else " ".join(str(error).split())[:300]
-    if terms.limit is not None and f"({LAST})" in told:
+    if terms.limit is not None and f"({TIMEOUT_EXIT})" in told:
         return "out of time", f"a kernel did not return within {given_up(terms.limit):g} s"
     if type(error).__name__ == "OutOfMemoryError":
         return "out of memory", told

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 AGAIN = 1.0  # seconds until the signal repeats, if the running code swallowed it
-LAST = 75  # the exit status of a process that ends itself: EX_TEMPFAIL of sysexits.h
+TIMEOUT_EXIT = 75  # the exit status of a process that ends itself: EX_TEMPFAIL of sysexits.h
 PATIENCE = 5.0  # seconds beyond twice the limit, for a kernel to return
 
 
@@ -46,7 +46,7 @@ def limited_time(limit: float | None) -> Iterator[str]:
             raise OutOfTime
 
     before = signal.signal(signal.SIGALRM, over)
-    last = threading.Timer(given_up(limit), os._exit, (LAST,))
+    last = threading.Timer(given_up(limit), os._exit, (TIMEOUT_EXIT,))
     last.daemon = True
     last.start()
     signal.setitimer(signal.ITIMER_REAL, limit, AGAIN)
@@ -68,7 +68,7 @@ SIGNS = (
     "MemoryError",
     "std::bad_alloc",
 )
-"""What PyTorch, NumPy, Python and C++ say; PyTorch on a CPU raises no error of its own kind."""
+"""Messages of PyTorch, NumPy, Python and C++; PyTorch on a CPU has no exception class for this."""
 
 
 def spent_memory(text: str) -> bool:

@@ -26,9 +26,9 @@ CellStatus = Literal[
     "held", "violated", "non-finite", "skipped", "out of memory", "out of time", "died", "failed"
 ]
 BAD: Final = ("violated", "non-finite")
-"""What speaks against a statement, where it is expected to hold."""
+"""Statuses that contradict a statement that is expected to hold."""
 LOST: Final = ("out of memory", "out of time", "died", "failed")
-"""Cells that came to no end; the store keeps none of them, so that they are tried again."""
+"""Statuses of cells that did not finish; these are not stored, so that they are tried again."""
 
 
 class CellRecord(Record):

@@ -36,7 +36,7 @@ class StoreError(Exception):
     """The store cannot be used; says what was wanted, what came, and what to do."""
 
 
-class Foreign(StoreError):
+class NotAStore(StoreError):
     """The file that was named as the store is something else."""
 
 
@@ -75,8 +75,8 @@ def default_place() -> Path:
 class Store:
     """The store in a file.
 
-    ``told`` are lines that the user must see: what was set aside, and damaged rows.  Raises
-    :class:`StoreError` if no store can be kept, and :class:`Foreign`, with ``named``, if the file
+    ``messages`` are lines that the user must see: what was set aside, and damaged rows.  Raises
+    :class:`StoreError` if no store can be kept, and :class:`NotAStore`, with ``named``, if the file
     that the user named is something else.
 
     >>> import tempfile
@@ -89,7 +89,7 @@ class Store:
     """
 
     def __init__(self, place: Path, *, named: bool = False, examine: bool = True) -> None:
-        self.place, self.told = place, list[str]()
+        self.place, self.messages = place, list[str]()
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             if examine:
@@ -123,7 +123,7 @@ class Store:
         if not why:
             return
         if named and not ours:
-            raise Foreign(f"wanted a store, got {self.place}, which {why}; name another file")
+            raise NotAStore(f"wanted a store, got {self.place}, which {why}; name another file")
         aside = next(
             path
             for k in range(1, 1_000_000)
@@ -135,7 +135,7 @@ class Store:
             old = self.place.with_name(self.place.name + side)
             if old.exists():
                 old.rename(aside.with_name(aside.name + side))
-        self.told.append(
+        self.messages.append(
             f"the store {self.place} {why}; it was renamed to {aside.name}, and a new store begun"
         )
 
@@ -146,7 +146,7 @@ class Store:
             return None
         made, record, digest = row
         if digest != _row_digest(key.digest, made, record):
-            self.told.append(f"the row of {key.name} in {self.place} is damaged and not used")
+            self.messages.append(f"the row of {key.name} in {self.place} is damaged and not used")
             self._write("DELETE FROM finished WHERE key = ?", key.digest)
             return None
         return Stored(record, datetime.fromisoformat(made))
@@ -203,18 +203,18 @@ class Store:
             raise StoreError(f"the store {self.place} cannot be written: {error}") from error
 
 
-def opened(place: Path | None) -> tuple[Store | None, list[str]]:
+def open_store(place: Path | None) -> tuple[Store | None, list[str]]:
     """Return the store of a command, or None to go on without, and what the user must see.
 
-    Raises :class:`Foreign` if the named file is something else.
+    Raises :class:`NotAStore` if the named file is something else.
     """
     try:
         store = Store(place or default_place(), named=place is not None)
-    except Foreign:
+    except NotAStore:
         raise
     except StoreError as error:
         return None, [f"{error}; nothing is stored"]
-    return store, store.told
+    return store, store.messages
 
 
 def _row_digest(key: str, made: str, record: str) -> str:

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from ..catalogue import Source
 from ..evidence import MeasuredEvidence
 from ..symbolic.faults import fault_of
-from .kept import CHANGED, attached, code, left, statement_digest, surroundings
 from .limits import OutOfTime, limited_memory, limited_time, spent_memory
 from .records import LOST, CellRecord, CellStatus
+from .run_store import SOURCES_CHANGED, attached, code, statement_digest, store_record, surroundings
 from .store import Key
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 PARTS = 8
-"""Batches for each worker: fewer, and the last worker is waited for."""
-LARGEST = 64
-"""Cells in a batch: what is done again, at most, where a worker of another machine dies."""
+"""Number of batches per worker; with fewer, the others wait for the last worker."""
+MAX_BATCH = 64
+"""Largest number of cells in a batch, which is repeated if a worker on another machine dies."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def cells_of(claimed: Claimed, grid: Grid, implementations: Sequence[str]) -> It
 
 def batches(cells: Sequence[tuple[Cell, Key]], jobs: int) -> list[Batch]:
     """Return the cells in batches of whole groups, enough of them for every worker."""
-    wanted = min(LARGEST, max(1, ceil(len(cells) / (jobs * PARTS))))
+    wanted = min(MAX_BATCH, max(1, ceil(len(cells) / (jobs * PARTS))))
     found: list[Batch] = []
     for claimed, own in groupby(cells, lambda pair: pair[0].claimed):
         waiting: list[tuple[Cell, Key]] = []
@@ -176,17 +176,17 @@ def work(batch: Batch, terms: Terms) -> list[tuple[Key, CellRecord, str]]:
             else:
                 shared = shared or Shared()
                 record = _limited(statement, cell, shared, terms)
-            done.append((key, record, _left(key, record, terms)))
+            done.append((key, record, _store(key, record, terms)))
     return done
 
 
-def _left(key: Key, record: CellRecord, terms: Terms) -> str:
+def _store(key: Key, record: CellRecord, terms: Terms) -> str:
     """Store a record, if this worker can; return why it could not be stored."""
     if terms.place is None or record.status in LOST:
         return ""
     if not code().unchanged:
-        return CHANGED
-    return left(attached(terms.place), key, record, fresh=terms.fresh)
+        return SOURCES_CHANGED
+    return store_record(attached(terms.place), key, record, fresh=terms.fresh)
 
 
 def _ready(batch: Batch, terms: Terms) -> tuple[str, Statement | None]:
@@ -303,8 +303,8 @@ def record_of(
     )
 
 
-FEWER = (1.0, 5 / 8, 5 / 16, 3 / 16)
-"""What further axes of tokens have of the tokens asked for, about as in the scales."""
+LENGTH_RATIOS = (1.0, 5 / 8, 5 / 16, 3 / 16)
+"""Lengths of the axes of tokens, relative to the requested number, about as in the scales."""
 
 
 @dataclass
@@ -355,5 +355,5 @@ def scaled(name: str, tokens: int | None) -> Scale:
     scale = scale_named(name)
     if tokens is None:
         return scale
-    lengths = tuple(max(2, int(tokens * part)) for part in FEWER)
+    lengths = tuple(max(2, int(tokens * part)) for part in LENGTH_RATIOS)
     return replace(scale, lengths=scale.lengths | {"tokens": lengths})

@@ -15,7 +15,7 @@ from attnproof.programs.declarations import DeclaredAttention
 from attnproof.programs.finding import Part
 from attnproof.programs.subjects import Attention, Mask
 from attnproof.real_code.records import CodeRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import declaring, exit_code
 from attnproof.testing import check_attention, check_mask
 
@@ -182,8 +182,8 @@ def test_a_mask_that_is_given_is_none_of_the_code() -> None:
 
 
 def test_a_process_that_follows_knows_what_was_read() -> None:
-    asked = Asked(target="a.py::b", as_read="mask:causal=true", methods=("traced",))
-    assert Asked.read(asked.text()) == asked
+    asked = CodeRequest(target="a.py::b", as_read="mask:causal=true", methods=("traced",))
+    assert CodeRequest.read(asked.text()) == asked
     made: Any = with_mask(Mask(name="m", mask=torch.ones), asked.as_read)
     assert made.as_read == DeclaredAttention(causal=True, alignment="")
 

@@ -13,9 +13,9 @@ from attnproof.cli import main
 from attnproof.real_code import running
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import CodeRecord, CodesRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.running import Child, Limits, Stopped, run
-from attnproof.real_code.words import exit_code, stopped_told
+from attnproof.real_code.words import exit_code, stop_text
 from tests.front.code_files import CODE, write_code
 from tests.front.outputs import python
 from tests.front.test_code_combined import found
@@ -36,10 +36,10 @@ def ran(
 ) -> tuple[CodeRecord, Stopped | None, str]:
     """The record of rotary code of the file; ``hears`` is told of each event."""
     file = write_code(folder, text)
-    asked = Asked(target=f"{file}::{name}", kind="rotary", laws=laws, methods=methods)
+    asked = CodeRequest(target=f"{file}::{name}", kind="rotary", laws=laws, methods=methods)
     heard = Collected(asked)
     stopped, said = run(heard, limits, lambda _, event: hears(event["event"]), Child(asked))
-    return heard.record(1.0, stopped=stopped_told(heard, stopped) if stopped else ""), stopped, said
+    return heard.record(1.0, stopped=stop_text(heard, stopped) if stopped else ""), stopped, said
 
 
 def test_good_code_holds_and_bad_code_breaks(tmp_path: Path) -> None:
@@ -235,12 +235,12 @@ def test_where_laws_are_lost(
 ) -> None:
     """A law that was lost is not asked again; three in a row, or a lost start, end it."""
     left = script.split()
-    begun: list[Asked] = []
+    begun: list[CodeRequest] = []
 
     class Scripted:
         start = None
 
-        def __init__(self, asked: Asked, start: object = None) -> None:
+        def __init__(self, asked: CodeRequest, start: object = None) -> None:
             del start
             begun.append(asked)
 
@@ -253,24 +253,24 @@ def test_where_laws_are_lost(
         while left:
             law = left.pop(0)
             if law == "refused":
-                heard.hear({"event": "refused", "why": "the file is gone"})
+                heard.receive({"event": "refused", "why": "the file is gone"})
                 return None
             if law == "import!":
                 return LOST
-            heard.hear({"event": "begins", "method": "measured", "law": law.strip("!")})
+            heard.receive({"event": "begins", "method": "measured", "law": law.strip("!")})
             if law.endswith("!"):
                 return LOST
             one = found("measured", "holds", law=law)
-            heard.hear({"event": "found", "finding": one.model_dump()})
+            heard.receive({"event": "found", "finding": one.model_dump()})
         for method in begun[-1].methods:
-            heard.hear({"event": "method", "method": method, "why": "", "seconds": 0.0})
+            heard.receive({"event": "method", "method": method, "why": "", "seconds": 0.0})
         return None
 
     monkeypatch.setattr(running, "Child", Scripted)
     monkeypatch.setattr(running, "_listen", listen)
     laws = ("norm", "linear", "composition", "no-mutation")
-    heard = Collected(Asked(target="a.py::f", laws=laws, methods=("measured", "exact")))
-    heard.hear({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
+    heard = Collected(CodeRequest(target="a.py::f", laws=laws, methods=("measured", "exact")))
+    heard.receive({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
     stopped, _ = run(heard, LIMITS, lambda *_: None, Scripted(heard.asked))  # type: ignore[arg-type]
     assert (stopped.why if stopped else "") == why
     lost = [one.law for one in heard.findings if one.verdict == "undecided"]
@@ -371,7 +371,7 @@ def test_an_interrupt_keeps_what_was_found(
     def interrupted(heard: Collected, *_: object) -> None:
         if found:
             told = {"name": "rope", "kind": "rotary", "adapted": "", "file": ""}
-            heard.hear({"event": "adapted", **told})
+            heard.receive({"event": "adapted", **told})
             heard.at = ("measured", "norm")
             heard.lost("interrupted")
         raise KeyboardInterrupt
@@ -395,8 +395,8 @@ def test_an_interrupt_keeps_what_was_found(
 def test_a_child_whose_parent_is_gone_ends(tmp_path: Path) -> None:
     """Even one whose code never ends: its input closes."""
     file = write_code(tmp_path, "while True: pass")
-    child = Child(Asked(target=f"{file}::f"))
-    while json.loads(child.heard.get(timeout=300) or b"{}").get("does") != "being imported":
+    child = Child(CodeRequest(target=f"{file}::f"))
+    while json.loads(child.lines.get(timeout=300) or b"{}").get("does") != "being imported":
         pass
     assert child.process.stdin is not None
     child.process.stdin.close()

@@ -45,7 +45,7 @@ def ran(folder: Path, **options: Any) -> Results:
     catalogue = load_catalogue([folder])
     ledger = load_ledger(catalogue, [folder]).select(["900"])
     return run(
-        catalogue.having(ledger.theorems), Options(**{"numeric": False, **options}), ledger=ledger
+        catalogue.with_ids(ledger.theorems), Options(**{"numeric": False, **options}), ledger=ledger
     )
 
 

@@ -14,7 +14,7 @@ from attnproof.programs.subjects import Attention
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import combined
 from attnproof.real_code.records import FindingRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import how
 from attnproof.theorems.laws import LAWS as CODE_LAWS
 
@@ -71,7 +71,7 @@ def test_floating_point_is_not_blamed_for_what_no_format_holds(
     told = why(found("traced", "holds", assuming=assuming), found("measured", "broken"))
     assert "breaks in floating point" not in told
     assert "broken in float32" not in told
-    assert "in float32 (rounding, or a call that no proof is of): seen so" in told
+    assert "in float32 (rounding, or a call that no proof covers): seen so" in told
     assert ("holds in exact arithmetic for T ≥ 2, and not" in told) == bool(assuming)
 
 
@@ -133,7 +133,9 @@ def test_a_law_of_a_mask_that_was_given_says_so() -> None:
     )
     told: list[dict[str, Any]] = []
     look(
-        code, Asked(target="l", laws=("causal", "no-mutation"), methods=("measured",)), told.append
+        code,
+        CodeRequest(target="l", laws=("causal", "no-mutation"), methods=("measured",)),
+        told.append,
     )
     rows = {one["finding"]["law"]: one["finding"] for one in told if one["event"] == "found"}
     assert rows["causal"]["verdict"] == "holds"
@@ -152,10 +154,10 @@ def test_the_limit_of_a_law_reaches_its_proof(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(traced, "prove", prove)
     code = Attention(name="l", layer=lambda x: x, embed=8)
-    usual = Asked(target="l", methods=("traced",))
+    usual = CodeRequest(target="l", methods=("traced",))
     asked = replace(usual, limit=6.0)
     for one in (usual, asked):
         look(code, one, lambda _: None)
     assert seconds == [10.0, 1.0]
     assert asked.again("causal").endswith(" --limit 6")
-    assert Asked.read(asked.text()) == asked
+    assert CodeRequest.read(asked.text()) == asked

@@ -271,7 +271,7 @@ def test_nothing_is_measured_of_code_that_does_not_run(
 
 def test_a_sweep_tells_it_and_measures_nothing(misread: Path) -> None:
     wanted = asked(0)
-    plan = planned(load_catalogue([misread]).having(["addition-commutes"]).entries, wanted)
+    plan = planned(load_catalogue([misread]).with_ids(["addition-commutes"]).entries, wanted)
     record = sweep(plan, wanted)
     own = [cell for cell in record.cells if not cell.control]
     assert own

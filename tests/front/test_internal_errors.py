@@ -195,7 +195,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
     from attnproof.programs.measure import base, examine
     from attnproof.programs.prove import deciding
     from attnproof.real_code.words import exit_code as of_code
-    from attnproof.real_code.words import outcome_told
+    from attnproof.real_code.words import outcome_text
     from attnproof.testing import check_rotary
 
     wrong = planted(place)
@@ -214,7 +214,7 @@ def test_an_error_of_ours_in_a_law_of_code_is_not_what_the_code_raised(
     assert told_as_ours(law.why)
     assert "Traceback" in law.findings[0].traceback
     assert of_code(record) == 2
-    assert told_as_ours(outcome_told(record))
+    assert told_as_ours(outcome_text(record))
     assert not record.ok
     if method == "measured":
         assert record.law("sees-positions").verdict == "measured"

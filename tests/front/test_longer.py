@@ -21,7 +21,7 @@ from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.longer import at_longer, lengths_of
 from attnproof.real_code.records import LawOfCodeRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import how
 from attnproof.testing import check_attention
 
@@ -105,10 +105,10 @@ def asked(
         width=4,
         declared=declared,
     )
-    ask = Asked(target="a.py::a", kind="attention", methods=methods, laws=(law,))
+    ask = CodeRequest(target="a.py::a", kind="attention", methods=methods, laws=(law,))
     heard = Collected(ask)
-    heard.hear({"event": "adapted", "name": "a", "kind": "attention", "adapted": "", "file": ""})
-    look(code, ask, heard.hear)
+    heard.receive({"event": "adapted", "name": "a", "kind": "attention", "adapted": "", "file": ""})
+    look(code, ask, heard.receive)
     return next(row for row in heard.record(0.0).laws if row.law == law)
 
 

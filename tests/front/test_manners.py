@@ -26,7 +26,7 @@ from attnproof.real_code.asserting import check_rotary
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.loading import CannotLoad, load, require_target
 from attnproof.real_code.records import CodesRecord, codes_record
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.running import Child, Limits, run
 from tests.front.code_files import CODE, write_code
 from tests.front.outputs import Output, python
@@ -221,7 +221,7 @@ def rope_forks(x, position_ids):
 def test_code_that_forks_is_told_once(tmp_path: Path) -> None:
     """The copy has the way to the findings as well; it ends when it would write there."""
     file = write_code(tmp_path, f"{CODE}\n\nMARK = {str(tmp_path / 'forked')!r}\n{FORKS}")
-    asked = Asked(
+    asked = CodeRequest(
         target=f"{file}::rope_forks", kind="rotary", laws=("norm", "linear"), methods=("measured",)
     )
     heard, events = Collected(asked), []

@@ -22,7 +22,7 @@ from attnproof.sweeping.engines import Engine
 from attnproof.sweeping.limits import OutOfTime, limited_memory, limited_time, spent_memory
 from attnproof.sweeping.records import SweepRecord, sweep_summary
 from attnproof.sweeping.store import Store
-from attnproof.sweeping.sweep import Asked, planned, sweep
+from attnproof.sweeping.sweep import SweepRequest, planned, sweep
 from attnproof.sweeping.work import LARGEST, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
 from tests.front.outputs import begun, conforms, python
@@ -38,7 +38,7 @@ def test_a_sweep_is_a_product_of_what_serves_the_statement() -> None:
         tuple(range(3)),
         ("cpu",),
     )
-    plan = plan_of(Asked(grid), SOFTMAX, ATTENTION)
+    plan = plan_of(SweepRequest(grid), SOFTMAX, ATTENTION)
     assert len({key for _, key in plan.cells}) == len(plan.cells)
     names = {cell.claimed.name: set[str]() for cell, _ in plan.cells}
     for cell, _ in plan.cells:
@@ -77,7 +77,7 @@ def test_batches_are_whole_groups_of_one_statement() -> None:
 @pytest.mark.parametrize(("name", "scale"), [(ATTENTION, "small"), (SOFTMAX, "default")])
 def test_a_shared_cell_is_what_measure_finds_by_itself(name: str, scale: str) -> None:
     grid = Grid(("float32", "float64"), (scale,), distributions=("needle",), seeds=(3,))
-    plan = plan_of(Asked(grid), name)
+    plan = plan_of(SweepRequest(grid), name)
     (entry,) = load_catalogue().only(name).entries
     shared = Shared()
     for cell, _ in plan.cells:
@@ -106,8 +106,8 @@ def test_so_many_tokens_are_asked_for() -> None:
 def test_a_second_sweep_finds_every_cell(tmp_path: Path) -> None:
     plan, told = plan_of(asked()), list[str]()
     with Store(tmp_path / "store.sqlite") as store:
-        one = sweep(plan, asked(), store, heard=told.append, measure=held)
-        two = sweep(plan, asked(), store, heard=told.append, measure=_refuse)
+        one = sweep(plan, asked(), store, report=told.append, measure=held)
+        two = sweep(plan, asked(), store, report=told.append, measure=_refuse)
         more = plan_of(asked(0, 1, 2, 3))
         three = sweep(more, asked(), store, measure=held)
         fresh = sweep(plan, asked(fresh=True), store, measure=held)

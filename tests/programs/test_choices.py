@@ -19,7 +19,7 @@ from attnproof.programs.subjects import Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
 from attnproof.real_code.records import LawOfCodeRecord
-from attnproof.real_code.request import Asked
+from attnproof.real_code.request import CodeRequest
 
 SEEN = Counterexample({}, ("a", 1), ("b", 2), 1.0)
 BROKEN = Finding("norm", "measured", "broken", "they differ", witness=SEEN)
@@ -73,10 +73,12 @@ def test_a_width_that_nobody_told_is_named_where_another_keeps_the_law() -> None
     subject = adapted_as(Wide, kind="attention", settings={"right": 32})
     assert dict(subject.sizes) == {"dim": 16}
     assert not adapted_as(Wide, kind="attention", settings={"dim": 16}).sizes
-    heard = Collected(Asked(target="<f>", methods=("measured",), laws=("rows-of-batch-apart",)))
-    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
-    look(subject, heard.asked, heard.hear, Wide)
-    heard.hear({"event": "ended"})
+    heard = Collected(
+        CodeRequest(target="<f>", methods=("measured",), laws=("rows-of-batch-apart",))
+    )
+    heard.receive({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    look(subject, heard.asked, heard.receive, Wide)
+    heard.receive({"event": "ended"})
     (law,) = heard.record(0.0).broken
     assert "dim=16; it holds with dim=32" in law.why
 
@@ -94,12 +96,12 @@ class Flagged(nn.Module):
 
 
 def _norm(thing: type[nn.Module], **settings: bool) -> LawOfCodeRecord:
-    asked = Asked(target="<f>", methods=("measured",), laws=("norm",))
+    asked = CodeRequest(target="<f>", methods=("measured",), laws=("norm",))
     heard = Collected(asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
+    heard.receive({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
     subject = adapted_as(thing, kind="rotary", settings=settings)
-    look(subject, asked, heard.hear, thing, settings=settings)
-    heard.hear({"event": "ended"})
+    look(subject, asked, heard.receive, thing, settings=settings)
+    heard.receive({"event": "ended"})
     return heard.record(0.0).law("norm")
 
 
@@ -149,13 +151,13 @@ def unpacked_attention(x: Tensor) -> Tensor:
 
 def _permuted(code: Callable[[Tensor], Tensor], line: str = "") -> LawOfCodeRecord:
     laws = ("permutation",)
-    asked = Asked(target="<f>", methods=("measured",), laws=laws, call=line)
+    asked = CodeRequest(target="<f>", methods=("measured",), laws=laws, call=line)
     heard = Collected(asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    heard.receive({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
     declared = DeclaredAttention(causal=False, positions="none")
     subject = adapted_as(code, line, kind="attention", declared=declared)
-    look(subject, asked, heard.hear, code)
-    heard.hear({"event": "ended"})
+    look(subject, asked, heard.receive, code)
+    heard.receive({"event": "ended"})
     return heard.record(0.0).law(*laws)
 
 
@@ -219,19 +221,19 @@ def test_what_an_array_made_here_says_of_padding_is_no_fault_of_the_code() -> No
     line = "x: B n E, mask: B n keep, adj: B n n constant -> B n E"
     subject = adapted_as(OfNeighbours, line, kind="attention", name="attention")
     heard = Collected(
-        Asked(target="<f>", methods=("exact", "measured"), laws=("hidden-keys-do-nothing",))
+        CodeRequest(target="<f>", methods=("exact", "measured"), laws=("hidden-keys-do-nothing",))
     )
-    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
-    look(subject, heard.asked, heard.hear, OfNeighbours)
-    heard.hear({"event": "ended"})
+    heard.receive({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    look(subject, heard.asked, heard.receive, OfNeighbours)
+    heard.receive({"event": "ended"})
     law = heard.record(0.0).law("hidden-keys-do-nothing")
     assert law.verdict == "undecided"
     assert "adj is made here" in law.why
     plain = replace(subject, given={})
     heard = Collected(heard.asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
-    look(plain, heard.asked, heard.hear, OfNeighbours)
-    heard.hear({"event": "ended"})
+    heard.receive({"event": "adapted", "name": "f", "kind": "attention", "adapted": "", "file": ""})
+    look(plain, heard.asked, heard.receive, OfNeighbours)
+    heard.receive({"event": "ended"})
     assert heard.record(0.0).law("hidden-keys-do-nothing").verdict == "broken"
 
 
@@ -248,12 +250,12 @@ def of_one_cell(at: Tensor) -> Tensor:
 
 
 def _of_coordinates(code: Callable[..., Tensor]) -> LawOfCodeRecord:
-    asked = Asked(target="<f>", methods=("measured",), laws=("neighbours-differ",))
+    asked = CodeRequest(target="<f>", methods=("measured",), laws=("neighbours-differ",))
     heard = Collected(asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "additive", "adapted": "", "file": ""})
+    heard.receive({"event": "adapted", "name": "f", "kind": "additive", "adapted": "", "file": ""})
     subject = adapted_as(code, "at: n 2 coordinates -> n E", kind="additive")
-    look(subject, asked, heard.hear, code)
-    heard.hear({"event": "ended"})
+    look(subject, asked, heard.receive, code)
+    heard.receive({"event": "ended"})
     return heard.record(0.0).law("neighbours-differ")
 
 
@@ -278,12 +280,12 @@ class OfQueries(nn.Module):
 
 def test_vectors_that_a_bias_is_given_are_not_0_and_stand_on_the_line_of_a_proof() -> None:
     laws = ("offset-only", "last-rows")
-    asked = Asked(target="<f>", methods=("traced", "measured"), laws=laws)
+    asked = CodeRequest(target="<f>", methods=("traced", "measured"), laws=laws)
     heard = Collected(asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "bias", "adapted": "", "file": ""})
+    heard.receive({"event": "adapted", "name": "f", "kind": "bias", "adapted": "", "file": ""})
     subject = adapted_as(OfQueries, "r = r, n = n, query: B 2 r 8 -> B 2 r n", kind="bias")
-    look(subject, asked, heard.hear, OfQueries)
-    heard.hear({"event": "ended"})
+    look(subject, asked, heard.receive, OfQueries)
+    heard.receive({"event": "ended"})
     record = heard.record(0.0)
     assert record.law("last-rows").verdict == "broken"
     told = [one.text for one in record.law("offset-only").assuming]
@@ -325,11 +327,11 @@ class Distances(nn.Module):
 
 def test_what_was_chosen_of_a_call_stands_on_the_line_of_a_proof() -> None:
     law = "relative"
-    asked = Asked(target="<f>", methods=("traced",), laws=(law,))
+    asked = CodeRequest(target="<f>", methods=("traced",), laws=(law,))
     heard = Collected(asked)
-    heard.hear({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
-    look(adapted_as(applied, kind="rotary"), asked, heard.hear, applied)
-    heard.hear({"event": "ended"})
+    heard.receive({"event": "adapted", "name": "f", "kind": "rotary", "adapted": "", "file": ""})
+    look(adapted_as(applied, kind="rotary"), asked, heard.receive, applied)
+    heard.receive({"event": "ended"})
     record = heard.record(0.0).law(law)
     assert record.verdict == "proved"
     told = "it is called with a table of each channel, halves alike, base 10000, made here"

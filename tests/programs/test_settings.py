@@ -19,7 +19,7 @@ from attnproof.programs.subject import adapted_as
 from attnproof.programs.subjects import Attention, Rotary
 from attnproof.real_code.asserting import check_rotary
 from attnproof.real_code.checking import look
-from attnproof.real_code.request import Asked, settings_of
+from attnproof.real_code.request import CodeRequest, settings_of
 from tests.conftest import torch_settings
 
 
@@ -242,7 +242,7 @@ def test_what_is_set_in_one_law_is_not_set_in_the_next() -> None:
             at_the_end.append((event["finding"]["method"], torch.get_default_dtype()))
 
     subject = Rotary(name="rope", rotate=rope_that_sets, width=8)
-    asked = Asked(target="<rope>", laws=("norm", "linear"), methods=("measured", "exact"))
+    asked = CodeRequest(target="<rope>", laws=("norm", "linear"), methods=("measured", "exact"))
     look(subject, asked, tell)
     assert at_the_end == [
         (method, torch.float32) for method in ("measured", "exact") for _ in range(2)

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).resolve().parent.parent
 WHOLE = ("symbolic", "numeric", "theorems/definitions")
-"""Parts that find files by looking into folders: every file of them counts."""
+"""Parts that find files by searching folders: all their files are sources."""
 ROOTS = ("checking", "demonstrations", "sweeping.work")
-"""What makes results; everything these import counts."""
+"""Modules that compute results: everything that they import is a source."""
 LIBRARIES = (
     "torch",
     "numpy",
@@ -42,7 +42,7 @@ LIBRARIES = (
     "transformers",
 )
 Stamp = tuple[str, int, int]
-"""Path, time of change in nanoseconds, bytes: what differs when a file is written."""
+"""Path, modification time in nanoseconds, size in bytes; writing a file changes its stamp."""
 
 
 def sources() -> tuple[Path, ...]:
@@ -233,7 +233,7 @@ class Writer:
     code: Code
     fresh: bool
 
-    def keep(
+    def store(
         self, key: Key, files: tuple[Stamp, ...], record: TheoremRecord | DemonstrationRecord
     ) -> str:
         """Store a record; return why it could not be stored, or nothing.
@@ -244,14 +244,14 @@ class Writer:
         if not record.ok or _short_of_memory(record):
             return ""
         if not self.code.unchanged or stamps(Path(path) for path, _, _ in files) != files:
-            return CHANGED
-        return left(attached(self.place), key, record, fresh=self.fresh)
+            return SOURCES_CHANGED
+        return store_record(attached(self.place), key, record, fresh=self.fresh)
 
-    def here(self) -> Kept | None:
+    def here(self) -> RunStore | None:
         """Return the store as this process reads and writes it; None if its code differs."""
         if code().digest != self.code.digest:
             return None
-        return Kept(attached(self.place), self.fresh, code=self.code)
+        return RunStore(attached(self.place), self.fresh, code=self.code)
 
 
 def _short_of_memory(record: TheoremRecord | DemonstrationRecord) -> bool:
@@ -267,10 +267,10 @@ def attached(place: Path) -> Store:
     return Store(place, examine=False)
 
 
-CHANGED = "source files changed during the run, so no further results were stored"
+SOURCES_CHANGED = "source files changed during the run, so no further results were stored"
 
 
-def left(store: Store, key: Key, record: Record, *, fresh: bool) -> str:
+def store_record(store: Store, key: Key, record: Record, *, fresh: bool) -> str:
     """Store a record, replacing what is there if ``fresh``; return why it could not be stored."""
     try:
         store.put(key, record.model_dump_json(), replace=fresh)
@@ -280,16 +280,16 @@ def left(store: Store, key: Key, record: Record, *, fresh: bool) -> str:
 
 
 @dataclass
-class Kept:
+class RunStore:
     """The store of one run.
 
-    ``told`` are lines for the user.  With ``fresh`` nothing is taken from the store, and what is
-    finished replaces what is there.
+    ``messages`` are lines for the user.  If ``fresh``, no record is taken from the store, and
+    finished records replace those in it.
     """
 
     store: Store
     fresh: bool = False
-    told: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     code: Code = field(default_factory=code)
 
     @property
@@ -299,10 +299,10 @@ class Kept:
 
     def tell(self, line: str) -> None:
         """Add a line for the user, once."""
-        if line and line not in self.told:
-            self.told.append(line)
+        if line and line not in self.messages:
+            self.messages.append(line)
 
-    def found(self, key: Key, kind: type[R]) -> R | None:
+    def get(self, key: Key, kind: type[R]) -> R | None:
         """Return the record stored under a key, with the time of its check."""
         if self.fresh:
             return None
@@ -315,7 +315,7 @@ class Kept:
             self.tell(f"{key.name} is checked again: {' '.join(str(error).split())}")
             return None
         finally:
-            for line in self.store.told:
+            for line in self.store.messages:
                 self.tell(line)
         return record.model_copy(update={"stored": stored.made})
 
