@@ -247,31 +247,31 @@ class {name}(Encoding):
     title = "{title}"
     source = ("where it was published, and the equation there",)
 
-    # Parameters, as general as they may be: a law is proved for every real strength.  Other kinds
-    # are positive(), natural(), real(d, d), frequencies(B); a learned table is a function(0) that
-    # is called at positions, function(0, out=(d,)) if its rows are vectors.  Lengths are made by
-    # (d,) = sizes("d", "features"); a query has d features, or those of `width`, say 2 * B.
+    # Parameters, as general as possible: laws are proved for every real strength.  Other kinds are
+    # positive(), natural(), real(d, d), frequencies(B); a learned table is a function(0) that is
+    # called at positions, or function(0, out=(d,)) if its rows are vectors.  Axis lengths are
+    # declared by (d,) = sizes("d", "features"); a query has `width` features, by default d.
     given = {{"strength": real()}}
-    # Numbers for drawings and measurements; the proofs do not look at them.
+    # Values for plots and measurements; proofs do not use them.
     defaults = {{"strength": 0.01}}
 
-    # What it does, in plain array code, in one method or in several:
+    # What it does, in plain array code, in one or more of these methods:
     #   add(p)               is added to the token at position p
-    #   rotate(x, p)           a query or key x at p; or query(q, p) and key(k, p), each for itself
+    #   rotate(x, p)           a query or key x at p; or query(q, p) and key(k, p) separately
     #   relate(q, k, m, n)   is added to the product q·k of a query at m and a key at n
     #   bias(m, n)           is added to the score, which is that product divided by √d
     #   sees(m, n)           whether the query sees the key (a mask)
     #   value(v, m, n)       the value at n, as the query at m reads it
-    # Positions p are one number or a row of them: with x (.., d) and p (..), rotate and add give
-    # (.., d), so p[..., None] meets features.  In pairs q is (r, 1, d), k (1, c, d), v (1, c, e),
-    # m (r, 1) and n (1, c); relate, bias and sees give (r, c), value gives (r, c, e).
+    # Positions p are a number or a vector: for x (.., d) and p (..), rotate and add return (.., d),
+    # so p[..., None] broadcasts over the features.  For pairs q is (r, 1, d), k (1, c, d), v
+    # (1, c, e), m (r, 1) and n (1, c); relate, bias, sees return (r, c), value returns (r, c, e).
     # Functions of arrays: xp = array_namespace(m) from array_api_compat, then xp.exp, xp.abs,
-    # xp.sum, ..; no if on an array, but xp.where(m > n, .., ..), and & | ~ for and, or, not.
+    # xp.sum, ..; use xp.where(m > n, .., ..) instead of if, and & | ~ instead of and, or, not.
     def bias(self, m, n):
         return -self.strength * (m - n) ** 2
 
-    # What may be assumed of the parameters.  A law that fails without it is tried with it, and
-    # the card tells both: the proof under it, and a witness that it is needed.
+    # A hypothesis on the parameters.  A law that fails without it is tried with it, and the card
+    # shows both the proof under the hypothesis and a witness that it is needed.
     @hypothesis("the strength is at least 0")
     def strength_not_negative(self):
         return [at_least(self.strength, 0)]

@@ -20,22 +20,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of a run."""
     group = parser.getgroup("attnproof", "laws of attention and position encodings")
     group.addoption(
-        "--attnproof-seed", type=_seed, default=0, metavar="N", help="Of every random input."
+        "--attnproof-seed", type=_seed, default=0, metavar="N", help="Seed of the random inputs."
     )
     group.addoption(
-        "--attnproof-dtype", choices=DTYPES, default="float32", help="What inputs are drawn in."
+        "--attnproof-dtype", choices=DTYPES, default="float32", help="Dtype of the random inputs."
     )
     group.addoption(
         "--attnproof-device",
         default="cpu",
         metavar="auto|cpu|cuda|mps",
-        help="Where inputs are put.",
+        help="Device of the inputs.",
     )
 
 
 def _seed(text: str) -> int:
     if not text.isdecimal():
-        raise ArgumentTypeError(f"wanted a whole number from 0 on, got {text!r}")
+        raise ArgumentTypeError(f"wanted an integer of at least 0, got {text!r}")
     return int(text)
 
 

@@ -171,7 +171,7 @@ def own_store(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 
 PART, SECONDS = 40, 0.2
-LONGER = ("MOST", "LITTLE", "WORK")
+LONGER = ("MAX_VALUES", "CHEAP_VALUES", "MAX_WORK")
 FEWER = (
     "from importlib import import_module; gates = import_module('attnproof.programs.prove.gate'); "
     f"gates.WORK = {{name: work // {PART} for name, work in gates.WORK.items()}}; "

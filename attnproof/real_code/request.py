@@ -243,7 +243,7 @@ def code_request(
     run = AT_WORK.get()
     seed = run.seed if seed is None else seed
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise UsageError(f"wanted a seed, a whole number from 0 on, got {seed!r}")
+        raise UsageError(f"wanted a seed, an integer of at least 0, got {seed!r}")
     names = [str(one or run.dtype).removeprefix("torch.") for one in dtypes] or [run.dtype]
     for name, one in zip(names, dtypes or names, strict=True):
         if name not in DTYPES:

@@ -257,8 +257,8 @@ def test_what_an_assertion_is_given() -> None:
     )
     for wrong, told in (
         ({"dtype": "float"}, "wanted a dtype to draw inputs in, got 'float'; float64"),
-        ({"seed": -1}, "whole number from 0 on, got -1"),
-        ({"seed": 1.5}, "whole number from 0 on, got 1.5"),
+        ({"seed": -1}, "an integer of at least 0, got -1"),
+        ({"seed": 1.5}, "an integer of at least 0, got 1.5"),
         ({"declared": DeclaredRotary(layout="neox")}, "layout is one of interleaved, half"),
     ):
         with pytest.raises(ValueError, match=told):

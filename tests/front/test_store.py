@@ -30,7 +30,7 @@ from attnproof.sweeping.run_store import (
     statement_digest,
     theorem_key,
 )
-from attnproof.sweeping.store import Key, NotAStore, Store, StoreError, default_place, opened
+from attnproof.sweeping.store import Key, NotAStore, Store, StoreError, default_place, open_store
 from attnproof.terminal import from_store
 from benchmarks.kills import Kills
 from tests.front.outputs import WriteDemonstration, WriteTheorem, python
@@ -108,7 +108,7 @@ def test_a_place_that_cannot_be_written_is_told_and_the_run_goes_on(tmp_path: Pa
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="name another file with --store"):
         Store(tmp_path / "file" / "store.sqlite")
-    nothing, (line,) = opened(tmp_path / "file" / "store.sqlite")
+    nothing, (line,) = open_store(tmp_path / "file" / "store.sqlite")
     assert nothing is None
     assert line.endswith("nothing is stored")
 
@@ -211,7 +211,7 @@ PLAIN = Options(numeric=False)
 
 
 def kept_at(place: Path, *, fresh: bool = False) -> RunStore:
-    found, told = opened(place)
+    found, told = open_store(place)
     assert found is not None
     assert not told
     return RunStore(found, fresh)

@@ -23,7 +23,7 @@ from attnproof.sweeping.limits import OutOfTime, limited_memory, limited_time, s
 from attnproof.sweeping.records import SweepRecord, sweep_summary
 from attnproof.sweeping.store import Store
 from attnproof.sweeping.sweep import SweepRequest, planned, sweep
-from attnproof.sweeping.work import LARGEST, Cell, Grid, Measure, Shared, batches, scaled
+from attnproof.sweeping.work import MAX_BATCH, Cell, Grid, Measure, Shared, batches, scaled
 from attnproof.symbolic.statement import Statement
 from tests.front.outputs import begun, conforms, python
 from tests.front.swept import ATTENTION, SOFTMAX, asked, held, plan_of
@@ -68,7 +68,7 @@ def test_batches_are_whole_groups_of_one_statement() -> None:
     homes: dict[object, set[int]] = {}
     for number, batch in enumerate(found):
         assert len({cell.claimed for cell, _ in batch.cells}) == 1
-        assert len(batch.cells) <= LARGEST
+        assert len(batch.cells) <= MAX_BATCH
         for cell, _ in batch.cells:
             homes.setdefault(cell.group, set()).add(number)
     assert all(len(numbers) == 1 for numbers in homes.values())

@@ -68,7 +68,7 @@ def test_an_erratum_says_what_is_printed_what_is_right_and_where_it_fails(ledger
         "Lemma G2",
         "✗ false as written",
         "printed The claim G2 about X ∈ ℝn×d.",
-        "right Both, by one permutation.",
+        "corrected Both, by one permutation.",
         "✓ proved for all",
         "counterexample to the statement",
         "every other size 1",
@@ -115,7 +115,7 @@ def test_a_claim_says_how_it_is_known(ledger: Results) -> None:
     assert "✗ refuted at n = 2" in words(article(text, "G2"))
     assert "its negative control, where only the keys are permuted" in words(article(text, "G2"))
     assert "The correction changes what something is" in words(article(text, "G3"))
-    assert "against it ✓ proved" in words(article(text, "G4"))
+    assert "disproof ✓ proved" in words(article(text, "G4"))
 
 
 def test_numbers_stand_beside_the_printed_ones_once(ledger: Results) -> None:
@@ -178,7 +178,7 @@ def test_counts_follow_the_verdicts(ledger: Results) -> None:
 
 def test_a_theorem_links_the_claims_it_settles(ledger: Results) -> None:
     text = render_theorems(ledger)["theorem/one-by-induction.html"]
-    assert 'Settles claims <a href="../document-003.html#G1">G1</a>, Z9' in text
+    assert 'It settles claims <a href="../document-003.html#G1">G1</a>, Z9' in text
 
 
 def test_a_hostile_ledger_stays_text(ledger: Results) -> None:

@@ -148,11 +148,11 @@ def test_a_page_says_what_the_record_says(results: Results) -> None:
         "certified by ball arithmetic (Arb)",
         "the left side is 0.268…",
         "of the right side −0.731…",
-        "Settles claim B4",
+        "It settles claim B4",
         "cpu; seed 0",
         "64 rows",
         "scaled_dot_product_attention (flash)",
-        "attention. Settles claim",
+        "attention. It settles claim",
         "float32",
         "2 × 10−7",
         "4 × 10−7",
@@ -177,7 +177,7 @@ def test_a_page_says_what_the_record_says(results: Results) -> None:
     told = words(render_all(results)["definitions.html"])
     assert "Heads WQh, keep." in told
     assert "attention; uses softmax" in told
-    assert "stands inside attention" in told
+    assert "used in attention" in told
     assert "3 theorems about it" in told
 
 
@@ -423,7 +423,7 @@ def test_a_formula_that_cannot_be_set_is_shown_as_source(results: Results) -> No
     theorem = results.theorems[0].model_copy(update={"statement": bad})
     told = words(page_of(results.model_copy(update={"theorems": (theorem,)})))
     assert r"\frac{a \nosuchcommand (shown as LaTeX source, because it could not be set" in told
-    assert "Settles claim B4" in told
+    assert "It settles claim B4" in told
 
 
 def test_formulas_have_an_alternative_text(results: Results) -> None:

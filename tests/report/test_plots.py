@@ -48,8 +48,8 @@ def test_what_is_drawn_is_the_score() -> None:
 
 def test_neighbours_fall_together_where_the_formats_end() -> None:
     said = {plot.id: plot for plot in plots.plots(Rope)}["rounding"].says
-    assert "In bfloat16 neighbours fall together from 257 on" in said
-    assert "In float16 neighbours fall together from 2049 on" in said
+    assert "In bfloat16 neighbouring positions coincide from 257 on" in said
+    assert "In float16 neighbouring positions coincide from 2049 on" in said
     assert "float32 neighbours" not in said
 
 
@@ -226,7 +226,7 @@ def test_code_of_a_step_for_each_position_is_followed_so_far(
     monkeypatch.setattr(home, "SECONDS", home.SECONDS / 10)
     steps = rounding(MatrixPowers.with_defaults())
     assert steps.places[-1] < 10**6
-    assert "a step for each position" in steps.says
+    assert "a step per position" in steps.says
 
 
 class Unread(Encoding):
