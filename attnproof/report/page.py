@@ -150,8 +150,8 @@ def rendered(name: str, root: str = "", **more: object) -> str:
         template = environment().get_template(name)
     except TemplateNotFound as error:
         raise MissingAsset(
-            f"the report needs its template {error.name}, which does not exist; the installation "
-            "is incomplete: install attnproof again"
+            f"the report needs its template {error.name}, which is missing; the installation "
+            "is incomplete: reinstall attnproof"
         ) from error
     return template.render(root=root, **more)
 
@@ -225,7 +225,7 @@ def asset(name: str) -> bytes:
     except OSError as error:
         raise MissingAsset(
             f"the report needs {name}, and {place} cannot be read ({error.strerror}); the "
-            "installation is incomplete: install attnproof again"
+            "installation is incomplete: reinstall attnproof"
         ) from error
 
 

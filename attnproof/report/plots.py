@@ -80,7 +80,7 @@ def _offsets(numeric: Encoding, name: str, title: str) -> Plot:
     alike = all(np.allclose(one, other, rtol=1e-9, atol=1e-9, equal_nan=True) for other in others)
     says = CONTENT
     if others:
-        told = "fall on one line" if alike else "differ"
+        told = "coincide" if alike else "differ"
         says += f" The scores of queries at {first} and at {second} {told}."
     if np.isnan(one).any():
         says += " Where the mask hides the key, there is no score."
@@ -112,7 +112,7 @@ def _codes(numeric: Encoding, name: str, title: str) -> Plot:
             name,
             title,
             "",
-            why_not="it leaves the tokens, queries and keys as they are, "
+            why_not="it does not change tokens, queries or keys, "
             "so that there are no codes to compare",
         )
     made = np.asarray(codes(at(numeric, places)), dtype=float)

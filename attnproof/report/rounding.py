@@ -49,14 +49,14 @@ def bounds(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
     try:
         import_module("torch")
     except ImportError as error:
-        raise NotBounded("torch, which computes bounds, is not installed") from error
+        raise NotBounded("bounds need torch, which is not installed") from error
     try:
         return _read(numeric, np.asarray(places), form)
     except NotBounded:
         raise
     except Exception as error:  # whatever its code or its numbers raise is reported
         told = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
-        raise NotBounded(f"its score cannot be read with bounds ({told})") from error
+        raise NotBounded(f"its score cannot be evaluated with bounds ({told})") from error
 
 
 def _read(numeric: Encoding, places: Any, form: type[Rounded]) -> Any:
@@ -338,12 +338,12 @@ def _rounding(numeric: Encoding) -> Rounding:
         except NotBounded as why:
             unbounded[says] = str(why)
         lines[says] = Line(error, _together(numeric, places, form), bound, firsts[says])
-    kept = "; with angles in float32, positions and frequencies are as well" * (
+    kept = "; if angles are in float32, so are positions and frequencies" * (
         len(formats) == len(FORMATS)
     )
     told = (
-        f"The score of a query with the key one position before it, computed in each format, "
-        f"against float64; parameters{'' if numeric.whole else ', positions'} and every "
+        f"The score of a query with the key one position before it, computed in each format "
+        f"and compared with float64; parameters{'' if numeric.whole else ', positions'} and every "
         f"operation are rounded{kept}.{_ended(end, further=further)}"
         f"{_bounded(unbounded, lines)} {' '.join(_remarks(places, lines))}"
     )

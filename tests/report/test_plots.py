@@ -40,7 +40,7 @@ def test_drawings_of_planes_masks_and_tables() -> None:
 
 def test_what_is_drawn_is_the_score() -> None:
     alibi = {plot.id: plot for plot in plots.plots(Alibi)}
-    assert "fall on one line" in alibi["offsets"].says
+    assert "coincide" in alibi["offsets"].says
     rows = [[float(v.replace("−", "-")) for v in row] for row in alibi["offsets"].rows]
     best = max(score for _, score in rows)
     assert all(abs(score - (best - abs(k) / 16)) < 1e-2 for k, score in rows)
@@ -85,7 +85,7 @@ def test_without_torch_plots_are_drawn_without_bounds(root: Path) -> None:
     (told,) = said_by(root, code)
     assert told.startswith("True ('position', 'float32', 'bfloat16', 'float16',")
     assert "bound, float32" not in told
-    assert "No bounds are drawn: torch, which computes bounds, is not installed." in told
+    assert "No bounds are drawn: bounds need torch, which is not installed." in told
 
 
 # Arithmetic in short formats, against that of torch.
