@@ -338,7 +338,7 @@ def _rounding(numeric: Encoding) -> Rounding:
         except NotBounded as why:
             unbounded[says] = str(why)
         lines[says] = Line(error, _together(numeric, places, form), bound, firsts[says])
-    kept = "; if angles are in float32, so are positions and frequencies" * (
+    kept = "; with angles in float32, so are positions and frequencies" * (
         len(formats) == len(FORMATS)
     )
     told = (

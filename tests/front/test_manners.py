@@ -180,7 +180,7 @@ def test_a_record_that_cannot_be_written_is_told(
     out = tmp_path / "found.json"
     assert main(["check", *missing(tmp_path), "--json", str(out)]) == 2
     shown = capsys.readouterr()
-    assert f"wanted to write {out}, and could not (No space left on device)" in shown.err
+    assert f"wanted to write {out}, but could not (No space left on device)" in shown.err
     assert "which does not exist" in " ".join(shown.out.split())
 
 

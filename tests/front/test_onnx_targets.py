@@ -50,7 +50,7 @@ def test_a_model_is_compared_with_code(models: Path, capsys: pytest.CaptureFixtu
     assert "counterexample" in capsys.readouterr().out
     assert main(["equal", right, second, "--call", LINE]) == 0
     shown = capsys.readouterr().out
-    assert "≈ measured: the same up to rounding where it was run" in shown
+    assert "≈ measured: the same function up to rounding where it was run" in shown
     assert "proved: the same function" not in shown
 
 

@@ -246,7 +246,7 @@ def test_what_has_no_bound_says_why() -> None:
         bounds(Unread.with_defaults(), SOME, Single)
     found = rounding(Unread.with_defaults())
     assert all(line.bound is None for line in found.lines.values())
-    assert "No bounds are drawn: its score cannot be read with bounds" in found.says
+    assert "No bounds are drawn: its score cannot be evaluated with bounds" in found.says
 
 
 def test_angles_beside_short_data_are_those_of_torch() -> None:
