@@ -117,7 +117,7 @@ def test_positions_too_large_for_a_number_are_drawn_smaller() -> None:
 def test_where_the_definition_has_no_number_nothing_is_told() -> None:
     cell = decided(NopeCausal, translation)
     found = measured(NopeCausal, translation, cell)
-    assert "speaks against" not in found.why
+    assert "contradicts" not in found.why
     skipped = [
         e.reason
         for e in found.evidence
