@@ -38,7 +38,7 @@ def test_an_axis_is_found_by_its_label_or_by_its_place() -> None:
     assert torch.equal(back[..., 0, 2].permute(2, 0, 1), x)
     with pytest.raises(SignatureError, match="each letter once"):
         laid_out(x[:, 0, 0], ("n",), parse("x: n n -> x").arrays[0].axes or (), {"n": 5})
-    with pytest.raises(SignatureError, match="in B n, got"):
+    with pytest.raises(SignatureError, match="axes B n, got"):
         read_back(there, axes, ("B", "n"), {"n": 5, "B": 4})
 
 

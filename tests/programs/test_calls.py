@@ -299,7 +299,7 @@ def test_what_is_declared_is_held_against_it() -> None:
     call = ROTARY["positions"][1]
     found: Any = adapted_as(at_positions, call, declared=parse("rope:base=10000,width=16"))
     assert found.width == 16
-    with pytest.raises(OtherKind, match="declared of attention"):
+    with pytest.raises(OtherKind, match="the declaration is one of attention"):
         adapted_as(at_positions, call, declared=parse("attention:causal"))
 
 

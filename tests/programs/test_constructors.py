@@ -153,7 +153,7 @@ def test_a_parameter_that_says_nothing_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("line", ["", "x: B n E -> B n E"])
 def test_what_another_library_raises_of_a_config_is_a_refusal(line: str) -> None:
-    told = r"Checked raised ValidationError.*scaling.*--set config.PART=VALUE"
+    told = r"Checked raised ValidationError.*scaling.*--set config.FIELD=VALUE"
     with pytest.raises(NoAdapter, match=told):
         adapted_as(OfChecked, line, kind="attention")
     whole = {"config.scaling.factors": [2.0]}

@@ -361,7 +361,7 @@ def test_rows_of_a_batch_are_not_taken_for_tokens_where_a_table_is_short() -> No
 
 
 def test_complex_numbers_are_no_table_that_is_added() -> None:
-    with pytest.raises(NoAdapter, match="complex numbers, and no table that is added"):
+    with pytest.raises(NoAdapter, match="complex numbers, not a table that is added"):
         adapted_as(rotates, kind="additive")
     for back in ("n D cis", "n D", "n D cos"):
         with pytest.raises(SignatureError, match=r"no table that is added; .*then NAME\(x"):

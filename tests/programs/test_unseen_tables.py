@@ -215,5 +215,5 @@ def test_rows_of_a_told_number_of_features_are_a_table() -> None:
     found = adapted_as(waves, "dims = (n,), bands = 4 -> n 9")
     assert isinstance(found, Additive)
     assert found.width == 9
-    with pytest.raises(SignatureError, match="wanted rows of 8 numbers, and waves gives 9"):
+    with pytest.raises(SignatureError, match="wanted rows of 8 numbers from waves, got 9"):
         adapted_as(waves, "dims = (n,), bands = 4 -> n 8")
