@@ -279,7 +279,7 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "an object of no such name": (
         code.GivesBack,
         "x: B n E -> x, _; step: x: B n E, cache = NoCache() -> x, _",
-        r"wanted NoCache\(\) beside",
+        r"wanted NoCache\(\) in the file of",
     ),
     "a step that raises": (
         code.GivesBack,

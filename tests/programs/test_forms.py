@@ -297,7 +297,7 @@ def test_a_second_table_of_the_file_is_an_error_if_its_name_says_that_it_is_one(
         ("; cos, sin of tables(n = m -> m D, m D)", "wanted NAMES from FUNCTION"),
         ("; cos, sines from tables(n = m -> m D, m D)", "got 'sines'"),
         ("; cos, sin from tables(n = m -> m D)", "wanted 2 results of tables"),
-        ("; cos, sin from no_tables(n = m -> m D, m D)", "wanted no_tables beside both"),
+        ("; cos, sin from no_tables(n = m -> m D, m D)", "wanted no_tables in the file of both"),
     ],
 )
 def test_a_source_that_is_none_is_told(tail: str, why: str) -> None:
