@@ -1,21 +1,66 @@
-"""Record which blocks of code run: a proof is about the blocks that ran during tracing alone.
+"""Which blocks of some code run, and with which values: a proof is of those of the trace alone.
 
-What runs only if gradients are wanted, or if a length is a plain number, is in no graph.  A run
-beside the graph shows that code and graph agree there, and shows nothing about other lengths.
+What runs only with gradients wanted, or where a length is a plain number, is in no graph, nor is
+what follows from another answer (``x.roll(x.requires_grad * (n // 70_000), 1)``).  A run beside the
+graph shows that it gave the same there, and of other lengths it shows nothing.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+import numbers
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-MARK = "attnproof: what is compared"  # a constant that stands for the recording function
-REACHED = -2  # recorded for a block, in place of a side
-SHORT = 60  # most characters of a printed text
-COPIES = ("contiguous", "clone", "detach")  # methods that return the same numbers
-Place = tuple[str, int, int]
+from torch import SymBool, SymFloat, SymInt, Tensor
+
+MARK = "attnproof: what is compared"  # a constant that stands for the function that writes it down
+REACHED, VALUE = -2, -3  # what is written down of a block, or of a value, in place of a side
+SHORT = 60  # characters of a text that is printed
+COPIES = ("contiguous", "clone", "detach")  # the same numbers
+Place = tuple[Any, ...]  # a file, where a node starts and ends there, and of a value what it was
+WHERE = 5  # of a place, what is the same of each value
+LENGTH = "a length, or what is made of lengths"
 N = TypeVar("N", bound=ast.AST)
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The blocks that a trace ran, and the values that it met; and of which lengths it is.
+
+    ``conditions`` are of sympy, of lengths by their names in a graph.
+    """
+
+    places: frozenset[Place]
+    conditions: tuple[Any, ...] = ()
+
+
+def kept_of(value: Any) -> Any:
+    """What is kept of a value to know it again, which is one thing of all that are no numbers.
+
+    >>> kept_of(7), kept_of(None), kept_of([7])
+    (7, 'None', 'something')
+    """
+    if isinstance(value, SymInt | SymBool | SymFloat):
+        return LENGTH
+    if value is None or isinstance(value, type | complex):
+        return str(value)
+    if isinstance(value, numbers.Real | str | bytes):
+        return value if value == value else "nan"
+    return "something"
+
+
+def beyond(ran: Collection[Place], traced: Collection[Place]) -> list[Place]:
+    """The blocks and the values of a run that were not traced.
+
+    A place that had a length while it was traced is in the graph, with all values of that; one that
+    was not reached then is in a block.
+    """
+    reached = {one[:WHERE] for one in traced if len(one) > WHERE}
+    lengths = {one[:WHERE] for one in traced if one[WHERE:] == (LENGTH,)}
+    known = reached - lengths
+    return [one for one in ran if one not in traced and (len(one) == WHERE or one[:WHERE] in known)]
 
 
 def put(site: int, place: int, node: ast.expr) -> ast.expr:
@@ -35,21 +80,22 @@ def shortened(text: str) -> str:
 class Blocks(ast.NodeTransformer):
     """Make each block record that it was reached: of a branch, a loop, a handler, a function.
 
-    Inside ``try`` and ``with``, where errors may be caught, each statement is a block.  ``lines``
-    are those of the source; ``site`` numbers a place, given its text.
+    Where errors may be caught each statement is one.  Each value that is no test is written down as
+    well.  ``lines``: of the source; ``site`` numbers a place, with its text.
     """
 
-    def __init__(self, lines: Sequence[str], site: Callable[[tuple[int, int], str], int]) -> None:
+    def __init__(self, lines: Sequence[str], site: Callable[[Place, str], int]) -> None:
         self.lines, self.site = lines, site
-        self.asked: set[int] = set()  # tests, by id: their outcomes are watched elsewhere
+        self.asked: set[int] = set()  # the tests, by id: what they ask is seen where they turn
+        self.whole: set[int] = set()  # what is called, or has what is read, by id
 
     def _number(self, node: ast.stmt | ast.expr) -> int:
-        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-        rows = [one.encode() for one in self.lines[first : last + 1]]
-        rows[-1] = rows[-1][: node.end_col_offset]
+        last, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+        rows = [one.encode() for one in self.lines[node.lineno - 1 : last]]
+        rows[-1] = rows[-1][:end]
         rows[0] = rows[0][node.col_offset :]
         text = b" ".join(rows).decode(errors="replace")
-        return self.site((node.lineno, node.col_offset), shortened(text))
+        return self.site((node.lineno, node.col_offset, last, end), shortened(text))
 
     def _reached(self, node: ast.expr) -> ast.expr:
         return node if isinstance(node, ast.Constant) else put(self._number(node), REACHED, node)
@@ -73,6 +119,10 @@ class Blocks(ast.NodeTransformer):
     def generic_visit(self, node: N) -> N:
         if isinstance(node, ast.If | ast.While | ast.IfExp | ast.Assert):
             self.asked.update(map(id, ast.walk(node.test)))
+        elif isinstance(node, ast.comprehension):
+            self.asked.update(id(one) for test in node.ifs for one in ast.walk(test))
+        elif isinstance(node, ast.Match):
+            self.asked.update(map(id, ast.walk(node.subject)))
         super().generic_visit(node)
         if isinstance(node, ast.Module | ast.ClassDef):
             return node
@@ -95,6 +145,42 @@ class Blocks(ast.NodeTransformer):
             node.values[1:] = map(self._reached, node.values[1:])
         return node
 
+    def _value(self, node: ast.expr) -> ast.AST:
+        """An expression, with what it gives written down."""
+        if isinstance(node, ast.Call | ast.Attribute) and not _is_mark(node):
+            self.whole.add(id(_marked(node.func if isinstance(node, ast.Call) else node.value)))
+        read = isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not _is_mark(node)
+        known = not read or id(node) in self.asked or id(node) in self.whole
+        self.generic_visit(node)
+        return node if known else put(self._number(node), VALUE, node)
+
+    visit_Call = visit_Attribute = visit_Subscript = visit_Compare = visit_Name = _value
+    visit_JoinedStr = _value
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        """A pattern stands as it is."""
+        if node.guard is not None:
+            self.asked.update(map(id, ast.walk(node.guard)))
+            node.guard = self.visit(node.guard)
+        node.body = self._body([self.visit(one) for one in node.body], each=False)
+        return node
+
+    def visit_comprehended(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> ast.AST:
+        self.generic_visit(node)
+        node.elt = self._reached(node.elt)
+        return node
+
+    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_comprehended
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
+        self.generic_visit(node)
+        node.value = self._reached(node.value)
+        return node
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self.generic_visit(node)
         node.body = self._reached(node.body)
@@ -115,11 +201,23 @@ def _is_one(a: ast.expr, b: ast.expr) -> bool:
     return ast.unparse(_uncopied(a)) == ast.unparse(_uncopied(b))
 
 
+def _is_mark(node: ast.AST) -> bool:
+    """Whether a node puts another one through the function that writes it down."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Constant)
+
+
+def _marked(node: ast.expr) -> ast.expr:
+    """What is marked, as it was."""
+    while isinstance(node, ast.Call) and _is_mark(node):
+        node = node.args[2]
+    return node
+
+
 def _uncopied(node: ast.expr) -> ast.expr:
     """Return an expression without copying methods and recording calls around it."""
     while isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Constant):
-            node = node.args[2]
+        if _is_mark(node):
+            node = _marked(node)
         elif (
             isinstance(node.func, ast.Attribute)
             and node.func.attr in COPIES

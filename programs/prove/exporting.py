@@ -25,7 +25,7 @@ from attnproof.symbolic.givens import Given, boolean, real
 from ..response import leaves
 from ..source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
-from .blocks import Place
+from .blocks import Traced
 from .executed import Executed, functions_of
 from .from_one import FromOne
 from .guards import conditions_of, from_one_or_two, is_cut_short, tells_one
@@ -116,8 +116,8 @@ class Exported:
     that may be written out as stored, with the conditions for that.  ``conditions`` are those of
     the branches on lengths that were taken, as SymPy expressions.
 
-    ``wider``: ranges of lengths for which more was proved than the program says.  ``blocks``:
-    blocks of the code that ran during tracing, if known.
+    ``wider``: the ranges of lengths of which more is known than the program says.  ``blocks``:
+    those of the code that ran in each of its traces, where that is known.
 
     ``place``: of a call with two results, the one this graph computes, whose own input comes first;
     None if there is one result.
@@ -133,7 +133,7 @@ class Exported:
     place: int | None = None
     small: dict[str, Pattern] = field(default_factory=dict)
     wider: Mapping[str, Any] = field(default_factory=dict)
-    blocks: frozenset[Place] | None = None
+    blocks: tuple[Traced, ...] | None = None
 
     def taken(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return the inputs of the call in the order of the graph, or vice versa."""
@@ -224,7 +224,7 @@ class Trace:
     trained: frozenset[int]
     literals: frozenset[str]
     from_one: bool = False
-    blocks: frozenset[Place] | None = None
+    blocks: Traced | None = None
 
 
 def traced(
@@ -287,7 +287,7 @@ def _traced(
     except Exception as error:  # noqa: BLE001 (export passes on errors of the code)
         raise NotTraced(f"{type(error).__name__}: {_short(error)}") from None
     trained = frozenset(storages_of_trained(call, inputs))
-    blocks = frozenset(watch.blocks) if known else None
+    blocks = Traced(frozenset(watch.blocks)) if known else None
     return Trace(program, trained, literals, one is not None, blocks)
 
 
@@ -438,7 +438,7 @@ def read(trace: Trace, place: int | None = None) -> Exported:
         place,
         small,
         wider,
-        trace.blocks,
+        None if trace.blocks is None else (trace.blocks,),
     )
     return replace(found, shapes=found.taken(shapes))
 

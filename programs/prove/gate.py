@@ -28,6 +28,7 @@ from attnproof.verdict_line import Condition
 
 from ..response import OutOfRange
 from ..source_numbers import constants_in, is_own, kept_in, numbers_of, state_of
+from .blocks import WHERE, Place, beyond
 from .branches import Search
 from .comparison import CHANGES, run_of, runs_of
 from .environment import asked_elsewhere
@@ -469,10 +470,16 @@ def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
     traced = run.graph.exported.blocks
     if traced is None:
         return
-    beyond = [text for place, text in watch.blocks.items() if place not in traced]
-    if beyond:
-        told = f"code that ran untraced, such as `{beyond[0]}`,"
-        yield f"{told} has no effect, as in every run"
+    found: dict[Place, None] = {}
+    for at, reached in watch.reached:
+        own = [one.places for one in traced if met(one.conditions, run.known(at))]
+        found |= dict.fromkeys(beyond(reached, frozenset().union(*own)))
+    for place in sorted(found, key=len)[:1]:
+        block = len(place) == WHERE
+        told = (
+            "what runs and was not traced, such as" if block else "another value than was traced of"
+        )
+        yield f"{told} `{watch.blocks[place]}`{',' * block} changes nothing, as in every run"
 
 
 def _counted(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]:

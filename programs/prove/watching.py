@@ -25,7 +25,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..reach import codes_in
-from .blocks import MARK, REACHED, Blocks, Place, put, shortened
+from .blocks import MARK, REACHED, VALUE, Blocks, Place, kept_of, put, shortened
 from .environment import SETTINGS
 from .executed import OF_TRACES, compares
 
@@ -99,12 +99,12 @@ class Met:
 class Watch:
     """The comparisons of a program, and what was on their sides in each run.
 
-    ``met``: what each place met, by the entry of a container that was compared and by the visit in
-    a run (LAST: the last, if there were more).  ``taken``: places that take something from an
-    object that the run before took from too.  ``kinds``: what was asked for its kind, numbers, or
-    None for a tensor.  ``tried``: how often each ``try`` was entered, and caught.  ``empty``: what
-    was looked for in empty containers.  ``blocks``: blocks that were reached, by place, with their
-    texts.
+    ``met``: of each place, by which entry of a container is meant and by which visit in a run it
+    was (LAST: the last of more), what was met there.  ``taken``: where something is taken from what
+    was there in the run before as well.  ``kinds``: of what it is asked which kind it is: the
+    numbers, or None of a tensor.  ``tried``: what came of the places where errors are caught.
+    ``empty``: what was looked for where there is nothing.  ``blocks``: those that were reached, and
+    values that were met, by place, with their texts; ``reached``: which were in each run.
     """
 
     functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
@@ -115,6 +115,7 @@ class Watch:
     tried: dict[int, Counter[int]] = field(default_factory=dict)
     empty: dict[int, set[Numbers]] = field(default_factory=dict)
     blocks: dict[Place, str] = field(default_factory=dict)
+    reached: list[tuple[Lengths, dict[Place, None]]] = field(default_factory=list)
     _held: dict[int, Any] = field(default_factory=dict)
     _from: dict[int, list[Any]] = field(default_factory=dict)
     _before: dict[int, list[Any]] = field(default_factory=dict)
@@ -131,6 +132,7 @@ class Watch:
     def run(self, at: Lengths, way: str) -> Iterator[None]:
         """Watch one call of the code, at these lengths and in this way."""
         self._run = dict(at), way
+        self.reached.append((self._run[0], {}))
         self._visits.clear()
         self._last.clear()
         try:
@@ -166,11 +168,13 @@ class Watch:
                 yield f"`{self.sites[site].text}` catches something, as in every run"
 
     def write(self, site: int, place: int, value: Any) -> Any:
-        """Record a value on one side of a comparison, and return it."""
-        if place == REACHED:
+        """Write a value down that stands on one side of a comparison, and give it back."""
+        if place in (REACHED, VALUE):
             if self._run is not None:
                 here = self.sites[site]
-                self.blocks.setdefault(here.targets, here.text)
+                known = (*here.targets, kept_of(value)) if place == VALUE else here.targets
+                self.blocks.setdefault(known, here.text)
+                self.reached[-1][1].setdefault(known)
             return value
         if self._run is not None:
             try:
@@ -591,7 +595,7 @@ class _Source:
         kept = [_pruned(one, wanted) for one in self.tree.body]
         told = [one for one in kept if one is not None]
 
-        def site(place: tuple[int, int], text: str) -> int:
+        def site(place: Place, text: str) -> int:
             watch.sites.append(Site("block", text, (self.name, *place)))
             return len(watch.sites) - 1
 

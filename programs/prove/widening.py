@@ -27,7 +27,7 @@ from attnproof.symbolic.scalars import num, size
 from attnproof.symbolic.statement import Statement
 from attnproof.symbolic.terms import Term, substitute
 
-from .blocks import Place
+from .blocks import Traced
 from .calls import Call
 from .comparison import given_for
 from .exporting import Exported, NotTraced
@@ -90,7 +90,8 @@ def widened(graph: Graph, traced: Traces, elsewhere: Sequence[Lengths] = ()) -> 
             alike.append(other)
         else:
             shown.append(symbol)
-            graph = _with_blocks(graph, *alike)
+            for ones, other in zip(also, alike, strict=True):
+                graph = _with_blocks(graph, other, [Eq(sympy.Symbol(s), 1) for s in ones])
     return _of_ranges(graph, {s: ValueRanges(1, own[s].upper) for s in shown})
 
 
@@ -135,11 +136,15 @@ def _alike_at_one(
     return other if alike else None
 
 
-def _with_blocks(graph: Graph, *others: Graph) -> Graph:
-    """Return the graph, with the blocks that ran while any of these was traced."""
-    told = [one.exported.blocks for one in (graph, *others)]
-    known = [one for one in told if one is not None]
-    blocks = frozenset[Place]().union(*known) if len(known) == len(told) else None
+def _with_blocks(graph: Graph, other: Graph, where: Sequence[Any]) -> Graph:
+    """The graph, with the blocks of another trace of its code at the lengths that meet these."""
+    own, others = graph.exported.blocks, other.exported.blocks
+    blocks = None
+    if own is not None and others is not None:
+        outside = sympy.Not(sympy.And(*where))
+        there = frozenset[Any]().union(*(one.places for one in others))
+        kept = (replace(one, conditions=(*one.conditions, outside)) for one in own)
+        blocks = (*kept, Traced(there, tuple(where)))
     return replace(graph, exported=replace(graph.exported, blocks=blocks))
 
 
@@ -196,7 +201,7 @@ def _beyond_a_branch(graph: Graph, at: Lengths, traced: Traces) -> Graph:
     for s, beyond in there.ranges.items():  # a trace from 2 on proves nothing below 2
         wider.setdefault(s, ValueRanges(max(both[s].lower, beyond.lower), both[s].upper))
     one = replace(graph, exported=replace(graph.exported, conditions=others))
-    return _of_ranges(_with_blocks(one, there.other), wider)
+    return _of_ranges(_with_blocks(one, there.other, (outside,)), wider)
 
 
 def _ends(condition: Any, symbol: Any) -> tuple[Any, Any]:

@@ -1,9 +1,13 @@
-"""Code of which a part runs that was not traced, or that is answered alike in each run."""
+"""Code of which a part or a value was not traced, or that is answered alike in each run."""
 
 from __future__ import annotations
 
+import functools
+from array import array
 from collections.abc import Callable
+from string import Template
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -69,12 +73,76 @@ def after_an_error(x: Tensor) -> Tensor:
     return 2 * x.roll(more, 1)
 
 
+def turned(x: Tensor, times: object) -> Tensor:
+    """The same for fewer tokens, or none of these times."""
+    return 2 * x.roll(int(times) * (x.shape[1] // FAR), 1)  # type: ignore[call-overload]
+
+
+def comprehended(x: Tensor) -> Tensor:
+    return [2 * x, *(late(x) for _ in range(x.requires_grad))][-1]
+
+
+def of_a_map(x: Tensor) -> Tensor:
+    """At one token this is an int while it is traced as well, and nowhere else."""
+    kind = list(map(type, x.shape))[1]
+    if kind is int:
+        x = x.roll(max(0, x.shape[1] - FAR), 1)
+    return 2 * x
+
+
+def text_in_a_list(x: Tensor) -> Tensor:
+    return 2 * x.roll(max(0, len(str([x.shape[1]])) - 7), 1)
+
+
+def text_of_a_template(x: Tensor) -> Tensor:
+    return 2 * x.roll(max(0, len(Template("$n").substitute(n=x.shape[1])) - 5), 1)
+
+
+CALLS, COUNTED = np.zeros(1, dtype=np.int64), array("q", [0])
+
+
+def counted(x: Tensor) -> Tensor:
+    """It counts where nobody looks for numbers."""
+    CALLS[0] += 1
+    return 2 * x.roll(CALLS[0] // 10**6, 1)
+
+
+def counted_in_bytes(x: Tensor) -> Tensor:
+    COUNTED[0] += 1
+    return 2 * x.roll(COUNTED[0] // 10**6, 1)
+
+
+@functools.lru_cache
+def nothing(_: int) -> None:
+    pass
+
+
+def counted_by_a_cache(x: Tensor) -> Tensor:
+    nothing(0)
+    return 2 * x.roll(nothing.cache_info().hits // 10**6, 1)
+
+
+class Hooked(nn.Module):
+    """A layer before which something runs, with gradients wanted, that is no block of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.linear.register_forward_pre_hook(
+            lambda _, given: turned(*given, given[0].requires_grad)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.linear(x * 1)  # type: ignore[no-any-return]
+
+
 class Marked(Tensor):
     pass
 
 
 KNOWN: set[int] = set()
-UNTRACED = "ran untraced"
+UNTRACED = "was not traced"
+OTHER = "another value than was traced of `"
 CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "gradients": (with_gradients, UNTRACED),
     "a loop": (loop, UNTRACED),
@@ -83,6 +151,20 @@ CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "a text": (text_of, UNTRACED),
     "a kind": (kind_by_map, UNTRACED),
     "an error": (after_an_error, UNTRACED),
+    "a comprehension": (comprehended, UNTRACED),
+    "a kind, and not at one token": (of_a_map, UNTRACED),
+    "whether gradients are wanted": (lambda x: turned(x, x.requires_grad), f"{OTHER}x.requires_g"),
+    "whether they are enabled": (lambda x: turned(x, torch.is_grad_enabled()), f"{OTHER}torch.is_"),
+    "how it lies in memory": (lambda x: turned(x, x.stride(2) - 1), f"{OTHER}x.stride(2)"),
+    "how often it was written to": (lambda x: turned(x, x._version), f"{OTHER}x._version"),
+    "what it is a part of": (lambda x: turned(x, x._base is not None), f"{OTHER}x._base"),
+    "a hook": (Hooked(), OTHER),
+    "a kind, computed with": (lambda x: turned(x, is_kind(x.shape[1], int)), f"{OTHER}is_kind(x.s"),
+    "a text of a list": (text_in_a_list, f"{OTHER}str([x.shape[1]])"),
+    "a text that a library makes": (text_of_a_template, f"{OTHER}Template("),
+    "a count in an array": (counted, f"{OTHER}CALLS[0]"),
+    "a count in bytes": (counted_in_bytes, f"{OTHER}COUNTED[0]"),
+    "a count of what is kept": (counted_by_a_cache, f"{OTHER}nothing.cache_info().hits"),
     "a method": (lambda x: x.cumsum(1) if x.is_neg() else x, "`x.is_neg()` is false"),
     "an attribute": (lambda x: x.cumsum(1) if x._backward_hooks else x, "`x._backward_hooks` is"),
     "a setting": (
@@ -134,6 +216,14 @@ class Correct(nn.Module):
             y = y.contiguous()
         if x.dtype is torch.float16 or not x.is_floating_point() or not torch.is_tensor(x):
             raise ValueError
+        (heads, width), rest = divmod(x.shape[-1], 3), {"n": x.shape[1], "dim": x.ndim}
+        rows = [x.new_zeros(1) * k for k in range(heads) if x.shape[k] > 0]
+        match x.dim():
+            case 3:
+                scale = width / 1
+            case _:
+                scale = 2.0
+        y = y * scale + sum(rows[:1]) * rest["n"] * (x.shape[0] == x.shape[0])
         return 2 * y if not self.training and x.dim() == 3 else y
 
 
