@@ -13,19 +13,21 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from torch import SymBool, SymFloat, SymInt, Tensor
+from torch import SymBool, SymFloat, SymInt
 
 MARK = "attnproof: what is compared"  # a constant that stands for the function that writes it down
 REACHED, VALUE = -2, -3  # what is written down of a block, or of a value, in place of a side
 SHORT = 60  # characters of a text that is printed
 COPIES = ("contiguous", "clone", "detach")  # the same numbers
 Place = tuple[Any, ...]  # a file, where a node starts and ends there, and of a value what it was
+# What gives a value that may be another one than was traced.
+GIVING = (ast.Call, ast.Attribute, ast.Subscript, ast.Compare, ast.Name, ast.JoinedStr)
 WHERE = 5  # of a place, what is the same of each value
 LENGTH = "a length, or what is made of lengths"
 N = TypeVar("N", bound=ast.AST)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Traced:
     """The blocks that a trace ran, and the values that it met; and of which lengths it is.
 
@@ -154,8 +156,15 @@ class Blocks(ast.NodeTransformer):
         self.generic_visit(node)
         return node if known else put(self._number(node), VALUE, node)
 
-    visit_Call = visit_Attribute = visit_Subscript = visit_Compare = visit_Name = _value
-    visit_JoinedStr = _value
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, GIVING):
+            return self._value(node)
+        found = super().visit(node)
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+            node.elt = self._reached(node.elt)
+        elif isinstance(node, ast.DictComp):
+            node.value = self._reached(node.value)
+        return found
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         node.value = self.visit(node.value)
@@ -167,18 +176,6 @@ class Blocks(ast.NodeTransformer):
             self.asked.update(map(id, ast.walk(node.guard)))
             node.guard = self.visit(node.guard)
         node.body = self._body([self.visit(one) for one in node.body], each=False)
-        return node
-
-    def visit_comprehended(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> ast.AST:
-        self.generic_visit(node)
-        node.elt = self._reached(node.elt)
-        return node
-
-    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_comprehended
-
-    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
-        self.generic_visit(node)
-        node.value = self._reached(node.value)
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:

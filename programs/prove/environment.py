@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, ModuleType
 from typing import Any
 
-# Modules whose answers depend on the time, the machine or the process.
+import torch
+
+# Modules that answer otherwise at another time, on another machine, in another process.
 STATE = frozenset(
     (
         "_contextvars",
@@ -99,6 +101,14 @@ def asked_elsewhere(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str
     if found:
         told = ", ".join(f"`{name}`" for name in found)
         yield f"what the code reads from {told} is as it was in every run"
+
+
+def scripted(held: Iterable[Any]) -> Iterator[str]:
+    """That what TorchScript runs is answered as it was: nobody sees what that asks."""
+    for one in held:
+        if isinstance(one, torch.jit.ScriptFunction | torch.jit.ScriptModule):
+            name = getattr(one, "original_name", None) or getattr(one, "name", type(one).__name__)
+            yield f"what `{name}` asks, which TorchScript runs, is answered as it was in every run"
 
 
 def _is_state(one: Any) -> bool:

@@ -18,7 +18,8 @@ T = TypeVar("T")
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr"))
 # Functions of torch that tell whether code is being traced.
 OF_TRACES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
-COMPILING = ("_dynamo", "_higher_order_ops")  # parts of torch that read the code of functions
+# Where torch has what reads the code of functions; to call one that it must not read does not.
+COMPILING = ("_dynamo/convert_frame", "_higher_order_ops")
 
 
 def compares(code: CodeType) -> bool:

@@ -26,12 +26,13 @@ from torch import Tensor, nn
 
 from attnproof.verdict_line import Condition
 
+from ..reach import reached
 from ..response import OutOfRange
 from ..source_numbers import constants_in, is_own, kept_in, numbers_of, state_of
-from .blocks import WHERE, Place, beyond
+from .blocks import WHERE, Place, Traced, beyond
 from .branches import Search
 from .comparison import CHANGES, run_of, runs_of
-from .environment import asked_elsewhere
+from .environment import asked_elsewhere, scripted
 from .executed import Executed, stores
 from .exporting import modules_in
 from .guards import met
@@ -459,6 +460,7 @@ def _is_unlike_where_it_branches(run: _Run, letters: list[str], ran: _Heard) -> 
         *_untraced(run, watch),
         *unseen,
         *asked_elsewhere(codes),
+        *scripted(reached((*run.graph.call.roots, *ran.functions), codes)),
         *_counted(run, codes, at),
     )
     run.found.where = [Condition(one, "where") for one in told]
@@ -470,16 +472,21 @@ def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
     traced = run.graph.exported.blocks
     if traced is None:
         return
-    found: dict[Place, None] = {}
-    for at, reached in watch.reached:
-        own = [one.places for one in traced if met(one.conditions, run.known(at))]
-        found |= dict.fromkeys(beyond(reached, frozenset().union(*own)))
+    ran: dict[tuple[Traced, ...], dict[Place, None]] = {}
+    for at, places in watch.reached:
+        known = run.known(at)
+        own = tuple(one for one in traced if met(one.conditions, known))
+        ran.setdefault(own, {}).update(places)
+    found = [
+        place
+        for own, places in ran.items()
+        for place in beyond(places, frozenset().union(*(one.places for one in own)))
+    ]
     for place in sorted(found, key=len)[:1]:
-        block = len(place) == WHERE
-        told = (
-            "what runs and was not traced, such as" if block else "another value than was traced of"
-        )
-        yield f"{told} `{watch.blocks[place]}`{',' * block} changes nothing, as in every run"
+        told = f"another value than was traced of `{watch.blocks[place]}`"
+        if len(place) == WHERE:
+            told = f"what runs and was not traced, such as `{watch.blocks[place]}`,"
+        yield f"{told} changes nothing, as in every run"
 
 
 def _counted(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]:

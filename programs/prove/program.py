@@ -390,6 +390,11 @@ def in_its_dtype(node: Node, name: str, found: Any) -> Any:
     if _is_whole(dtype) and name not in CASTS:
         for told in _cut(node, name, dtype):
             raise Unread(f"{told} as {dtype}")
+    short = dtype.is_floating_point and dtype.itemsize < 4
+    if short and not moves and any(_dtype(one) == dtype for one in node.all_input_nodes):
+        told = str(dtype).removeprefix("torch.")
+        if not any(f" {told} is read" in known.text for known in notes().readings):
+            assume(f"what is computed in {told} is read without its rounding")
     return numeric(found)
 
 

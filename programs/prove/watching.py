@@ -169,13 +169,6 @@ class Watch:
 
     def write(self, site: int, place: int, value: Any) -> Any:
         """Write a value down that stands on one side of a comparison, and give it back."""
-        if place in (REACHED, VALUE):
-            if self._run is not None:
-                here = self.sites[site]
-                known = (*here.targets, kept_of(value)) if place == VALUE else here.targets
-                self.blocks.setdefault(known, here.text)
-                self.reached[-1][1].setdefault(known)
-            return value
         if self._run is not None:
             try:
                 self._write(site, place, value)
@@ -184,6 +177,12 @@ class Watch:
         return value
 
     def _write(self, site: int, place: int, value: Any) -> None:
+        if place in (REACHED, VALUE):
+            here = self.sites[site]
+            known = (*here.targets, kept_of(value)) if place == VALUE else here.targets
+            self.blocks.setdefault(known, here.text)
+            self.reached[-1][1].setdefault(known)
+            return
         if self.sites[site].sign == "taken":
             self._take(site, value, through=place != 0)
             return

@@ -252,6 +252,10 @@ def rows_at(table: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda x, p: x * table[p][:, None]
 
 
+def counts(places: Tensor, axis: int) -> Tensor:
+    return torch.ones_like(places, dtype=torch.bfloat16).cumsum(axis)
+
+
 TOLD: dict[str, tuple[Callable[[], Subject], str, str]] = {
     "a branch on a product": (
         lambda: layer(lambda x: 3 * x if x.shape[1] * x.shape[0] > 400 else 2 * x),
@@ -277,6 +281,11 @@ TOLD: dict[str, tuple[Callable[[], Subject], str, str]] = {
         lambda: rotary(lambda x, p: rotated(x, p.to(torch.bfloat16).float())),
         "relative",
         "bfloat16",
+    ),
+    "counts in bfloat16, which end at 256": (
+        lambda: masked(lambda i, j: counts(j, 1) <= counts(i, 0), -math.inf),
+        "causal",
+        "what is computed in bfloat16 is read without its rounding",
     ),
     "a fill by a large number": (lambda: masked(lambda i, j: j <= i, -1e9), "causal", "-1e+09"),
     "queries that see nothing": (

@@ -128,12 +128,21 @@ class Hooked(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(4, 4)
-        self.linear.register_forward_pre_hook(
-            lambda _, given: turned(*given, given[0].requires_grad)
-        )
+        self.linear.register_forward_pre_hook(lambda _, xs: turned(*xs, xs[0].requires_grad))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.linear(x * 1)  # type: ignore[no-any-return]
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def not_compiled(x: Tensor) -> Tensor:
+    return with_gradients(x)
+
+
+def scripted(x: Tensor) -> Tensor:
+    if x.requires_grad:
+        return 2 * x.roll(x.size(1) // 70000, 1)
+    return 2 * x
 
 
 class Marked(Tensor):
@@ -159,6 +168,7 @@ CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "how often it was written to": (lambda x: turned(x, x._version), f"{OTHER}x._version"),
     "what it is a part of": (lambda x: turned(x, x._base is not None), f"{OTHER}x._base"),
     "a hook": (Hooked(), OTHER),
+    "what torch does not compile": (not_compiled, UNTRACED),
     "a kind, computed with": (lambda x: turned(x, is_kind(x.shape[1], int)), f"{OTHER}is_kind(x.s"),
     "a text of a list": (text_in_a_list, f"{OTHER}str([x.shape[1]])"),
     "a text that a library makes": (text_of_a_template, f"{OTHER}Template("),
@@ -183,6 +193,14 @@ def test_what_no_graph_is_of_is_a_condition(name: str) -> None:
     finding = of_layer(code)
     assert finding.verdict == "holds", finding.why
     assert condition in told(finding)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+def test_what_torch_script_asks_is_a_condition() -> None:
+    script = torch.jit.script(scripted)
+    finding = of_layer(lambda x: script(x) * 1)
+    assert finding.verdict == "holds", finding.why
+    assert "what `scripted` asks, which TorchScript runs," in told(finding)
 
 
 def of_attention(same: Callable[[Tensor, Tensor, Tensor], bool]) -> Finding:
