@@ -1,8 +1,8 @@
-"""Which blocks of some code run, and with which values: a proof is of those of the trace alone.
+"""Record which blocks of code run and which values they meet: a proof covers those of the trace.
 
-What runs only with gradients wanted, or where a length is a plain number, is in no graph, nor is
-what follows from another answer (``x.roll(x.requires_grad * (n // 70_000), 1)``).  A run beside the
-graph shows that it gave the same there, and of other lengths it shows nothing.
+What runs only if gradients are wanted, or if a length is a plain number, is in no graph, nor is
+what depends on a value that tracing does not have (``x.roll(x.requires_grad * (n // 70_000), 1)``).
+A run beside the graph shows that code and graph agree there, and nothing about other lengths.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any, TypeVar
 
 from torch import SymBool, SymFloat, SymInt
 
-MARK = "attnproof: what is compared"  # a constant that stands for the function that writes it down
-REACHED, VALUE = -2, -3  # what is written down of a block, or of a value, in place of a side
-SHORT = 60  # characters of a text that is printed
-COPIES = ("contiguous", "clone", "detach")  # the same numbers
-Place = tuple[Any, ...]  # a file, where a node starts and ends there, and of a value what it was
-# What gives a value that may be another one than was traced.
+MARK = "attnproof: what is compared"  # a constant that stands for the recording function
+REACHED, VALUE = -2, -3  # recorded for a block or a value, in place of a side
+SHORT = 60  # most characters of a printed text
+COPIES = ("contiguous", "clone", "detach")  # methods that return the same numbers
+Place = tuple[Any, ...]  # file, start and end of a node, and the value if one is recorded
+# Expressions whose value may differ from the one during tracing.
 GIVING = (ast.Call, ast.Attribute, ast.Subscript, ast.Compare, ast.Name, ast.JoinedStr)
-WHERE = 5  # of a place, what is the same of each value
+WHERE = 5  # the length of a place without its value
 LENGTH = "a length, or what is made of lengths"
 N = TypeVar("N", bound=ast.AST)
 
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The blocks that a trace ran, and the values that it met; and of which lengths it is.
+    """The blocks that ran during a trace, the values met there, and the lengths it covers.
 
-    ``conditions`` are of sympy, of lengths by their names in a graph.
+    ``conditions`` are SymPy conditions on lengths, by their names in the graph.
     """
 
     places: frozenset[Place]
@@ -39,7 +39,7 @@ class Traced:
 
 
 def kept_of(value: Any) -> Any:
-    """What is kept of a value to know it again, which is one thing of all that are no numbers.
+    """Return a key for a value; all values that are neither numbers nor texts share one.
 
     >>> kept_of(7), kept_of(None), kept_of([7])
     (7, 'None', 'something')
@@ -54,10 +54,10 @@ def kept_of(value: Any) -> Any:
 
 
 def beyond(ran: Collection[Place], traced: Collection[Place]) -> list[Place]:
-    """The blocks and the values of a run that were not traced.
+    """Return the blocks and values of a run that the trace did not have.
 
-    A place that had a length while it was traced is in the graph, with all values of that; one that
-    was not reached then is in a block.
+    A place that held a length during tracing is in the graph, whatever its value; a place that was
+    not reached then belongs to a block.
     """
     reached = {one[:WHERE] for one in traced if len(one) > WHERE}
     lengths = {one[:WHERE] for one in traced if one[WHERE:] == (LENGTH,)}
@@ -82,14 +82,15 @@ def shortened(text: str) -> str:
 class Blocks(ast.NodeTransformer):
     """Make each block record that it was reached: of a branch, a loop, a handler, a function.
 
-    Where errors may be caught each statement is one.  Each value that is no test is written down as
-    well.  ``lines``: of the source; ``site`` numbers a place, with its text.
+    Inside ``try`` and ``with``, where errors may be caught, each statement is a block.  Values
+    outside tests are recorded as well.  ``lines`` are those of the source; ``site`` numbers a
+    place, given its text.
     """
 
     def __init__(self, lines: Sequence[str], site: Callable[[Place, str], int]) -> None:
         self.lines, self.site = lines, site
-        self.asked: set[int] = set()  # the tests, by id: what they ask is seen where they turn
-        self.whole: set[int] = set()  # what is called, or has what is read, by id
+        self.asked: set[int] = set()  # tests, by id: their outcomes are watched elsewhere
+        self.whole: set[int] = set()  # callees and owners of attributes, by id
 
     def _number(self, node: ast.stmt | ast.expr) -> int:
         last, end = node.end_lineno or node.lineno, node.end_col_offset or 0
@@ -148,7 +149,7 @@ class Blocks(ast.NodeTransformer):
         return node
 
     def _value(self, node: ast.expr) -> ast.AST:
-        """An expression, with what it gives written down."""
+        """Return an expression that records its value."""
         if isinstance(node, ast.Call | ast.Attribute) and not _is_mark(node):
             self.whole.add(id(_marked(node.func if isinstance(node, ast.Call) else node.value)))
         read = isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not _is_mark(node)
@@ -171,7 +172,7 @@ class Blocks(ast.NodeTransformer):
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:
-        """A pattern stands as it is."""
+        """Leave the pattern as it is."""
         if node.guard is not None:
             self.asked.update(map(id, ast.walk(node.guard)))
             node.guard = self.visit(node.guard)
@@ -199,12 +200,12 @@ def _is_one(a: ast.expr, b: ast.expr) -> bool:
 
 
 def _is_mark(node: ast.AST) -> bool:
-    """Whether a node puts another one through the function that writes it down."""
+    """Whether a node is a recording call."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Constant)
 
 
 def _marked(node: ast.expr) -> ast.expr:
-    """What is marked, as it was."""
+    """Return an expression without recording calls around it."""
     while isinstance(node, ast.Call) and _is_mark(node):
         node = node.args[2]
     return node

@@ -104,11 +104,11 @@ def asked_elsewhere(codes: Mapping[CodeType, Mapping[str, Any]]) -> Iterator[str
 
 
 def scripted(held: Iterable[Any]) -> Iterator[str]:
-    """That what TorchScript runs is answered as it was: nobody sees what that asks."""
+    """Yield that TorchScript code gets the same answers as in every run, since these are unseen."""
     for one in held:
         if isinstance(one, torch.jit.ScriptFunction | torch.jit.ScriptModule):
             name = getattr(one, "original_name", None) or getattr(one, "name", type(one).__name__)
-            yield f"what `{name}` asks, which TorchScript runs, is answered as it was in every run"
+            yield f"what `{name}`, run by TorchScript, asks is answered as in every run"
 
 
 def _is_state(one: Any) -> bool:

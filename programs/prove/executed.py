@@ -18,7 +18,7 @@ T = TypeVar("T")
 ADDING = frozenset(("append", "appendleft", "add", "extend", "insert", "update", "setattr"))
 # Functions of torch that tell whether code is being traced.
 OF_TRACES = ("is_compiling", "is_dynamo_compiling", "is_exporting", "is_fx_tracing")
-# Where torch has what reads the code of functions; to call one that it must not read does not.
+# Parts of torch that read the code of functions; calling a function excluded from that does not.
 COMPILING = ("_dynamo/convert_frame", "_higher_order_ops")
 
 

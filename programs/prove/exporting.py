@@ -116,8 +116,8 @@ class Exported:
     that may be written out as stored, with the conditions for that.  ``conditions`` are those of
     the branches on lengths that were taken, as SymPy expressions.
 
-    ``wider``: the ranges of lengths of which more is known than the program says.  ``blocks``:
-    those of the code that ran in each of its traces, where that is known.
+    ``wider``: ranges of lengths for which more was proved than the program says.  ``blocks``:
+    what ran during each trace, if known.
 
     ``place``: of a call with two results, the one this graph computes, whose own input comes first;
     None if there is one result.

@@ -483,10 +483,10 @@ def _untraced(run: _Run, watch: Watch) -> Iterator[str]:
         for place in beyond(places, frozenset().union(*(one.places for one in own)))
     ]
     for place in sorted(found, key=len)[:1]:
-        told = f"another value than was traced of `{watch.blocks[place]}`"
+        told = f"values of `{watch.blocks[place]}` that it did not have when traced have"
         if len(place) == WHERE:
-            told = f"what runs and was not traced, such as `{watch.blocks[place]}`,"
-        yield f"{told} changes nothing, as in every run"
+            told = f"code that ran untraced, such as `{watch.blocks[place]}`, has"
+        yield f"{told} no effect, as in every run"
 
 
 def _counted(run: _Run, codes: Iterable[CodeType], at: Lengths) -> Iterator[str]:

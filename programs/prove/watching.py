@@ -99,12 +99,12 @@ class Met:
 class Watch:
     """The comparisons of a program, and what was on their sides in each run.
 
-    ``met``: of each place, by which entry of a container is meant and by which visit in a run it
-    was (LAST: the last of more), what was met there.  ``taken``: where something is taken from what
-    was there in the run before as well.  ``kinds``: of what it is asked which kind it is: the
-    numbers, or None of a tensor.  ``tried``: what came of the places where errors are caught.
-    ``empty``: what was looked for where there is nothing.  ``blocks``: those that were reached, and
-    values that were met, by place, with their texts; ``reached``: which were in each run.
+    ``met``: what each place met, by the entry of a container that was compared and by the visit in
+    a run (LAST: the last, if there were more).  ``taken``: places that take something from an
+    object that the run before took from too.  ``kinds``: what was asked for its kind, numbers, or
+    None for a tensor.  ``tried``: how often each ``try`` was entered, and caught.  ``empty``: what
+    was looked for in empty containers.  ``blocks``: blocks that were reached, and values that were
+    met, by place, with their texts; ``reached``: the places of each run.
     """
 
     functions: list[tuple[FunctionType, CodeType, CodeType]] = field(default_factory=list)
@@ -168,7 +168,7 @@ class Watch:
                 yield f"`{self.sites[site].text}` catches something, as in every run"
 
     def write(self, site: int, place: int, value: Any) -> Any:
-        """Write a value down that stands on one side of a comparison, and give it back."""
+        """Record a value on one side of a comparison, and return it."""
         if self._run is not None:
             try:
                 self._write(site, place, value)

@@ -151,8 +151,8 @@ class Marked(Tensor):
 
 
 KNOWN: set[int] = set()
-UNTRACED = "was not traced"
-OTHER = "another value than was traced of `"
+UNTRACED = "ran untraced"
+OTHER = "values of `"
 CONDITIONS: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "gradients": (with_gradients, UNTRACED),
     "a loop": (loop, UNTRACED),
@@ -207,7 +207,7 @@ def test_what_torch_script_asks_is_a_condition() -> None:
     script = torch.jit.script(scripted)
     finding = of_layer(lambda x: script(x) * 1)
     assert finding.verdict == "holds", finding.why
-    assert "what `scripted` asks, which TorchScript runs," in told(finding)
+    assert "what `scripted`, run by TorchScript, asks" in told(finding)
 
 
 def of_attention(same: Callable[[Tensor, Tensor, Tensor], bool]) -> Finding:
