@@ -137,7 +137,7 @@ def _alike_at_one(
 
 
 def _with_blocks(graph: Graph, other: Graph, where: Sequence[Any]) -> Graph:
-    """Return the graph with the blocks of another trace, which covers lengths that satisfy these."""
+    """Return the graph with the blocks of another trace, made at lengths that satisfy these."""
     own, others = graph.exported.blocks, other.exported.blocks
     blocks = None
     if own is not None and others is not None:
