@@ -364,7 +364,7 @@ def test_complex_numbers_are_no_table_that_is_added() -> None:
     with pytest.raises(NoAdapter, match="complex numbers, not a table that is added"):
         adapted_as(rotates, kind="additive")
     for back in ("n D cis", "n D", "n D cos"):
-        with pytest.raises(SignatureError, match=r"no table that is added; .*then NAME\(x"):
+        with pytest.raises(SignatureError, match=r"not a table that is added; .*then NAME\(x"):
             adapted_as(rotates, f"dim = D, end = n -> {back}")
 
 
