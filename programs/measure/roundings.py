@@ -68,7 +68,7 @@ class Roundings:
     rounding: Rounding | None = None
     known: dict[Any, Allowance] = field(default_factory=dict)
     lengths: dict[int, tuple[Rounded, Tensor]] = field(default_factory=dict)
-    """How far the vectors of a result are off in length, which is less than their entries say."""
+    """Bounds on the error of the norms of result vectors, smaller than their entries imply."""
 
     def call(self, name: str, code: Callable[..., Any]) -> Callable[..., Any]:
         """Return the call on arrays with their errors."""
