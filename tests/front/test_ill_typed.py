@@ -246,7 +246,7 @@ def test_the_page_shows_where_and_is_whole(misread: Path, tmp_path: Path, capsys
     assert main([*arguments, "--html", str(folder)]) == 1
     capsys.readouterr()
     first = (folder / "index.html").read_text(encoding="utf-8")
-    assert "The code that was written, run on plain numbers, gives something else" in first
+    assert "The code, run on plain numbers, gives a different result" in first
     page = (folder / theorem_file("addition-commutes")).read_text(encoding="utf-8")
     assert "Misreading" in page
     shown = " ".join("".join(read(page).text).split())
