@@ -313,7 +313,7 @@ class _Look:
         ``method``: "measured" if the code may be run in floating point; otherwise the comparisons
         are only reported as conditions.
         """
-        from .longer import at_longer
+        from .longer_inputs import at_longer
 
         names = [law for law, known in self.verdicts.items() if _is_run_alone(known)]
         begin = partial(self.begins, method, does="being run of more")

@@ -21,8 +21,8 @@ from ...numeric.devices import name_of
 from ..calling import arranged
 from ..draw import Draw
 from ..finding import Counterexample
+from ..prove.call_variants import HOW, called_in, given_in, trained, weights_drawn, zeroed
 from ..prove.running import seen_of, shrunk
-from ..prove.ways import HOW, called_in, given_in, trained, weights_drawn, zeroed
 from ..response import (
     CANCELLED,
     NotDeterministic,

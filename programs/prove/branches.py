@@ -1,8 +1,9 @@
 """Find lengths at which comparisons in some code have another outcome than in the runs so far.
 
-For each comparison, the difference of its sides is known at some lengths (:mod:`.watching`).  A
-polynomial in the lengths that matches all these values tells where the difference is 0; if there is
-none, zeros are searched for between lengths at which the sign differs.
+For each comparison, the difference of its sides is known at some lengths
+(:mod:`.instrumentation`).  A polynomial in the lengths that matches all these values tells where
+the difference is 0; if there is none, zeros are searched for between lengths at which the sign
+differs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .instrumentation import ANSWERS, LEADS, Met, Numbers, Site, Watch
 from .lengths import LONGEST
-from .watching import ANSWERS, LEADS, Met, Numbers, Site, Watch
 
 Lengths = Mapping[str, int]
 OTHERS = (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17)  # values of lengths not solved for

@@ -29,7 +29,7 @@ from .calls import Call
 from .guards import met
 from .operations import Notes, Unread
 from .operations.reading import NARROW
-from .stating import Axes, Graph
+from .statements import Axes, Graph
 
 CALLS = 4  # how often a call is repeated
 CHANGES = "a later call of the code gives something else for the same input"

@@ -32,10 +32,10 @@ from .exporting import Exported
 from .gate import Gate
 from .guards import Binding, alike, possible, ranges_told
 from .guards import told as told_at
-from .least import Bounds, from_one
+from .least_lengths import Bounds, from_one
 from .nodes import nodes_of
 from .operations import Unread
-from .stating import LIKE, Axes, Graph, reorders
+from .statements import LIKE, Axes, Graph, reorders
 
 # The calls a graph covers.  Code that counts its calls, keeps state between them, or asks how it is
 # called may run another graph elsewhere; the probes of state look for that.  Nothing is traced

@@ -26,13 +26,13 @@ from ..response import leaves
 from ..source_numbers import functions_in, is_own
 from .angles import Angles, angles_of
 from .blocks import Traced
-from .executed import Executed, functions_of
-from .from_one import FromOne
+from .executed_code import Executed, functions_of
 from .guards import conditions_of, from_one_or_two, is_cut_short, tells_one
 from .in_place import written_as_new
+from .instrumentation import Watch, marked
 from .nodes import is_silent, live, nodes_of, unread_of
 from .tables import Pattern, pattern_of, small_of
-from .watching import Watch, marked
+from .unit_lengths import FromOne
 
 aten = torch.ops.aten
 # Not decomposed: their decompositions merge axes, or choose a kernel.

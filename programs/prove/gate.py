@@ -31,16 +31,16 @@ from ..response import OutOfRange
 from ..source_numbers import constants_in, is_own, kept_in, numbers_of, state_of
 from .blocks import WHERE, Place, Traced, beyond
 from .branches import Search
+from .call_variants import ALL, HOW, called_in, flat_weights_drawn, given_in
 from .comparison import CHANGES, run_of, runs_of
 from .environment import asked_elsewhere, scripted
-from .executed import Executed, stores
+from .executed_code import Executed, stores
 from .exporting import modules_in
 from .guards import met
+from .instrumentation import Watch, marked
 from .lengths import Lengths, every, named, pairs, small
-from .parts import letters_of
-from .stating import Graph
-from .watching import Watch, marked
-from .ways import ALL, HOW, called_in, flat_weights_drawn, given_in
+from .other_branches import letters_of
+from .statements import Graph
 from .work import work_of
 
 Results = tuple[Tensor, ...]
@@ -56,7 +56,7 @@ VALUES = (0.0, 1.0, 100.0, 1e4)  # how large the inputs are
 ORDINARY, FEW = 4.0, 16  # inputs, and lengths, for which no exponential of a score overflows
 STEP = 2.0**-22
 POOL, STEPS = 1_048_583, 104_729  # both prime, so that no axis repeats the same numbers
-# How successive calls are made; see ways.py.
+# How successive calls are made; see call_variants.py.
 WAYS = (
     "plain",
     "gradients",

@@ -20,7 +20,7 @@ from attnproof.symbolic.scalars import number_of, size
 from attnproof.verdict_line import Condition
 
 from .calls import SHARED, CodeRaised
-from .stating import Graph
+from .statements import Graph
 
 COPIES = {"B": ("B", "size"), "H": ("H", "heads"), "n": ("T", "tokens")}
 

@@ -28,15 +28,15 @@ from ..source_numbers import numbers_in
 from ..subjects import Rotary, Subject
 from .comparison import CHANGES, gives_otherwise, result_of, wrong_reading
 from .conditions import ONE_CALL, SHORT, Conditions, defined, readings_of
-from .deciding import decided
 from .gate import Gate, gate
 from .guards import Binding, meets
 from .hooks import Hook, Hooks
-from .least import Bounds
+from .least_lengths import Bounds
 from .operations import Unread
-from .parts import stands_at
+from .other_branches import stands_at
+from .proof_search import decided
 from .running import Run, gives_none, is_broken, witness_of
-from .stating import Axes, Graph, bound_letters, forget
+from .statements import Axes, Graph, bound_letters, forget
 from .widening import of_one_call
 
 NAMED, LONGEST_TRIED = 6, 1100  # lengths named in the source at which a witness is sought

@@ -25,9 +25,9 @@ from .comparison import gives_otherwise, result_of
 from .exporting import Exported, NotTraced, Trace, exported, in_order, modules_in, read, traced
 from .hooks import Hooks
 from .nodes import unread_of
-from .parts import MOST, lengths_elsewhere, letters_of, resized
+from .other_branches import MOST, lengths_elsewhere, letters_of, resized
 from .proofs import Proofs
-from .stating import named_apart
+from .statements import named_apart
 from .widening import widened
 
 # Code that loops over the rows of a batch has a graph for one batch size only.  Likewise code that

@@ -21,7 +21,7 @@ from ..response import place_of_largest
 from ..subjects import Pair, Rotary, Subject
 from .calls import CodeRaised
 from .comparison import COARSE
-from .stating import LIKE, Axes, calls_by_name, lengths_of
+from .statements import LIKE, Axes, calls_by_name, lengths_of
 
 SMALL = (2, 3)
 TRIES = 200

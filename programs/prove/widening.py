@@ -32,12 +32,12 @@ from .calls import Call
 from .comparison import given_for
 from .exporting import Exported, NotTraced
 from .guards import met
-from .least import TRACED
+from .least_lengths import TRACED
 from .nodes import unread_of
 from .operations import Unread
-from .parts import letters_of, resized
+from .other_branches import letters_of, resized
 from .program import Way
-from .stating import Graph, named_apart
+from .statements import Graph, named_apart
 
 WAY: Way = "folded"
 SECONDS = 3.0  # time limit of one such proof, generous for a busy machine

@@ -19,7 +19,7 @@ from attnproof.programs.draw import Draw
 from attnproof.programs.subjects import Attention, Bias, Layer, Mask, Rotary, Subject
 from attnproof.real_code.checking import look
 from attnproof.real_code.collecting import Collected
-from attnproof.real_code.longer import at_longer, lengths_of
+from attnproof.real_code.longer_inputs import at_longer, lengths_of
 from attnproof.real_code.records import LawOfCodeRecord
 from attnproof.real_code.request import CodeRequest
 from attnproof.real_code.words import how
@@ -332,7 +332,7 @@ def test_a_fault_of_this_search_loses_no_verdict(monkeypatch: pytest.MonkeyPatch
     def fails(*_: object) -> None:
         raise KeyError("lost")
 
-    monkeypatch.setattr("attnproof.real_code.longer.lengths_of", fails)
+    monkeypatch.setattr("attnproof.real_code.longer_inputs.lengths_of", fails)
     assert asked(plain, "permutation").verdict == "exact"
 
 

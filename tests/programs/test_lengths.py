@@ -20,7 +20,7 @@ from attnproof.programs.grammar import parse
 from attnproof.programs.measure.examine import examine
 from attnproof.programs.prove import prove
 from attnproof.programs.prove.calls import calls_of
-from attnproof.programs.prove.least import from_least, from_one
+from attnproof.programs.prove.least_lengths import from_least, from_one
 from attnproof.programs.signature import SignatureError
 from attnproof.programs.subject import adapted_as, kind_of
 from attnproof.programs.subjects import Attention, Mask, Subject

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from attnproof.programs.finding import Finding
 from attnproof.programs.prove import prove
-from attnproof.programs.prove.executed import stores
+from attnproof.programs.prove.executed_code import stores
 from attnproof.programs.source_numbers import kept_in, state_of
 from attnproof.programs.subjects import Layer
 

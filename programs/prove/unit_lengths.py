@@ -25,7 +25,7 @@ from torch.fx.experimental import _config
 from torch.overrides import TorchFunctionMode
 
 from ..source_numbers import is_own, is_standard
-from .executed import Executed
+from .executed_code import Executed
 
 LAYOUT = frozenset(
     ("stride", "is_contiguous", "storage_offset", "untyped_storage", "_is_view", "dim_order")

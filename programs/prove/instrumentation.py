@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from ..reach import codes_in
 from .blocks import MARK, REACHED, VALUE, Blocks, Place, kept_of, put, shortened
 from .environment import SETTINGS
-from .executed import OF_TRACES, compares
+from .executed_code import OF_TRACES, compares
 
 Numbers = tuple[float, ...]
 Lengths = Mapping[str, int]

@@ -25,8 +25,8 @@ from ..programs.draw import Draw
 from ..programs.finding import AT_OTHER_LENGTHS, Finding
 from ..programs.measure.examine import examine
 from ..programs.prove.branches import Open, Search
-from ..programs.prove.executed import Executed
-from ..programs.prove.watching import LEADS, Met, Watch, marked
+from ..programs.prove.executed_code import Executed
+from ..programs.prove.instrumentation import LEADS, Met, Watch, marked
 from ..programs.source_numbers import is_own
 from ..programs.subjects import Additive, Attention, Bias, Layer, Mask, Rotary, Subject
 from ..theorems.laws import laws_of

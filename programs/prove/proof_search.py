@@ -12,10 +12,10 @@ from attnproof.symbolic.prove import Effort, decide, ranges_of
 from attnproof.theorems.laws import Formula
 
 from ..subjects import Subject
-from .least import Bounds, bounds_of, from_least
+from .least_lengths import Bounds, bounds_of, from_least
 from .operations import Unread
 from .program import Way
-from .stating import Axes, Graph, composed, forget, stated
+from .statements import Axes, Graph, composed, forget, stated
 
 # How programs are read, up to which literal length sums are written out (pairs of channels have 2),
 # and which share of the time that may take.

@@ -17,7 +17,7 @@ from attnproof.symbolic.scalars import ONE, add, integer, mul, num, number_of, s
 from attnproof.symbolic.terms import Term, free, substitute
 
 if TYPE_CHECKING:
-    from .stating import Axes, Graph
+    from .statements import Axes, Graph
 
 Bounds = Mapping[Term, Term]
 TRACED = 2  # the least symbolic length for torch.export

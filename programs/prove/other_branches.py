@@ -20,7 +20,7 @@ from .branches import roots
 from .calls import Call
 from .comparison import result_of
 from .guards import compiled, met
-from .stating import Graph
+from .statements import Graph
 
 MOST = 2  # other sides that are traced; the code is run on all of them
 LONGEST = 4096
