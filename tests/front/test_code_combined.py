@@ -72,7 +72,7 @@ def test_floating_point_is_not_blamed_for_what_no_format_holds(
     assert "breaks in floating point" not in told
     assert "broken in float32" not in told
     assert "in float32 (rounding, or a call that no proof covers): seen so" in told
-    assert ("holds in exact arithmetic for T ≥ 2, and not" in told) == bool(assuming)
+    assert ("holds in exact arithmetic for T ≥ 2, but not" in told) == bool(assuming)
 
 
 def test_what_finite_fields_leave_open_is_not_held_against_a_run() -> None:
