@@ -129,7 +129,7 @@ class Hooked(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(4, 4)
-        self.linear.register_forward_pre_hook(lambda _, xs: turned(*xs, xs[0].requires_grad))
+        self.linear.register_forward_pre_hook(lambda _, xs: turned(xs[0], xs[0].requires_grad))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.linear(x * 1)  # type: ignore[no-any-return]
