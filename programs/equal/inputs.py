@@ -9,7 +9,7 @@ both are run are also defined here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -242,9 +242,14 @@ def unusual(both: Two, given: Sequence[Tensor]) -> Iterator[tuple[str, tuple[Ten
         )
     yield from _of_kinds(both, given, WHOLE, [_in_no_order])
     large = [n for n in numbers_of(constants) if n >= WORDS][:NUMBERS]
-    yield from _of_kinds(both, given, WHOLE, [lambda x, n=n: x + n for n in large])
+    yield from _of_kinds(both, given, WHOLE, map(_adding, large))
     if any(one.kind in MASKS for one in both.given):
         yield "", _masked(both, given, lambda _: None)
+
+
+def _adding(number: int) -> Callable[[Tensor], Tensor]:
+    """Return the map that adds a number."""
+    return lambda x: x + number
 
 
 def _fills(number: float) -> bool:
@@ -287,7 +292,7 @@ def _of_kinds(
     both: Two,
     given: Sequence[Tensor],
     kinds: Collection[str],
-    ways: Sequence[Callable[[Tensor], Tensor]],
+    ways: Iterable[Callable[[Tensor], Tensor]],
 ) -> Iterator[tuple[str, tuple[Tensor, ...]]]:
     """Yield the inputs with arrays of these kinds changed in each way, if there are any."""
     if any(one.kind in kinds for one in both.given):

@@ -184,7 +184,7 @@ def test_complex_results_are_compared_whole() -> None:
 
 def test_complex_inputs_are_no_fault_of_ours() -> None:
     def turned(q: Tensor, freqs: Tensor) -> Tensor:
-        pairs = torch.view_as_complex(q.unflatten(-1, (2, 2)))
+        pairs = torch.view_as_complex(q.reshape(*q.shape[:-1], 2, 2))
         return torch.view_as_real(pairs * freqs).flatten(-2)
 
     def undone(q: Tensor, freqs: Tensor) -> Tensor:
