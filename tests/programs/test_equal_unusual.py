@@ -107,10 +107,18 @@ def remembers(x: Tensor, ids: Tensor) -> Tensor:
     return x * (ids % 16)[..., None]
 
 
+def masked_ids(x: Tensor, ids: Tensor) -> Tensor:
+    return x * (ids & 15)[..., None]
+
+
+def all_ids(x: Tensor, ids: Tensor) -> Tensor:
+    return x * ids[..., None]
+
+
 def test_ids_are_as_large_as_numbers_of_the_source() -> None:
     line = "x: B n 4, ids: B n ids -> B n 4"
-    assert looked(remembers, lambda x, ids: x * ids[..., None], line).seen is not None
-    assert looked(remembers, lambda x, ids: x * (ids & 15)[..., None], line).seen is None
+    assert looked(remembers, all_ids, line).seen is not None
+    assert looked(remembers, masked_ids, line).seen is None
 
 
 # A program, one that parts from it at a number that stands in its source, and the second again.
