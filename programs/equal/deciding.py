@@ -213,7 +213,7 @@ def ways(both: Two) -> Sequence[str]:
 
 def _conditions(both: Two, *, proved: bool = False) -> tuple[Condition, ...]:
     """Return conditions on what both share besides the arrays: a proof covers any weights."""
-    found = []
+    found = [Condition(told, "for") for told in both.equated]
     if both.table is not ANY:
         found.append(Condition(both.table.says, "where"))
     if both.weights:

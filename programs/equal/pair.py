@@ -62,6 +62,7 @@ class Two:
     """Two programs, their shared arrays, and lengths at which both can be called.
 
     ``table``: how cosines and sines are related.  ``weights``: parameters that both have.
+    ``equated``: letters of the first line that are one letter of the second, as "n = r".
     """
 
     first: Side
@@ -71,6 +72,7 @@ class Two:
     table: Table = ANY
     weights: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    equated: tuple[str, ...] = ()
 
     @cached_property
     def given(self) -> tuple[Shared, ...]:
@@ -218,6 +220,7 @@ def two(first: Told, second: Told, where: str = "", weights: str = "") -> Two:
     shared = renamed(shared, same)
     here, there = replace(here, shared=shared), replace(there, shared=shared)
     both = Two(here, there, shared, {}, weights=names, notes=(*_notes(one, other), *left))
+    both = replace(both, equated=tuple(f"{c} = {d}" for c, d in same.items() if c != d))
     return _sized(both, {same.get(c, c): n for c, n in known.items()})
 
 

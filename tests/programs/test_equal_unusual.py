@@ -273,3 +273,22 @@ def test_what_is_not_proved_says_at_which_lengths_it_was_run() -> None:
     )
     assert found.verdict in ("measured", "exact")
     assert "at lengths up to 70" in found.why
+
+
+def test_lengths_that_one_line_has_as_one_are_told() -> None:
+    """Causal from the start and at the end are one function of as many queries as keys alone."""
+
+    def causal_at(*, offset: bool) -> Code:
+        def attend(q: Tensor, k: Tensor) -> Tensor:
+            r, n = q.shape[1], k.shape[1]
+            return (q @ k.mT).tril(n - r if offset else 0)
+
+        return attend
+
+    line, square = "q: B r 4, k: B n 4 -> B r n", "q: B n 4, k: B n 4 -> B n n"
+    first, second = causal_at(offset=True), causal_at(offset=False)
+    found = compare(Told(first, "first", line), Told(second, "second", square))
+    assert found.verdict == "proved"
+    assert [c.kind for c in found.assuming if c.text in ("n = r", "r = n")] == ["for"]
+    found = compare(Told(first, "first", line), Told(second, "second", line))
+    assert found.verdict == "counterexample"
