@@ -122,6 +122,7 @@ class Watch:
     _visits: Counter[tuple[int, int]] = field(default_factory=Counter)
     _last: dict[tuple[int, int], Met] = field(default_factory=dict)
     _run: tuple[Lengths, str] | None = None
+    _writes: bool = False
 
     def unseen(self, codes: Iterable[CodeType]) -> list[str]:
         """Return the names of codes that make comparisons which are not recorded."""
@@ -169,11 +170,14 @@ class Watch:
 
     def write(self, site: int, place: int, value: Any) -> Any:
         """Record a value on one side of a comparison, and return it."""
-        if self._run is not None:
+        if self._run is not None and not self._writes:
+            self._writes = True  # examining a value may run code that is watched
             try:
                 self._write(site, place, value)
             except Exception:  # noqa: BLE001 (what cannot be compared raises in the code itself)
                 return value
+            finally:
+                self._writes = False
         return value
 
     def _write(self, site: int, place: int, value: Any) -> None:

@@ -232,6 +232,18 @@ def test_keys_may_be_values_while_queries_are_others() -> None:
     assert "one array for all inputs of its shape but the first" in finding.why
 
 
+class Settings:
+    """What is asked of it is code of its own, as that of a configuration of transformers."""
+
+    times = 2
+
+    def __getattribute__(self, key: str) -> object:
+        return object.__getattribute__(self, "times" if key == "twice" else key)
+
+
+SETTINGS = Settings()
+
+
 class Correct(nn.Module):
     """What it asks turns out in both ways, or a graph is of it; what runs besides only copies."""
 
@@ -249,6 +261,8 @@ class Correct(nn.Module):
             case _:
                 scale = 2.0
         y = y * scale + sum(rows[:1]) * rest["n"] * (x.shape[0] == x.shape[0])
+        asked = SETTINGS
+        y = y * asked.twice  # type: ignore[attr-defined]
         return 2 * y if not self.training and x.dim() == 3 else y
 
 
