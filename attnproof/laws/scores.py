@@ -108,7 +108,7 @@ def any_distance(e: Encoding) -> Given:
 
 
 @law_of_scores(
-    "Of two keys equal to a later query, the nearer one scores at least as high",
+    "Of two earlier keys equal to the query, the nearer scores no lower",
     example="alibi",
     breaks="rope",
     given={"near": any_distance, "further": any_distance},
