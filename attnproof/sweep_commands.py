@@ -133,7 +133,7 @@ def sweep(
     least = prod(map(len, (grid.dtypes, grid.scales, grid.tokens, grid.distributions, devices)))
     if (least := least * (end - first) * len(chosen.entries)) > MAX_CELLS:
         raise UsageError(
-            f"{least:,} cells and more were asked for; at most {MAX_CELLS:,} are run_sweep"
+            f"{least:,} cells and more were asked for; at most {MAX_CELLS:,} are swept"
         )
     gpus = any(name.partition(":")[0] == "cuda" for name in devices)
     asked = SweepRequest(

@@ -142,8 +142,8 @@ def _require_results(signature: Signature, source: Source) -> None:
     kinds = {(one.axes, role(one) in ("cos", "sin") and role(one)) for one in given}
     if len(back) < len(source.names) and len(kinds) > 1:
         raise SignatureError(
-            f"wanted {len(source.names)} back of {source.code}, for {', '.join(source.names)}, got "
-            f"{source.call}"
+            f"wanted {len(source.names)} results of {source.code}, for {', '.join(source.names)}, "
+            f"got {source.call}"
         )
 
 

@@ -24,7 +24,7 @@ ONCE_PROVED = [
     ("alone.py::layer", "layer", "rows-of-batch-apart", None),
     ("norm.py::rotate", "rotary", "norm", None),
     ("norm.py::rotate_late", "rotary", "norm", None),
-    ("gradient.py::attention", "attention:causal", "causal", "not of gradients"),
+    ("gradient.py::attention", "attention:causal", "causal", "not gradients"),
     ("composition.py::rotary", "rotary", "composition", None),
     ("branches.py::typed", "layer", "permutation", None),
     ("branches.py::cached", "layer", "permutation", None),

@@ -383,7 +383,7 @@ def test_what_has_no_digest_is_refused() -> None:
     assert statement_digest(statement) != statement_digest(entry.theorem.control)
     said = replace(statement.claims[""], says=lambda: 0)  # type: ignore[arg-type]
     strange = replace(statement, claims={"": said})
-    with pytest.raises(TypeError, match="holds a function, which has no digest"):
+    with pytest.raises(TypeError, match="contains a function, which has no digest"):
         statement_digest(strange)
 
 

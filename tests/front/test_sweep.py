@@ -272,7 +272,7 @@ def test_a_worker_with_other_code_measures_nothing() -> None:
     plan.surroundings["cpu"]["code"] = "another"
     (cell,) = sweep(plan, asked(), measure=held).cells
     assert cell.status == "failed"
-    assert "another than the sweep was planned for: code" in cell.reason
+    assert "does not match the sweep's plan: code" in cell.reason
 
 
 def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:

@@ -167,6 +167,6 @@ def test_the_frequencies_that_are_read_are_those_used() -> None:
     omega, off = frequencies_of(at, angles, torch.full_like(angles, 1e-12))
     assert float(off.max()) < 1e-15
     assert bool(((omega - used).abs() <= off + 1e-16).all())
-    with pytest.raises(ValueError, match="from position 1 on"):
+    with pytest.raises(ValueError, match="positions from 1 on"):
         frequencies_of(torch.tensor([0, 2]), angles[:2], angles[:2])
     assert float(wrapped(torch.tensor(3 * math.pi - 0.5))) == pytest.approx(math.pi - 0.5)

@@ -26,7 +26,7 @@ def test_another_base_is_another_build(tmp_path: Path) -> None:
     subject: Any = adapted_as(user_file(tmp_path, FORMS[form]).rope, kind="rotary")
     rotates_as_half(subject.make(base=500.0), 500.0)
     assert subject.make(width=32).width == 32
-    with pytest.raises(NoSetting, match="no colour"):
+    with pytest.raises(NoSetting, match="not colour"):
         subject.make(colour=1)
 
 

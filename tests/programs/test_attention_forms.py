@@ -182,7 +182,7 @@ def test_a_mask_whose_meaning_is_not_seen_is_not_told_as_none() -> None:
     assert subject.given == {"no mask": "q_mask"}
     (found,) = examine(subject, laws=["hidden-keys-do-nothing"])
     assert found.verdict == "not asked"
-    assert "what q_mask means is not known" in found.why
+    assert "the meaning of q_mask is not known" in found.why
     line = "q: r B H D, k: n B H D, v: n B H D -> r B H D"
     without = examine(adapted_as(code.first_tokens, line), laws=["hidden-keys-do-nothing"])
     assert "the code takes no mask" in without[0].why

@@ -263,7 +263,7 @@ def test_what_a_line_says_of_methods_and_constructors_is_held_against_the_code(
         rope, f"{LINES['a module with a method that rotates']}; built with dim = 16"
     )
     assert wide.width == 16
-    with pytest.raises(NoSetting, match="no colour"):
+    with pytest.raises(NoSetting, match="not colour"):
         subject_of(rope, "t: B H n D -> t; built with colour = 1")
 
 
